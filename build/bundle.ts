@@ -1,0 +1,84 @@
+/**
+ * src/main.ts and everything it needs as one module, dist/bundle/main.js, with the licences of the
+ * packages inside it. The same source always gives the same bytes.
+ */
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { build, type Metafile } from 'esbuild'
+import { assert } from '../src/errors/assert.ts'
+
+export const ROOT = join(import.meta.dirname, '..')
+export const BUNDLE = join(ROOT, 'dist/bundle/main.js')
+
+/** CommonJS packages require Node's modules, which an ES module cannot do by itself. */
+const REQUIRE =
+  "import { createRequire } from 'node:module';" + 'const require = createRequire(import.meta.url);'
+
+/** What the executable adds to the bundle; its package carries no licence file. */
+const RUNTIME = [
+  'Bun (MIT), https://github.com/oven-sh/bun, is the runtime inside the executable. It links',
+  'JavaScriptCore and other parts of WebKit (LGPL-2.1); its own list of what it contains is at',
+  'https://bun.com/docs/project/license.',
+  '',
+]
+const RULE = '-'.repeat(79)
+
+/** Optional packages that pg asks for and works without. */
+const OPTIONAL = ['pg-native', 'pg-cloudflare']
+
+export async function bundle(): Promise<void> {
+  const result = await build({
+    absWorkingDir: ROOT,
+    entryPoints: ['src/main.ts'],
+    outfile: 'dist/bundle/main.js',
+    bundle: true,
+    format: 'esm',
+    platform: 'node',
+    target: 'esnext',
+    // What packages call their code for the runtime that ships.
+    conditions: ['bun'],
+    external: ['bun', 'bun:*', 'node:*', ...OPTIONAL],
+    banner: { js: REQUIRE },
+    define: { 'process.env.NODE_ENV': '"production"' },
+    charset: 'utf8',
+    legalComments: 'none',
+    sourcemap: 'linked',
+    sourcesContent: false,
+    metafile: true,
+    logLevel: 'warning',
+  })
+  const texts = [RUNTIME.join('\n'), licences(result.metafile)]
+  writeFileSync(join(ROOT, 'dist/THIRD-PARTY-LICENSES'), texts.join(`\n${RULE}\n\n`))
+}
+
+/** The licence of every package of which a line is in the output, by name. */
+export function licences(metafile: Metafile): string {
+  const folders = new Set<string>()
+  for (const input of Object.keys(metafile.inputs)) {
+    const match = /^(.*node_modules\/(?:@[^/]+\/)?[^/]+)\//.exec(input)
+    if (match?.[1] !== undefined) folders.add(match[1])
+  }
+  const parts = [...folders].sort().map((folder) => licenceOf(join(ROOT, folder)))
+  return `${parts.join(`\n${RULE}\n\n`)}\n`
+}
+
+function licenceOf(folder: string): string {
+  const about = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))
+  const files = readdirSync(folder).filter((name) => /^(licen[cs]e|notice)/i.test(name))
+  assert(
+    files.length > 0 || typeof about.license === 'string',
+    `${about.name} carries no licence: do not ship it`,
+  )
+  const texts = files.sort().map((name) => readFileSync(join(folder, name), 'utf8').trim())
+  const head = `${about.name} ${about.version} (${about.license ?? 'see below'})`
+  return [head, ...texts].join('\n\n')
+}
+
+if (import.meta.main) {
+  mkdirSync(join(ROOT, 'dist/bundle'), { recursive: true })
+  const started = performance.now()
+  await bundle()
+  const size = readFileSync(BUNDLE).length
+  const millis = Math.round(performance.now() - started)
+  process.stdout.write(`dist/bundle/main.js  ${Math.round(size / 1024)} KiB  ${millis} ms\n`)
+}

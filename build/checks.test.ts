@@ -1,0 +1,24 @@
+/** The compiler and the linter, so that `npm test` says everything that there is to say. */
+import { spawnSync } from 'node:child_process'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+
+const ROOT = join(import.meta.dirname, '..')
+
+function tool(name: string, args: readonly string[]): string {
+  const result = spawnSync(join(ROOT, 'node_modules/.bin', name), args, {
+    cwd: ROOT,
+    encoding: 'utf8',
+  })
+  return result.status === 0 ? '' : result.stdout + result.stderr
+}
+
+test('the types fit', { timeout: 180_000 }, () => {
+  expect(tool('tsc', ['-p', '.'])).toBe('')
+})
+
+test('the format is the one of the formatter, and the linter finds nothing', {
+  timeout: 120_000,
+}, () => {
+  expect(tool('biome', ['check', '--diagnostic-level=warn', '.'])).toBe('')
+})

@@ -1,0 +1,94 @@
+/**
+ * The svc client alone as one file for Node 20 and newer, dist/svc-client/svc.mjs, for pipelines
+ * that have Node and want no executable. esbuild takes the types away, ncc packs the rest.
+ */
+import { spawnSync } from 'node:child_process'
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { build, type Metafile } from 'esbuild'
+import { assert } from '../src/errors/assert.ts'
+import { licences, ROOT } from './bundle.ts'
+
+const OUT = join(ROOT, 'dist/svc-client')
+const WORK = join(OUT, 'work')
+const ENTRY = {
+  contents: [
+    "import { processEnvironment } from './src/client/environment.ts'",
+    "import { runClient } from './src/client/main.ts'",
+    'process.exitCode = await runClient(process.argv.slice(2), processEnvironment())',
+  ].join('\n'),
+  resolveDir: ROOT,
+  sourcefile: 'svc.ts',
+  loader: 'ts',
+} as const
+
+/** A client that ran only under Bun would fail at a user's first command. */
+function refuseBun(metafile: Metafile, code: string): void {
+  for (const [path, input] of Object.entries(metafile.inputs)) {
+    for (const each of input.imports) {
+      const name = each.original ?? each.path
+      assert(!/^bun(:|$)/.test(name), `${path} imports ${name}: the client runs on Node too`)
+    }
+  }
+  const use = /\bBun\s*\.\s*\w+/.exec(code)
+  assert(use === null, `the client uses ${use?.[0]}, which Node does not have`)
+}
+
+async function pack(): Promise<void> {
+  rmSync(OUT, { recursive: true, force: true })
+  mkdirSync(WORK, { recursive: true })
+  const result = await build({
+    absWorkingDir: ROOT,
+    stdin: ENTRY,
+    outfile: join(WORK, 'svc.mjs'),
+    bundle: true,
+    packages: 'external',
+    format: 'esm',
+    platform: 'node',
+    target: 'node20',
+    charset: 'utf8',
+    metafile: true,
+    write: false,
+    logLevel: 'warning',
+  })
+  const code = result.outputFiles[0]?.text ?? ''
+  refuseBun(result.metafile, code)
+  writeFileSync(join(WORK, 'svc.mjs'), code)
+
+  const ncc = join(ROOT, 'node_modules/@vercel/ncc/dist/ncc/cli.js')
+  const args = [ncc, 'build', join(WORK, 'svc.mjs'), '--out', join(WORK, 'out'), '--quiet']
+  const packed = spawnSync('node', [...args, '--target', 'es2022', '--no-cache'], {
+    cwd: ROOT,
+    encoding: 'utf8',
+  })
+  assert(packed.status === 0, `ncc failed: ${packed.stderr}${packed.stdout}`)
+  const file = readdirSync(join(WORK, 'out')).find((name) => /^index\.m?js$/.test(name))
+  assert(file !== undefined, 'ncc wrote no index')
+  const text = readFileSync(join(WORK, 'out', file), 'utf8')
+  writeFileSync(join(OUT, 'svc.mjs'), `#!/usr/bin/env node\n${text}`, { mode: 0o755 })
+  rmSync(WORK, { recursive: true })
+  await writeLicences()
+}
+
+/** The packages inside, which esbuild finds when it bundles them as ncc does. */
+async function writeLicences(): Promise<void> {
+  const whole = await build({
+    absWorkingDir: ROOT,
+    stdin: ENTRY,
+    bundle: true,
+    format: 'esm',
+    platform: 'node',
+    metafile: true,
+    write: false,
+    outdir: 'dist/svc-client',
+    logLevel: 'error',
+  })
+  writeFileSync(join(OUT, 'THIRD-PARTY-LICENSES'), licences(whole.metafile))
+}
+
+if (import.meta.main) {
+  await pack()
+  const run = spawnSync('node', [join(OUT, 'svc.mjs'), '--help'], { encoding: 'utf8', cwd: '/' })
+  assert(run.status === 0, `the packed client does not run under Node: ${run.stderr}`)
+  process.stdout.write('dist/svc-client/svc.mjs\n')
+}

@@ -1,0 +1,99 @@
+/**
+ * dist/bundle/main.js and the runtime as executables: dist/svc-server and dist/svc for this
+ * machine, or with `--all` one folder a target below dist/targets.
+ *
+ * An executable as compiled obeys variables of its environment that load code into it
+ * (BUN_OPTIONS), turn it into the bare runtime (BUN_BE_BUN) or open a debugger (BUN_INSPECT). Their
+ * names are changed inside the runtime into ones that no environment can hold.
+ */
+import { spawnSync } from 'node:child_process'
+import {
+  chmodSync,
+  linkSync,
+  mkdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
+import { dirname, join } from 'node:path'
+import { assert } from '../src/errors/assert.ts'
+import { BUNDLE, ROOT } from './bundle.ts'
+import { fetchBase, TARGETS, type Target } from './targets.ts'
+
+/** BUN_INSPECT_NOTIFY is read by the debugger alone, which the others open. */
+export const DEAF_TO = [
+  'BUN_OPTIONS',
+  'BUN_BE_BUN',
+  'BUN_INSPECT',
+  'BUN_INSPECT_CONNECT_TO',
+  'BUN_INSPECT_PRELOAD',
+]
+
+/** Changes the names in place. An expected name that is nowhere stops the build. */
+export function deafen(executable: Buffer): void {
+  for (const name of DEAF_TO) {
+    const pattern = Buffer.from(`\0${name}\0`, 'latin1')
+    let found = 0
+    for (
+      let at = executable.indexOf(pattern);
+      at !== -1;
+      at = executable.indexOf(pattern, at + 1)
+    ) {
+      // '=' ends a variable's name, so none can begin with it.
+      executable[at + 1] = 0x3d
+      found += 1
+    }
+    assert(found > 0, `the runtime has no ${name}: find out what it reads now before you ship it`)
+  }
+}
+
+function compile(
+  base: string,
+  folder: string,
+  options: { compiler?: string; suffix: string },
+): void {
+  mkdirSync(folder, { recursive: true })
+  const patched = join(ROOT, 'dist/base', `patched-${process.pid}${options.suffix}`)
+  mkdirSync(dirname(patched), { recursive: true })
+  const bytes = readFileSync(base)
+  deafen(bytes)
+  writeFileSync(patched, bytes)
+  chmodSync(patched, 0o755)
+  const server = join(folder, `svc-server${options.suffix}`)
+  rmSync(server, { force: true })
+  const args = ['build', BUNDLE, '--compile', `--compile-executable-path=${patched}`]
+  args.push(`--target=${options.compiler ?? 'bun'}`, `--outfile=${server}`)
+  args.push('--no-compile-autoload-dotenv', '--no-compile-autoload-bunfig')
+  // Compiled ahead, `svc-server check` takes 15 ms instead of 100.
+  args.push('--bytecode', '--format=esm')
+  const result = spawnSync(process.execPath, args, { cwd: ROOT, encoding: 'utf8' })
+  rmSync(patched)
+  assert(result.status === 0, `compiling failed: ${result.stderr}`)
+  chmodSync(server, 0o755)
+  // One executable, told apart by the name that it is called by.
+  const client = join(folder, `svc${options.suffix}`)
+  rmSync(client, { force: true })
+  linkSync(server, client)
+  const size = Math.round(statSync(server).size / 1024 / 1024)
+  process.stdout.write(`${server.slice(ROOT.length + 1)}  ${size} MiB\n`)
+}
+
+export function compileTarget(target: Target): void {
+  const suffix = target.name.startsWith('windows') ? '.exe' : ''
+  const folder = join(ROOT, 'dist/targets', target.name)
+  compile(fetchBase(target), folder, { compiler: target.compiler, suffix })
+}
+
+if (import.meta.main) {
+  const wanted = process.argv.slice(2)
+  if (wanted.length === 0) {
+    compile(process.execPath, join(ROOT, 'dist'), {
+      suffix: process.platform === 'win32' ? '.exe' : '',
+    })
+  } else {
+    const chosen = TARGETS.filter((each) => wanted.includes('--all') || wanted.includes(each.name))
+    assert(chosen.length > 0, `targets are ${TARGETS.map((each) => each.name).join(', ')}`)
+    for (const target of chosen) compileTarget(target)
+  }
+}

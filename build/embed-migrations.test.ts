@@ -1,0 +1,57 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import {
+  MIGRATION_SETS,
+  type MigrationSet,
+  renderMigrations,
+  staleMigrations,
+} from './embed-migrations.ts'
+
+const SET: MigrationSet = { directory: 'sql', module: 'migrations.generated.ts' }
+let root: string
+
+beforeEach(() => {
+  root = mkdtempSync(join(tmpdir(), 'svc-embed-'))
+  mkdirSync(join(root, 'sql'))
+})
+
+afterEach(() => {
+  rmSync(root, { recursive: true })
+})
+
+const put = (name: string, text: string) => writeFileSync(join(root, 'sql', name), text)
+
+test('every generated module equals the SQL files', () => {
+  expect(staleMigrations(join(import.meta.dirname, '..'))).toEqual([])
+  expect(MIGRATION_SETS.length).toBeGreaterThanOrEqual(3)
+})
+
+test('whatever an SQL file holds comes back byte for byte', async () => {
+  const text = "select '\\n', `x`, $\u007by}, \"\\`\", 'é😀';\n-- $$ \\\\ ${`\n"
+  put('0001-first.sql', text)
+  put('0002-next-one.sql', 'select 2;\n')
+  const path = join(root, 'rendered.ts')
+  writeFileSync(path, renderMigrations(root, SET))
+  const module = (await import(path)) as { MIGRATIONS: unknown }
+  expect(module.MIGRATIONS).toEqual([
+    { version: 1, name: 'first', sql: text },
+    { version: 2, name: 'next-one', sql: 'select 2;\n' },
+  ])
+})
+
+test.each([
+  ['a gap', ['0001-a.sql', '0003-b.sql']],
+  ['a version twice', ['0001-a.sql', '0001-b.sql']],
+  ['another name', ['0001_a.sql']],
+  ['another file', ['0001-a.sql', 'README']],
+])('%s in the versions is refused', (_, names) => {
+  for (const name of names) put(name, 'select 1;\n')
+  expect(() => renderMigrations(root, SET)).toThrow()
+})
+
+test('a carriage return is refused, since a checkout may add or drop it', () => {
+  put('0001-a.sql', 'select 1;\r\n')
+  expect(() => renderMigrations(root, SET)).toThrow('carriage return')
+})

@@ -1,0 +1,77 @@
+/**
+ * The configuration table of README.md and the commented environment template, both from the rows
+ * of src/config/variables.ts. `--check` changes nothing and fails where one is stale.
+ */
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { VARIABLES, type Variable } from '../src/config/variables.ts'
+import { assert } from '../src/errors/assert.ts'
+
+const BEGIN = '<!-- configuration: generated from src/config/variables.ts -->'
+const END = '<!-- /configuration -->'
+const ROWS: readonly Variable[] = VARIABLES
+
+export function renderTable(): string {
+  const lines = ROWS.map((row) => {
+    const name = row.file ? `\`${row.name}\`, or \`..._FILE\`` : `\`${row.name}\``
+    const initial = row.default === undefined ? '' : `; default \`${row.default}\``
+    return `| ${name} | ${row.required}${initial} | ${row.description} |`
+  })
+  return ['| Variable | Required | What it is |', '|---|---|---|', ...lines].join('\n')
+}
+
+function renderReadme(text: string): string {
+  const begin = text.indexOf(BEGIN)
+  const end = text.indexOf(END)
+  assert(begin !== -1 && end > begin, 'README.md has lost the marks around its table')
+  return `${text.slice(0, begin + BEGIN.length)}\n${renderTable()}\n${text.slice(end)}`
+}
+
+/** One assignment a variable; secrets are given as files, what is optional is commented out. */
+export function renderTemplate(): string {
+  const parts = ROWS.filter((row) => !['client only', 'recovery only'].includes(row.required)).map(
+    (row) => {
+      const needed = row.required === 'yes' || row.required === 'one source'
+      return `# ${row.description}.\n${needed ? '' : '# '}${assignment(row)}\n`
+    },
+  )
+  return `# Settings of svc-server. Generated from src/config/variables.ts.\n\n${parts.join('\n')}`
+}
+
+const EXAMPLES: Readonly<Record<string, string>> = {
+  SERVICE_STATE_DIRECTORY: '/var/lib/svc/state',
+  SERVICE_PUBLIC_MANAGEMENT_URL: 'https://manage.example.com',
+  SERVICE_PLATFORM_OIDC_CONFIG: '/etc/svc/oidc.json',
+  SERVICE_PLATFORM_MANAGED_SOURCE_AUTHORITY: 'https://control.example.com',
+  SERVICE_PRODUCT_ROOT: '/var/lib/svc/product',
+  SERVICE_APPLICATION_LISTEN: '127.0.0.1:3210',
+  SERVICE_PRODUCT_ALLOWED_ORIGINS: 'https://app.example.com',
+  SERVICE_PRODUCT_AUTH_CONFIG: 'auth.json',
+  SERVICE_RUNNER_SANDBOX: 'required',
+}
+
+function assignment(row: Variable): string {
+  if (!row.file) return `${row.name}=${row.default ?? EXAMPLES[row.name] ?? 'true'}`
+  const base = row.name
+    .replace(/^SERVICE_/, '')
+    .toLowerCase()
+    .replaceAll('_', '-')
+  return `${row.name}_FILE=/etc/svc/${base}`
+}
+
+if (import.meta.main) {
+  const root = join(import.meta.dirname, '..')
+  const check = process.argv.includes('--check')
+  const renderers: Readonly<Record<string, (text: string) => string>> = {
+    'README.md': renderReadme,
+    'dist-config/environment.template': renderTemplate,
+  }
+  for (const [path, render] of Object.entries(renderers)) {
+    const text = readFileSync(join(root, path), { encoding: 'utf8', flag: 'a+' })
+    const wanted = render(text)
+    if (wanted === text) continue
+    if (check) process.exitCode = 1
+    else writeFileSync(join(root, path), wanted)
+    process.stdout.write(`${path}${check ? ' is stale: run npm run generate' : ''}\n`)
+  }
+}

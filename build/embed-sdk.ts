@@ -1,0 +1,138 @@
+/**
+ * Turns what `svc` gives to Workspaces into one TypeScript module of text: the module "svc" as
+ * JavaScript, its types, and the templates. `--check` changes nothing and fails where it is stale.
+ */
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { type BuildOptions, build, type Plugin } from 'esbuild'
+import { generateFiles, type SdkTypes } from '../src/dev/codegen.ts'
+import { readWorkspaceFiles } from '../src/dev/workspace-files.ts'
+import { assert } from '../src/errors/assert.ts'
+import { parseDescription } from '../src/value/manifest.ts'
+import type { Json } from '../src/value/strict-json.ts'
+import { describeHere } from './testing/describe-here.ts'
+
+const ENTRY = 'src/sdk/authoring.ts'
+const TYPES = 'src/sdk/svc.d.ts'
+const GLOBALS = 'src/sdk/globals.d.ts'
+const TEMPLATES = 'src/sdk/templates'
+const MODULE = 'src/sdk/embedded.generated.ts'
+
+/** The text of the generated module. The same sources give the same bytes on every machine. */
+export async function renderSdk(root: string): Promise<string> {
+  const read = (path: string) => readFileSync(join(root, path), 'utf8')
+  const types = { module: read(TYPES), globals: read(GLOBALS) }
+  return [
+    '/** Generated from src/sdk by build/embed-sdk.ts. Do not edit. */\n',
+    '/** The module "svc" as one ES module. */',
+    `export const SDK_RUNTIME =\n  ${JSON.stringify(await runtime(root))}\n`,
+    '/** Declarations of the module "svc", and of what a Function finds around it. */',
+    `export const SDK_TYPES = ${json(types)}\n`,
+    '/** Files of each template, by path. */',
+    'export const TEMPLATES: Readonly<Record<string, Readonly<Record<string, string>>>> =',
+    `  ${json(await templates(root, types))}\n`,
+  ].join('\n')
+}
+
+function json(value: object): string {
+  return JSON.stringify(value, null, 2)
+}
+
+async function runtime(root: string): Promise<string> {
+  return bundled({ absWorkingDir: root, entryPoints: [ENTRY], format: 'esm', plugins: [pure] })
+}
+
+async function bundled(options: BuildOptions): Promise<string> {
+  const result = await build({
+    ...options,
+    bundle: true,
+    write: false,
+    platform: 'neutral',
+    target: 'es2024',
+    charset: 'ascii',
+    legalComments: 'none',
+    minifySyntax: true,
+  })
+  const output = result.outputFiles?.[0]
+  assert(output !== undefined && result.outputFiles?.length === 1, 'the bundle is not one file')
+  return output.text
+}
+
+/** A module of which nothing is used adds nothing, not even the constants at its top. */
+const pure: Plugin = {
+  name: 'pure-modules',
+  setup({ onResolve }) {
+    onResolve({ filter: /^\.\.?\// }, ({ path, resolveDir }) => ({
+      path: join(resolveDir, path),
+      sideEffects: false,
+    }))
+  },
+}
+
+async function templates(root: string, types: SdkTypes): Promise<object> {
+  const found: Record<string, Record<string, string>> = {}
+  for (const name of readdirSync(join(root, TEMPLATES)).sort()) {
+    const directory = join(root, TEMPLATES, name)
+    found[name] = { ...filesOf(directory, ''), ...(await generated(root, directory, types)) }
+  }
+  return found
+}
+
+/** The types of a template, so that a new Workspace compiles before it was ever built. */
+async function generated(
+  root: string,
+  directory: string,
+  types: SdkTypes,
+): Promise<Record<string, string>> {
+  const { modules } = readWorkspaceFiles(directory)
+  const imports = modules.map(({ file }, i) => `import * as m${i} from './${file}'`)
+  const names = modules.map(({ name }, i) => `${JSON.stringify(name)}: m${i}`)
+  const contents = [
+    "import schema from './schema.ts'",
+    ...imports,
+    `__svc.define({ schema, modules: { ${names.join(', ')} } })`,
+  ].join('\n')
+  const source = await bundled({
+    stdin: { contents, resolveDir: directory },
+    format: 'iife',
+    alias: { svc: join(root, ENTRY) },
+  })
+  const description = parseDescription((await describeHere({ source })) as Json)
+  const files = generateFiles(description, types)
+  return Object.fromEntries(files.map(({ path, text }) => [path, text]))
+}
+
+function filesOf(directory: string, prefix: string): Record<string, string> {
+  const files: Record<string, string> = {}
+  const entries = readdirSync(directory, { withFileTypes: true })
+  for (const entry of entries.sort((a, b) => (a.name < b.name ? -1 : 1))) {
+    const path = join(directory, entry.name)
+    if (entry.isDirectory()) Object.assign(files, filesOf(path, `${prefix}${entry.name}/`))
+    else files[`${prefix}${entry.name}`] = readFileSync(path, 'utf8')
+  }
+  return files
+}
+
+/** Whether the module does not equal what the sources say. */
+export async function isSdkStale(root: string): Promise<boolean> {
+  return readModule(root) !== (await renderSdk(root))
+}
+
+function readModule(root: string): string | null {
+  try {
+    return readFileSync(join(root, MODULE), 'utf8')
+  } catch {
+    return null
+  }
+}
+
+if (import.meta.main) {
+  const root = join(import.meta.dirname, '..')
+  if (await isSdkStale(root)) {
+    const check = process.argv.includes('--check')
+    if (!check) writeFileSync(join(root, MODULE), await renderSdk(root))
+    const note = check ? ' is stale: run bun build/embed-sdk.ts' : ''
+    process.stdout.write(`${MODULE}${note}\n`)
+    process.exitCode = check ? 1 : 0
+  }
+}

@@ -1,0 +1,24 @@
+/**
+ * Everything in the repository that is derived from something else in it. `--check` changes
+ * nothing, names what is stale and fails. A generator is a script build/embed-*.ts that takes
+ * `--check` too, or a text below.
+ */
+import { spawnSync } from 'node:child_process'
+import { readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { ROOT } from './bundle.ts'
+
+export function generators(): string[] {
+  return readdirSync(import.meta.dirname)
+    .filter((name) => /^embed-[a-z-]+\.ts$/.test(name) && !name.endsWith('.test.ts'))
+    .sort()
+}
+
+if (import.meta.main) {
+  const rest = process.argv.slice(2)
+  for (const name of generators()) {
+    const script = join('build', name)
+    const result = spawnSync(process.execPath, [script, ...rest], { cwd: ROOT, stdio: 'inherit' })
+    if (result.status !== 0) process.exitCode = 1
+  }
+}

@@ -1,0 +1,245 @@
+/**
+ * The installer against a release of its own: archives that hold a small program in place of the
+ * executable, so that each case takes milliseconds. It runs under the plainest shell there is.
+ */
+import { type SpawnSyncReturns, spawnSync } from 'node:child_process'
+import { createHash, generateKeyPairSync, sign } from 'node:crypto'
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { tarGzip } from './archives.ts'
+import { renderInstaller } from './release.ts'
+
+const ROOT = join(import.meta.dirname, '..')
+const VERSION = '9.9.9'
+const TARGET = 'linux-x64'
+const ARTEFACT = `svc-${VERSION}-${TARGET}.tar.gz`
+
+let work: string
+beforeEach(() => {
+  work = mkdtempSync(join(tmpdir(), 'svc-install-'))
+  mkdirSync(join(work, 'mirror'))
+})
+afterEach(() => rmSync(work, { recursive: true, force: true }))
+
+interface ReleaseOptions {
+  readonly says?: string
+  readonly signed?: boolean
+}
+
+function release({ says = VERSION, signed = false }: ReleaseOptions = {}): void {
+  const program = `#!/bin/sh\necho "svc-server ${says}"\n`
+  const file = (path: string, text: string, executable = false) => ({
+    path,
+    bytes: Buffer.from(text),
+    executable,
+  })
+  const archive = tarGzip([
+    file('svc-server', program, true),
+    file('LICENSE', 'licence'),
+    file('dist-config/environment.template', 'SERVICE_STATE_DIRECTORY=/x\n'),
+    file(
+      'dist-config/svc-server.service',
+      readFileSync(join(ROOT, 'dist-config/svc-server.service'), 'utf8'),
+    ),
+  ])
+  writeFileSync(join(work, 'mirror', ARTEFACT), archive)
+  const digest = createHash('sha256').update(archive).digest('hex')
+  const sums = `${digest}  ${ARTEFACT}\n`
+  writeFileSync(join(work, 'mirror/SHA256SUMS'), sums)
+  let publicKey = ''
+  if (signed) {
+    const pair = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+    writeFileSync(
+      join(work, 'mirror/SHA256SUMS.sig'),
+      sign('sha256', Buffer.from(sums), pair.privateKey),
+    )
+    publicKey = pair.publicKey.export({ type: 'spki', format: 'pem' }).toString().trim()
+  }
+  const installer = renderInstaller(readFileSync(join(ROOT, 'install.sh'), 'utf8'), {
+    VERSION,
+    BASE_URL: '',
+    DIGESTS: `darwin-arm64 ${'0'.repeat(64)}\n${TARGET} ${digest}`,
+    PUBLIC_KEY: publicKey,
+  })
+  writeFileSync(join(work, 'install.sh'), installer)
+}
+
+function install(
+  args: readonly string[] = [],
+  environment: Record<string, string> = {},
+): SpawnSyncReturns<string> {
+  return spawnSync('/bin/sh', [join(work, 'install.sh'), ...args], {
+    encoding: 'utf8',
+    input: '',
+    env: {
+      PATH: '/usr/bin:/bin:/usr/sbin:/sbin',
+      HOME: join(work, 'home'),
+      SVC_INSTALL_DIR: join(work, 'bin'),
+      SVC_BASE_URL: `file://${join(work, 'mirror')}`,
+      SVC_TARGET: TARGET,
+      TMPDIR: work,
+      ...environment,
+    },
+  })
+}
+
+test('both names run, and nothing else is left behind', () => {
+  release()
+  const result = install()
+  expect(result.stderr).toBe('')
+  expect(result.status).toBe(0)
+  expect(readdirSync(join(work, 'bin')).sort()).toEqual(['.svc-install', 'svc', 'svc-server'])
+  for (const name of ['svc', 'svc-server']) {
+    const path = join(work, 'bin', name)
+    expect(statSync(path).mode & 0o777).toBe(0o755)
+    expect(spawnSync(path, ['version'], { encoding: 'utf8' }).stdout).toContain(VERSION)
+  }
+  expect(readdirSync(work).filter((name) => name.startsWith('tmp'))).toEqual([])
+})
+
+test('a second run finds that nothing is to be done, and repairs what was changed', () => {
+  release()
+  install()
+  const mirror = join(work, 'mirror')
+  rmSync(mirror, { recursive: true })
+  expect(install().stdout).toContain('already installed')
+  writeFileSync(join(work, 'bin/svc-server'), 'damaged')
+  expect(install().status).toBe(1)
+  mkdirSync(mirror)
+  release()
+  expect(install().stdout).toContain('Installed')
+  expect(readFileSync(join(work, 'bin/svc-server'), 'utf8')).toContain('echo')
+})
+
+test('a dry run changes nothing', () => {
+  release()
+  const result = install(['--dry-run', '--service'])
+  expect(result.status).toBe(0)
+  expect(result.stdout).toContain('Would fetch')
+  expect(existsSync(join(work, 'bin'))).toBe(false)
+})
+
+test('a tampered artefact is rejected and nothing is installed', () => {
+  release()
+  const path = join(work, 'mirror', ARTEFACT)
+  const bytes = readFileSync(path)
+  bytes[bytes.length - 9]! ^= 1
+  writeFileSync(path, bytes)
+  const result = install()
+  expect(result.status).toBe(1)
+  expect(result.stderr).toContain('Nothing was installed')
+  expect(existsSync(join(work, 'bin'))).toBe(false)
+})
+
+test('an executable that names another version is rejected', () => {
+  release({ says: '1.2.3' })
+  const result = install()
+  expect(result.status).toBe(1)
+  expect(result.stderr).toContain('not 9.9.9')
+  expect(existsSync(join(work, 'bin'))).toBe(false)
+})
+
+test('a failed upgrade leaves the old executable working', () => {
+  release()
+  install()
+  release({ says: '1.2.3' })
+  expect(install().status).toBe(1)
+  const path = join(work, 'bin/svc')
+  expect(spawnSync(path, ['version'], { encoding: 'utf8' }).stdout).toContain(VERSION)
+})
+
+test('a machine without a build, and a plain HTTP mirror, are refused', () => {
+  release()
+  const unknown = install([], { SVC_TARGET: 'plan9-mips' })
+  expect(unknown.status).toBe(1)
+  expect(unknown.stderr).toContain('There are: darwin-arm64 linux-x64')
+  const plain = install([], { SVC_BASE_URL: 'http://mirror.example.com' })
+  expect(plain.status).toBe(1)
+  expect(plain.stderr).toContain('only https')
+})
+
+test('the target of this machine is found', () => {
+  release()
+  const { stdout } = install(['--dry-run'], { SVC_TARGET: '' })
+  if (process.platform === 'linux' && process.arch === 'x64') expect(stdout).toContain(TARGET)
+})
+
+test('a signature is verified where there is a key, and can be required', () => {
+  release()
+  expect(install([], { SVC_REQUIRE_SIGNATURE: '1' }).stderr).toContain('public key')
+  release({ signed: true })
+  expect(install([], { SVC_REQUIRE_SIGNATURE: '1' }).stderr).toBe('')
+  rmSync(join(work, 'bin'), { recursive: true })
+  const other = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+  const pinned = join(work, 'pinned.pem')
+  writeFileSync(pinned, other.publicKey.export({ type: 'spki', format: 'pem' }))
+  const result = install([], { SVC_PUBLIC_KEY_FILE: pinned })
+  expect(result.stderr).toContain('signature of SHA256SUMS is wrong')
+  expect(existsSync(join(work, 'bin'))).toBe(false)
+})
+
+test('no tool to compare digests with is no reason to skip it', () => {
+  release()
+  const tools = join(work, 'tools')
+  mkdirSync(tools)
+  for (const tool of [
+    ...['uname', 'mktemp', 'tar', 'gzip', 'mv', 'cp', 'rm', 'mkdir', 'chmod', 'ln', 'grep', 'cut'],
+    ...['id', 'tr', 'cat'],
+  ]) {
+    const found = spawnSync('/bin/sh', ['-c', `command -v ${tool}`], { encoding: 'utf8' })
+    spawnSync('ln', ['-s', found.stdout.trim(), join(tools, tool)])
+  }
+  const result = install([], { PATH: tools })
+  expect(result.status).toBe(1)
+  expect(result.stderr).toContain('nothing is installed unverified')
+  expect(existsSync(join(work, 'bin'))).toBe(false)
+})
+
+test('a script that was cut off anywhere runs nothing', () => {
+  release()
+  const whole = readFileSync(join(work, 'install.sh'), 'utf8')
+  for (let length = 0; length < whole.length - 'main "$@"\n'.length; length += 97) {
+    writeFileSync(join(work, 'install.sh'), whole.slice(0, length))
+    install()
+    expect(existsSync(join(work, 'bin'))).toBe(false)
+  }
+})
+
+test('what was installed can be removed again', () => {
+  release()
+  install()
+  writeFileSync(join(work, 'bin/other'), '')
+  expect(install(['--uninstall']).status).toBe(0)
+  expect(readdirSync(join(work, 'bin'))).toEqual(['other'])
+})
+
+test('a service gets its unit, its settings and one pepper, each once', () => {
+  release()
+  const root = join(work, 'root')
+  expect(install(['--service'], { DESTDIR: root }).stderr).toBe('')
+  const pepper = readFileSync(join(root, 'etc/svc/platform-identity-pepper'), 'utf8')
+  expect(Buffer.from(pepper, 'base64url').length).toBe(32)
+  expect(pepper).toMatch(/^[A-Za-z0-9_-]{43}$/)
+  expect(statSync(join(root, 'etc/svc/platform-identity-pepper')).mode & 0o077).toBe(0)
+  const unit = readFileSync(join(root, 'etc/systemd/system/svc-server.service'), 'utf8')
+  expect(unit).toContain(`ExecStart=${join(work, 'bin')}/svc-server serve`)
+  expect(unit).toContain(`ExecStartPre=${join(work, 'bin')}/svc-server check`)
+  install(['--service'], { DESTDIR: root })
+  expect(readFileSync(join(root, 'etc/svc/platform-identity-pepper'), 'utf8')).toBe(pepper)
+})
+
+test('the source of the installer does not install', () => {
+  writeFileSync(join(work, 'install.sh'), readFileSync(join(ROOT, 'install.sh')))
+  expect(install().stderr).toContain('source of the installer')
+})

@@ -1,0 +1,98 @@
+/** What the quickstart prints at the end: addresses, keys and commands that work as they stand. */
+
+export interface Shown {
+  readonly management: string
+  readonly application: string
+  readonly publicKey: string
+  readonly secretKeyFile: string
+  readonly channelId: string
+  readonly operationId: string
+  readonly client: string
+  readonly clientEnvironment: Readonly<Record<string, string>>
+  readonly productRoot: string
+  readonly workspace: string
+  readonly log: string
+}
+
+export interface TaggedField {
+  readonly type: string
+  readonly value: unknown
+}
+
+/** Entries sorted by key, as the wire wants them. */
+export function taggedObject(fields: Readonly<Record<string, TaggedField>>): TaggedField {
+  const keys = Object.keys(fields).sort()
+  return { type: 'object', value: keys.map((key) => ({ key, value: fields[key] })) }
+}
+
+export const TARGET = 'channel:production'
+
+export function queryBody(channelId: string): object {
+  const channel = { type: 'typed_id', value: channelId }
+  const call = { version: 1, target: TARGET, function: 'messages.list' }
+  return { ...call, arguments: taggedObject({ channel }) }
+}
+
+export function mutationBody(channelId: string, body: string, operationId: string): object {
+  const text = (value: string): TaggedField => ({ type: 'string', value })
+  const fields = {
+    channel: { type: 'typed_id', value: channelId },
+    author: text('you'),
+    body: text(body),
+  }
+  const call = { version: 1, target: TARGET, function: 'messages.send', operationId }
+  return { ...call, arguments: taggedObject(fields) }
+}
+
+export function quoted(text: string): string {
+  return /^[A-Za-z0-9_@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`
+}
+
+function curl(shown: Shown, path: string, body: object): string {
+  return [
+    `curl -sS ${shown.application}${path}`,
+    `  -H 'Content-Type: application/json' -H 'Accept: application/json'`,
+    `  -H 'X-Service-Key: ${shown.publicKey}'`,
+    `  -d ${quoted(JSON.stringify(body))}`,
+  ].join(' \\\n')
+}
+
+/** The three commands, each to be pasted whole. */
+export function commands(shown: Shown): { title: string; command: string }[] {
+  const environment = Object.entries(shown.clientEnvironment).map(
+    ([name, value]) => `${name}=${quoted(value)}`,
+  )
+  const status = [quoted(shown.client), 'status', '--remote', '--root', quoted(shown.productRoot)]
+  return [
+    {
+      title: 'Read the messages of the channel (a Query):',
+      command: curl(shown, '/v1/query', queryBody(shown.channelId)),
+    },
+    {
+      title: 'Write one (a Mutation; the same operationId takes effect once):',
+      command: curl(
+        shown,
+        '/v1/mutation',
+        mutationBody(shown.channelId, 'Hello from curl', shown.operationId),
+      ),
+    },
+    {
+      title: 'See what is released, as the operator:',
+      command: [...environment, ...status].join(' '),
+    },
+  ]
+}
+
+export function summary(shown: Shown): string {
+  const rows = [
+    ['Application API', shown.application],
+    ['Management API', shown.management],
+    ['Public key', shown.publicKey],
+    ['Secret key', `in ${shown.secretKeyFile}`],
+    ['Functions', `${shown.workspace} (edit, then npm start again, or svc release)`],
+    ['Server log', shown.log],
+  ]
+  const lines = rows.map(([name = '', value = '']) => `  ${name.padEnd(17)}${value}`)
+  const parts = commands(shown).map(({ title, command }) => `${title}\n\n${command}\n`)
+  return `\n${lines.join('\n')}\n\n${parts.join('\n')}\nCtrl-C stops everything; the data stays.\n`
+}

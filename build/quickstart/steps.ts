@@ -1,0 +1,119 @@
+/** Programs that the quickstart runs to their end, and what it says while it does. */
+import { spawn } from 'node:child_process'
+import { join } from 'node:path'
+
+const started = performance.now()
+
+/** One line with the seconds since the start. */
+export function say(text: string): void {
+  const seconds = ((performance.now() - started) / 1000).toFixed(1)
+  process.stdout.write(`${seconds.padStart(6)} s  ${text}\n`)
+}
+
+/** Shown without a stack: the user can do something about it. */
+export class Problem extends Error {}
+
+export interface Outcome {
+  readonly status: number
+  readonly stdout: string
+  readonly stderr: string
+}
+
+/** Runs with exactly this environment; ends early when `signal` does. */
+export function runProgram(
+  command: readonly string[],
+  environment: Readonly<Record<string, string>>,
+  signal: AbortSignal,
+): Promise<Outcome> {
+  const [file = '', ...args] = command
+  return new Promise((resolve, reject) => {
+    const child = spawn(file, args, {
+      cwd: '/',
+      env: { ...environment },
+      stdio: ['ignore', 'pipe', 'pipe'],
+      // Ctrl-C reaches this process alone, which then ends the child.
+      detached: true,
+    })
+    const output = { stdout: '', stderr: '' }
+    const end = (): void => {
+      child.kill('SIGTERM')
+    }
+    signal.addEventListener('abort', end, { once: true })
+    for (const name of ['stdout', 'stderr'] as const) {
+      child[name].setEncoding('utf8').on('data', (text: string) => {
+        output[name] += text
+      })
+    }
+    child.once('error', reject)
+    child.once('close', (status) => {
+      signal.removeEventListener('abort', end)
+      if (signal.aborted) reject(signal.reason)
+      else resolve({ status: status ?? 128, ...output })
+    })
+  })
+}
+
+/** Runs `svc ARGS --json` and answers its document; a failure is a Problem. */
+export type Client = (...args: readonly string[]) => Promise<Answer>
+
+/** The fields that are looked at here, of whichever command has them. */
+export interface Answer {
+  readonly key?: string | null
+  readonly client?: { readonly clientId: string }
+}
+
+export function clientAt(
+  dist: string,
+  environment: Readonly<Record<string, string>>,
+  signal: AbortSignal,
+): Client {
+  return async (...args) => {
+    const command = [join(dist, 'svc'), ...args, '--json']
+    const outcome = await runProgram(command, environment, signal)
+    if (outcome.status === 0) return JSON.parse(outcome.stdout)
+    const shown = `svc ${args.slice(0, 2).join(' ')}`
+    throw new Problem(`${shown} exited with ${outcome.status}:\n${failureText(outcome)}`)
+  }
+}
+
+function failureText({ stdout, stderr }: Outcome): string {
+  try {
+    const { error } = JSON.parse(stdout)
+    return `  ${error.code}: ${error.message}\n  ${error.next}`
+  } catch {
+    return stderr || stdout
+  }
+}
+
+/** Asks until the address answers 200. */
+export async function untilReady(url: string, signal: AbortSignal): Promise<void> {
+  const deadline = performance.now() + 30_000
+  for (;;) {
+    signal.throwIfAborted()
+    const response = await fetch(url, { signal }).catch(() => null)
+    if (response?.status === 200) return
+    if (performance.now() > deadline) throw new Problem(`${url} does not become ready`)
+    await new Promise((resolve) => setTimeout(resolve, 50))
+  }
+}
+
+/** The first signal aborts; a later one, of another key press, forces. */
+export function stopRequests(force: () => void): AbortSignal {
+  const controller = new AbortController()
+  let first = 0
+  // A terminal signals the whole group, and npm hands the signal on: one key press, many signals.
+  const samePressMillis = 1_000
+  const stop = (): void => {
+    if (first === 0) {
+      first = performance.now()
+      controller.abort(new Problem('stopped'))
+    } else if (performance.now() - first > samePressMillis) force()
+  }
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, stop)
+  // Whoever started this may have been killed without a word.
+  const parent = process.ppid
+  setInterval(() => {
+    if (process.ppid !== parent && first === 0) stop()
+  }, 1_000).unref()
+  return controller.signal
+}

@@ -1,0 +1,80 @@
+/** The machines that an executable is built for, and where the base of each comes from. */
+import { spawnSync } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { assert } from '../src/errors/assert.ts'
+import { ROOT } from './bundle.ts'
+
+export interface Target {
+  /** As in the names of what is released. */
+  readonly name: string
+  /** As the compiler names it. */
+  readonly compiler: string
+  /** The package that holds the base executable, and its path there. */
+  readonly package: string
+  readonly executable: string
+}
+
+export const TARGETS: readonly Target[] = [
+  target('linux-x64', 'linux-x64'),
+  target('linux-x64-musl', 'linux-x64-musl'),
+  target('linux-arm64', 'linux-aarch64'),
+  target('linux-arm64-musl', 'linux-aarch64-musl'),
+  target('darwin-arm64', 'darwin-aarch64'),
+  target('darwin-x64', 'darwin-x64'),
+  target('windows-x64', 'windows-x64'),
+]
+
+function target(name: string, base: string): Target {
+  return {
+    name,
+    compiler: `bun-${name}`,
+    package: `@oven/bun-${base}`,
+    executable: base.startsWith('windows') ? 'bin/bun.exe' : 'bin/bun',
+  }
+}
+
+/** The unpatched base of a target: fetched through npm, checked against the lock file. */
+export function fetchBase(wanted: Target): string {
+  const lock = JSON.parse(readFileSync(join(ROOT, 'package-lock.json'), 'utf8'))
+  const entry = lock.packages[`node_modules/${wanted.package}`]
+  assert(typeof entry?.integrity === 'string', `${wanted.package} is not in package-lock.json`)
+  const folder = join(ROOT, 'dist/base', `${wanted.name}-${entry.version}`)
+  const executable = join(folder, 'package', wanted.executable)
+  if (existsSync(executable)) return executable
+
+  rmSync(folder, { recursive: true, force: true })
+  mkdirSync(folder, { recursive: true })
+  const name = `${wanted.package}@${entry.version}`
+  const packed = run('npm', [
+    'pack',
+    name,
+    '--json',
+    '--loglevel=error',
+    `--pack-destination=${folder}`,
+  ])
+  const archive = join(folder, packedName(packed))
+  const digest = createHash('sha512').update(readFileSync(archive)).digest('base64')
+  assert(
+    `sha512-${digest}` === entry.integrity,
+    `${name} does not have the digest of the lock file`,
+  )
+  run('tar', ['-xzf', archive, '-C', folder])
+  rmSync(archive)
+  return executable
+}
+
+/** npm 10 answers a list, npm 11 and later an object by name. */
+function packedName(json: string): string {
+  const answer = JSON.parse(json)
+  const first = Array.isArray(answer) ? answer[0] : Object.values(answer)[0]
+  assert(typeof first?.filename === 'string', 'npm pack did not name its file')
+  return first.filename.replace('@', '').replace('/', '-')
+}
+
+function run(command: string, args: readonly string[]): string {
+  const result = spawnSync(command, args, { cwd: ROOT, encoding: 'utf8', maxBuffer: 64 << 20 })
+  assert(result.status === 0, `${command} ${args[0]} failed: ${result.stderr}`)
+  return result.stdout
+}

@@ -1,0 +1,55 @@
+/**
+ * Loads a bundle of our own in this very process, where the server uses a sandboxed runner: for
+ * tests and for the templates.
+ */
+import { runInThisContext } from 'node:vm'
+import { Fault } from '../../src/errors/fault.ts'
+
+interface Defined {
+  readonly schema: unknown
+  readonly modules: { readonly [name: string]: { readonly [name: string]: unknown } }
+}
+
+type Content = Record<string, unknown> & {
+  tables: Record<string, { fields: unknown; indexes: unknown }>
+}
+
+/** Positions in what it reports are those of the bundle, as a runner's are. */
+export async function describeHere({ source }: { source: string }): Promise<unknown> {
+  let defined: Defined | undefined
+  try {
+    const load = runInThisContext(`(__svc) => {\n${source}\n}`, { filename: '/bundle.js' })
+    load({ define: (given: Defined) => (defined = given) })
+    return describe(defined!)
+  } catch (error) {
+    if (!(error instanceof Error)) throw error
+    const frames = (error.stack ?? '').matchAll(/bundle\.js:(\d+):(\d+)/g)
+    const places = [...frames].map(([, line, column]) => `bundle.js:${Number(line) - 1}:${column}`)
+    const detail = [`${error.name}: ${error.message}`, ...places].join('\n')
+    throw new Fault('FUNCTION_FAILED', { detail, cause: error })
+  }
+}
+
+function describe({ schema, modules }: Defined) {
+  const { tables } = contentOf(schema, 'svc.schema')!
+  const functions = Object.entries(modules).flatMap(([module, exports]) =>
+    Object.entries(exports).flatMap(([name, value]) => {
+      const content = contentOf(value, 'svc.function')
+      if (content === undefined) return []
+      const { handler: _, ...declared } = content
+      return [{ name: `${module}.${name}`, ...declared }]
+    }),
+  )
+  const json = {
+    functions: functions.sort((a, b) => (a.name < b.name ? -1 : 1)),
+    tables: Object.entries(tables)
+      .map(([name, { fields, indexes }]) => ({ name, fields, indexes }))
+      .sort((a, b) => (a.name < b.name ? -1 : 1)),
+  }
+  return JSON.parse(JSON.stringify(json)) as unknown
+}
+
+function contentOf(value: unknown, symbol: string): Content | undefined {
+  if (typeof value !== 'object' || value === null) return undefined
+  return (value as { [key: symbol]: Content })[Symbol.for(symbol)]
+}

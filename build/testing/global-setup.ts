@@ -1,0 +1,50 @@
+/**
+ * One PostgreSQL for a whole test run, started when the first test asks for it: a run of unit
+ * tests alone never pays for it. Tests run in other processes and ask through a socket that only
+ * this user can reach.
+ */
+import { chownSync, mkdtempSync, rmSync } from 'node:fs'
+import { createServer } from 'node:http'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { TestProject } from 'vitest/node'
+import { postgresAccount, sharedTemporaryFolder } from './binaries.ts'
+import { type Cluster, newPassword, startCluster } from './cluster.ts'
+
+declare module 'vitest' {
+  interface ProvidedContext {
+    /** Path of the socket that answers with the URL of the run's PostgreSQL. */
+    postgresBroker: string
+  }
+}
+
+export async function setup(project: TestProject): Promise<() => Promise<void>> {
+  const folder = mkdtempSync(join(tmpdir(), 'svc-test-'))
+  const data = mkdtempSync(join(sharedTemporaryFolder(), 'svc-test-pg-'))
+  const account = postgresAccount()
+  if (account.uid !== undefined) chownSync(data, account.uid, account.gid ?? account.uid)
+  let cluster: Promise<Cluster> | undefined
+  const broker = createServer((_request, response) => {
+    cluster ??= startCluster({ dataDirectory: join(data, 'data'), password: newPassword() })
+    cluster.then(
+      (started) => response.end(started.url('postgres')),
+      (error: unknown) => response.writeHead(500).end(String(error)),
+    )
+  })
+  const path = join(folder, 'postgres.sock')
+  await new Promise<void>((resolve) => broker.listen(path, resolve))
+  project.provide('postgresBroker', path)
+
+  return async () => {
+    await new Promise<void>((resolve) => {
+      broker.close(() => resolve())
+      broker.closeAllConnections()
+    })
+    if (cluster !== undefined) {
+      const started = await cluster.catch(() => null)
+      await started?.stop()
+    }
+    rmSync(data, { recursive: true, force: true })
+    rmSync(folder, { recursive: true, force: true })
+  }
+}

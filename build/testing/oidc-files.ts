@@ -1,0 +1,25 @@
+/** A valid OIDC provider configuration file, complete. */
+import { OTHER_PEPPER } from './configuration-environments.ts'
+
+export const OIDC = {
+  providerId: 'canary-idp',
+  issuer: 'https://canary.test/tenant',
+  discoveryUrl: 'https://canary.test/tenant/.well-known/openid-configuration',
+  audience: 'https://api.canary.test/',
+  allowedOrigins: ['https://canary.test', 'https://keys.canary.test:8443'],
+  discriminatorClaim: 'canary_use',
+  discriminatorValue: 'canary-operator',
+  algorithm: 'ES256',
+  requiredType: 'JWT',
+  subjectPepper: OTHER_PEPPER,
+  nativeClient: {
+    authorizationEndpoint: 'https://canary.test/authorize?tenant=1',
+    tokenEndpoint: 'https://canary.test/token',
+    clientId: 'canary-client',
+    scopes: ['openid', 'canary:all'],
+    resource: 'https://api.canary.test/',
+  },
+  allowLoopbackHttp: false,
+}
+
+export const OIDC_FILE: string = JSON.stringify(OIDC)

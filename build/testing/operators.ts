@@ -1,0 +1,72 @@
+/** Operators with sessions, for tests of what they may do. */
+import { readFileSync } from 'node:fs'
+import { type Grant, insertGrant } from '../../src/database/identity/grants.ts'
+import { insertOperator } from '../../src/database/identity/operators.ts'
+import { transaction } from '../../src/database/transaction.ts'
+import { Fault } from '../../src/errors/fault.ts'
+import type { Actor } from '../../src/identity/actor.ts'
+import { exchange } from '../../src/identity/exchange.ts'
+import { type Login, openSession } from '../../src/identity/sessions.ts'
+import { CAPABILITIES, type Capability } from '../../src/value/capabilities.ts'
+import type { EnvironmentId, ProjectId } from '../../src/value/ids.ts'
+import { environmentScope, type Scope } from '../../src/value/scope.ts'
+import type { TestIdentity } from './identity.ts'
+
+export const PROJECT_ID = 'prj_00000000000000000000000001' as ProjectId
+export const ENVIRONMENT_ID = 'env_00000000000000000000000001' as EnvironmentId
+export const PROJECT: Scope = { kind: 'project', projectId: PROJECT_ID, environmentId: null }
+export const ENVIRONMENT: Scope = environmentScope(PROJECT_ID, ENVIRONMENT_ID)
+export const OTHER_PROJECT: Scope = {
+  kind: 'project',
+  projectId: 'prj_00000000000000000000000002' as ProjectId,
+  environmentId: null,
+}
+export const OTHER_ENVIRONMENT: Scope = environmentScope(
+  PROJECT_ID,
+  'env_00000000000000000000000002' as EnvironmentId,
+)
+
+/** The first owner, by the code of the first start. */
+export async function firstOwner(t: TestIdentity): Promise<Login> {
+  await t.identity.startup()
+  const code = readFileSync(t.codePath, 'utf8').trimEnd()
+  return exchange(t.identity, { code, deviceName: null, operatorName: null, requestId: null })
+}
+
+export const everythingBut = (...left: readonly Capability[]): readonly Capability[] =>
+  CAPABILITIES.filter((capability) => !left.includes(capability))
+
+/** An operator with exactly these grants, logged in; written without an invitation or an audit. */
+export function operatorWith(
+  { identity }: TestIdentity,
+  ...grants: readonly { scope: Scope; capabilities: readonly Capability[] }[]
+): Promise<Login> {
+  const atMicros = identity.system.nowMicros()
+  return transaction(identity.database, async (tx) => {
+    const operator = await insertOperator(tx, {
+      operatorId: identity.system.ids.make('opr'),
+      operatorName: 'somebody',
+      createdAtMicros: atMicros,
+    })
+    const stored = grants.map((grant): Grant & { source: 'invitation' } => ({
+      ...grant,
+      source: 'invitation',
+    }))
+    for (const grant of stored) await insertGrant(tx, operator.operatorId, grant, atMicros)
+    return openSession(identity, tx, { operator, grants: stored, deviceName: null, atMicros })
+  })
+}
+
+export function actorOf({ identity }: TestIdentity, login: Login): Promise<Actor> {
+  return identity.authenticate(login.accessToken.reveal())
+}
+
+/** The code of the Fault that `work` ends with; `none` where it succeeds. */
+export async function codeOf(work: Promise<unknown>): Promise<string> {
+  try {
+    await work
+  } catch (error) {
+    return error instanceof Fault ? error.code : String(error)
+  }
+  return 'none'
+}

@@ -1,0 +1,101 @@
+/** The lifecycle routes over a real Product, called in process by an operator of the test. */
+import { expect } from 'vitest'
+import { Fault } from '../../src/errors/fault.ts'
+import { applicationClientRoutes } from '../../src/http/management/application-clients.ts'
+import { channelRoutes } from '../../src/http/management/channels.ts'
+import { environmentRoutes } from '../../src/http/management/environments.ts'
+import { functionRoutes } from '../../src/http/management/functions.ts'
+import type { ProductApp } from '../../src/http/management/product-app.ts'
+import { releaseRoutes } from '../../src/http/management/releases.ts'
+import { statusRoutes } from '../../src/http/management/status.ts'
+import { workspaceRoutes } from '../../src/http/management/workspace.ts'
+import { mountManagement } from '../../src/http/mount.ts'
+import type { Route } from '../../src/http/route.ts'
+import { CAPABILITIES, type Capability } from '../../src/value/capabilities.ts'
+import { PACKAGE_MEDIA_TYPE } from '../../src/value/workspace-package.ts'
+import { read, type Schema } from '../../src/wire/schema.ts'
+import { ENVIRONMENT_ID, PROJECT_ID } from './product-roots.ts'
+import { actorWith, openTestProduct, type TestProduct } from './products.ts'
+
+export const ROUTES: readonly Route<ProductApp>[] = [
+  ...environmentRoutes,
+  ...statusRoutes,
+  ...workspaceRoutes,
+  ...releaseRoutes,
+  ...channelRoutes,
+  ...functionRoutes,
+  ...applicationClientRoutes,
+]
+export const BASE = `/v1/projects/${PROJECT_ID}/environments/${ENVIRONMENT_ID}`
+export const JSON_TYPE = 'application/json'
+const TOKEN = `rk_at_v1_${'a'.repeat(43)}`
+
+export interface Call {
+  readonly body?: unknown
+  readonly headers?: Record<string, string>
+  readonly token?: string | null
+  readonly base?: string
+}
+
+export class ProductRoutes {
+  readonly it: TestProduct
+  capabilities: readonly Capability[] = CAPABILITIES
+  readonly #hono: ReturnType<typeof mountManagement>
+
+  private constructor(it: TestProduct) {
+    this.it = it
+    this.#hono = mountManagement<ProductApp>({
+      app: {
+        product: it.product,
+        environment: it.root.descriptor,
+        authenticate: async (token: string) => {
+          if (token === TOKEN) return actorWith(this.capabilities)
+          throw new Fault('PLATFORM_AUTHENTICATION_FAILED')
+        },
+      },
+      system: it.system,
+      log: it.log.log,
+      routes: ROUTES,
+    })
+  }
+
+  static async open(): Promise<ProductRoutes> {
+    return new ProductRoutes(await openTestProduct())
+  }
+
+  async call(method: string, path: string, options: Call = {}): Promise<Response> {
+    const { body, headers = {}, token = TOKEN, base = BASE } = options
+    const raw = body instanceof Uint8Array || body instanceof ReadableStream
+    return this.#hono.request(base + path, {
+      method,
+      headers: {
+        ...(token === null ? {} : { authorization: `Bearer ${token}` }),
+        ...(body === undefined ? {} : { 'content-type': raw ? PACKAGE_MEDIA_TYPE : JSON_TYPE }),
+        ...headers,
+      },
+      ...(body === undefined ? {} : { body: raw ? (body as BodyInit) : JSON.stringify(body) }),
+    })
+  }
+
+  publish(frame: Uint8Array | ReadableStream, head: string, headers: Record<string, string> = {}) {
+    const all = { 'x-service-expected-head': head, ...headers }
+    return this.call('POST', '/workspace/publish', { body: frame, headers: all })
+  }
+}
+
+/** The answer of the status, whose shape is exactly the wire's. */
+export async function answer<T>(pending: Promise<Response>, status: number, schema: Schema<T>) {
+  const response = await pending
+  const body: unknown = await response.json()
+  expect([response.status, body]).toEqual([status, body])
+  expect(response.headers.get('cache-control')).toContain('no-store')
+  return read(schema, body, 'PLATFORM_INTERNAL')
+}
+
+export async function refusal(pending: Promise<Response>, status: number, code: string) {
+  const response = await pending
+  const body = (await response.json()) as { error: { code: string; violations?: unknown } }
+  expect([response.status, body.error.code]).toEqual([status, code])
+  expect(response.headers.get('cache-control')).toBe('no-store')
+  return body.error
+}

@@ -1,0 +1,74 @@
+/** A Host in this process, without a wall around it, and what its frames say. */
+import { expect } from 'vitest'
+import { FrameReader, FrameWriter } from '../../src/runner/frames.ts'
+import { Host } from '../../src/runner/host.ts'
+import {
+  decodeFromRunner,
+  encodeInvoke,
+  encodeRefusal,
+  encodeReply,
+  type FromRunner,
+  type Operation,
+} from '../../src/runner/messages.ts'
+import type { Progress } from '../../src/runner/progress.ts'
+import { scriptOf } from './runners.ts'
+
+const LIMITS = { cpuMillis: 1_000, resultBytes: 1_000_000 }
+export const ID = 'notes_01ARZ3NDEKTSV4RRFFQ69G5FAV'
+const SCHEMA = `tables({ notes: { fields: {}, indexes: [
+  { name: 'byBoth', fields: ['a', 'b'], unique: false },
+  { name: 'byA', fields: ['a'], unique: true },
+] } })`
+
+export type Answer = (op: Operation) => string | { name: string; message: string } | null
+
+export class Driver {
+  readonly loaded: FromRunner
+  readonly #output = new FrameWriter()
+  readonly #host: Host
+  #call = 0
+
+  constructor(functions: string, schema = SCHEMA) {
+    const progress = { begin() {}, end() {} } as unknown as Progress
+    const cpuMicros = () => performance.now() * 1000
+    const source = scriptOf(functions, schema)
+    this.#host = new Host({ output: this.#output, progress, cpuMicros }, source, LIMITS)
+    this.loaded = decodeFromRunner(this.#host.load())
+  }
+
+  run(name: string, argumentsText = '{}', answer: Answer = () => 'null', kind = 'query') {
+    const call = ++this.#call
+    const seen: Operation[] = []
+    const nowMicros = 1_800_000_000_123_456n
+    const seed = '0f'.repeat(32)
+    const request = { function: `f.${name}`, kind: kind as 'query', argumentsText, nowMicros, seed }
+    this.#host.work(encodeInvoke(call, request))
+    for (let rounds = 0; rounds < 1_000; rounds++) {
+      for (const message of this.#messages()) {
+        if (message.type !== 'operation') return { message, seen }
+        seen.push(message.op)
+        const reply = answer(message.op)
+        if (typeof reply === 'string') this.#host.work(encodeReply(call, message.id, reply))
+        else if (reply !== null) this.#host.work(encodeRefusal(call, message.id, reply))
+      }
+    }
+    return { message: null, seen }
+  }
+
+  #messages(): FromRunner[] {
+    const found: FromRunner[] = []
+    const bytes = Buffer.from(this.#output.take())
+    new FrameReader().push(bytes, (text) => found.push(decodeFromRunner(text)))
+    return found
+  }
+}
+
+export function resultOf({ message }: ReturnType<Driver['run']>): unknown {
+  expect(message).toMatchObject({ type: 'returned' })
+  return message?.type === 'returned' && message.result
+}
+
+export function errorOf({ message }: ReturnType<Driver['run']>): string {
+  expect(message).toMatchObject({ type: 'threw' })
+  return message?.type === 'threw' ? `${message.error.name}: ${message.error.message}` : ''
+}

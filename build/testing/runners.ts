@@ -1,0 +1,88 @@
+/** A real runner pool for tests, and Releases whose Functions are given as source text. */
+
+import type { ReleaseCode } from '../../src/engine/release.ts'
+import {
+  createRunnerPool,
+  type PoolLimits,
+  type RunnerCall,
+  type RunnerHost,
+  type RunnerPool,
+} from '../../src/engine/runner-pool.ts'
+import { runnerCommand } from '../../src/runner/command.ts'
+import { runnerSpawner } from '../../src/runner/processes.ts'
+import { realSystem } from '../../src/system/system.ts'
+import { type MemoryLog, memoryLog } from '../../src/telemetry/log.ts'
+import type { FunctionKind } from '../../src/value/manifest.ts'
+
+export interface PoolBench {
+  readonly pool: RunnerPool
+  readonly log: MemoryLog
+  release(functions: string, schema?: string): ReleaseCode
+  call(name: string, options?: CallOptions): RunnerCall
+}
+
+export interface CallOptions {
+  readonly kind?: FunctionKind
+  readonly argumentsText?: string
+  readonly seedByte?: number
+  readonly millis?: number
+}
+
+const system = realSystem()
+
+export function poolBench(
+  options: { command?: readonly string[]; size?: number; limits?: Partial<PoolLimits> } = {},
+): PoolBench {
+  const log = memoryLog()
+  const { command = runnerCommand(), size = 1, limits = {} } = options
+  const spawn = runnerSpawner(command)
+  const pool = createRunnerPool({ system, log: log.log, spawn, size, limits })
+  return { pool, log, release: releaseOf, call: callOf }
+}
+
+/** `functions` are members of an object: `list: query(async (ctx, input) => ...),`. */
+export function scriptOf(functions: string, schema = 'null'): string {
+  return `const make = (kind) => (handler, rest = {}) => ({
+    [Symbol.for('svc.function')]: {
+      kind, handler, visibility: 'public', clients: ['public'], auth: 'none',
+      arguments: {}, returns: { type: 'any' }, errors: {}, ...rest,
+    },
+  });
+const query = make('query'), mutation = make('mutation');
+const tables = (tables) => ({ [Symbol.for('svc.schema')]: { tables } });
+__svc.define({ schema: ${schema}, modules: { f: {
+${functions}
+} } });
+`
+}
+
+function releaseOf(functions: string, schema?: string): ReleaseCode {
+  return { releaseId: system.ids.make('rel'), source: scriptOf(functions, schema), sourceMap: null }
+}
+
+function callOf(name: string, options: CallOptions = {}): RunnerCall {
+  const { kind = 'query', argumentsText = '{}', seedByte = 1, millis = 10_000 } = options
+  return {
+    function: `f.${name}`,
+    kind,
+    argumentsText,
+    nowMicros: 1_800_000_000_000_000n,
+    seed: new Uint8Array(32).fill(seedByte),
+    deadline: system.monotonicMillis() + millis,
+  }
+}
+
+export const DOCUMENT =
+  '{"_createdAt":{"$t":"1"},"_id":{"$d":"notes_01ARZ3NDEKTSV4RRFFQ69G5FAV"},"_revision":{"$i":"3"}}'
+
+/** Answers every operation with one document, or an ID. */
+export const oneDocument: RunnerHost = {
+  operation: ([type]) =>
+    type === 'range'
+      ? `{"documents":[${DOCUMENT}],"done":true,"cursor":null}`
+      : type === 'insert'
+        ? '"notes_01ARZ3NDEKTSV4RRFFQ69G5FAV"'
+        : type === 'get'
+          ? DOCUMENT
+          : 'null',
+}

@@ -1,0 +1,317 @@
+/**
+ * Random sequences of identity operations on a real database, eight at once, against the model of
+ * model.ts. Two servers share the work.
+ */
+import fc from 'fast-check'
+import { expect } from 'vitest'
+import { Fault } from '../../../src/errors/fault.ts'
+import type { Actor } from '../../../src/identity/actor.ts'
+import { exchange } from '../../../src/identity/exchange.ts'
+import type { Identity } from '../../../src/identity/identity.ts'
+import { readInvitationOperation } from '../../../src/identity/invitation-operations.ts'
+import { issueInvitation, revokeInvitation } from '../../../src/identity/invitations.ts'
+import { type Login, refresh, revokeSession } from '../../../src/identity/sessions.ts'
+import type { TestSystem } from '../../../src/system/system.ts'
+import { capabilitiesOfRole } from '../../../src/value/capabilities.ts'
+import type { InvitationId, OperationId } from '../../../src/value/ids.ts'
+import type { TestIdentity } from '../identity.ts'
+import { ENVIRONMENT, PROJECT } from '../operators.ts'
+import {
+  ABSENT,
+  explain,
+  type InvitationModel,
+  type Model,
+  type Observed,
+  type Operation,
+  opened,
+  type Result,
+  type SessionModel,
+} from './model.ts'
+
+/** Requests that differ in everything that a grant is made of. */
+const REQUESTS = [
+  { operatorName: 'Grace', role: 'developer', scope: ENVIRONMENT },
+  { operatorName: 'Ada', role: 'observer', scope: PROJECT },
+] as const
+const SLOTS = 3
+const AT_ONCE = 8
+
+interface Invitation {
+  readonly operationId: OperationId
+  model: InvitationModel
+  invitationId: InvitationId | null
+  code: string | null
+}
+
+interface Session {
+  readonly first: Login
+  model: SessionModel
+  /** Of each generation, from the first. */
+  readonly tokens: { readonly refresh: string; readonly access: string }[]
+}
+
+/** What one sequence works on. */
+export interface World {
+  readonly t: TestIdentity
+  readonly servers: readonly Identity[]
+  readonly owner: Actor
+  readonly invitations: readonly Invitation[]
+  readonly sessions: Session[]
+  /** Nothing before this sequence happened at this time or later. */
+  readonly startMicros: bigint
+}
+
+export function newWorld(t: TestIdentity, servers: readonly Identity[], owner: Actor): World {
+  advance(servers, 1)
+  const invitations = Array.from({ length: SLOTS }, () => ({
+    operationId: t.system.ids.make('opn'),
+    model: ABSENT,
+    invitationId: null,
+    code: null,
+  }))
+  return { t, servers, owner, invitations, sessions: [], startMicros: t.system.nowMicros() }
+}
+
+/** The clocks of all servers show one time. */
+function advance(servers: readonly Identity[], millis: number): void {
+  for (const { system } of servers) (system as TestSystem).advance(millis)
+}
+
+/** One operation of a batch: which thing it is about, as a number that is taken modulo. */
+interface Draft {
+  readonly kind: Operation['kind']
+  readonly pick: number
+  readonly variant: number
+  /** How many generations the presented token is behind. */
+  readonly age: number
+}
+
+const draft: fc.Arbitrary<Draft> = fc.record({
+  kind: fc.oneof(
+    { arbitrary: fc.constantFrom<Operation['kind']>('issue', 'exchange', 'refresh'), weight: 4 },
+    { arbitrary: fc.constantFrom<Operation['kind']>('revoke', 'look', 'authenticate'), weight: 2 },
+    { arbitrary: fc.constant<Operation['kind']>('end'), weight: 1 },
+  ),
+  pick: fc.nat({ max: 5 }),
+  variant: fc.oneof(
+    { arbitrary: fc.constant(0), weight: 4 },
+    { arbitrary: fc.constant(1), weight: 1 },
+  ),
+  age: fc.oneof(
+    { arbitrary: fc.constant(0), weight: 5 },
+    { arbitrary: fc.nat({ max: 2 }), weight: 1 },
+  ),
+})
+
+type Command = fc.AsyncCommand<object, World>
+
+/** Batches, with pauses in between that let access tokens and invitations expire. */
+export const sequences = fc.commands<object, World, false>(
+  [
+    fc.array(draft, { minLength: AT_ONCE / 2, maxLength: AT_ONCE }).map(
+      (drafts): Command => ({
+        check: () => true,
+        run: (_, world) => runBatch(world, drafts),
+        toString: () => `batch ${JSON.stringify(drafts)}`,
+      }),
+    ),
+    fc.constantFrom(60_000, 660_000, 1_860_000).map(
+      (millis): Command => ({
+        check: () => true,
+        run: async (_, { servers }) => advance(servers, millis),
+        toString: () => `pause ${millis}`,
+      }),
+    ),
+  ] as never,
+  { maxCommands: 10, size: 'max' },
+) as unknown as fc.Arbitrary<Iterable<Command>>
+
+interface Job {
+  readonly thing: Invitation | Session
+  readonly operation: Operation
+  readonly run: (server: Identity) => Promise<Result>
+}
+
+async function runBatch(world: World, drafts: readonly Draft[]): Promise<void> {
+  const jobs = drafts.map((each) => jobOf(world, each)).filter((job) => job !== null)
+  const results = await Promise.all(
+    jobs.map(({ run }, i) => resultOf(run(world.servers[i % world.servers.length]!))),
+  )
+  const atMicros = world.t.system.nowMicros()
+  for (const thing of new Set(jobs.map((job) => job.thing))) {
+    const observed = jobs
+      .map((job, i): Observed & Pick<Job, 'thing'> => ({ ...job, result: results[i]! }))
+      .filter((each) => each.thing === thing)
+    const stored = await storedState(world, thing)
+    const end = explain(thing.model, observed, atMicros, (model) => stored(model))
+    const story = observed.map(({ operation, result }) => ({ operation, result }))
+    expect(end, `from ${inspect(thing.model)}: ${inspect(story)}`).not.toBeNull()
+    thing.model = end as InvitationModel & SessionModel
+  }
+}
+
+const inspect = (value: unknown): string =>
+  JSON.stringify(value, (_, item) => (typeof item === 'bigint' ? `${item}` : item))
+
+async function resultOf(work: Promise<Result>): Promise<Result> {
+  try {
+    return await work
+  } catch (error) {
+    if (error instanceof Fault) return error.code
+    throw error
+  }
+}
+
+/** null where the thing does not exist yet: a code that was never revealed, no session. */
+function jobOf(world: World, { kind, pick, variant, age }: Draft): Job | null {
+  const ofSession = kind === 'refresh' || kind === 'authenticate' || kind === 'end'
+  if (!ofSession) {
+    const thing = world.invitations[pick % SLOTS]!
+    return invitationJob(world, thing, kind === 'issue' ? { kind, variant } : { kind })
+  }
+  const thing = world.sessions[pick % Math.max(world.sessions.length, 1)]
+  if (thing === undefined) return null
+  const generation = Math.max(thing.tokens.length - age, 1)
+  return sessionJob(world, thing, kind === 'end' ? { kind } : { kind, generation })
+}
+
+function invitationJob(world: World, thing: Invitation, operation: Operation): Job | null {
+  const { owner, t } = world
+  const { operationId, invitationId, code } = thing
+  const job = (run: Job['run']): Job => ({ thing, operation, run })
+  switch (operation.kind) {
+    case 'issue':
+      return job(async (server) => {
+        const given = { ...REQUESTS[operation.variant]!, operationId, requestId: null }
+        const issued = await issueInvitation(server, owner, given)
+        thing.invitationId = issued.invitation.invitationId
+        if (issued.code === null) return 'replayed'
+        expect(thing.code, 'a code is revealed once').toBeNull()
+        thing.code = issued.code.reveal()
+        return 'issued'
+      })
+    case 'look':
+      return job(
+        async (server) => (await readInvitationOperation(server, owner, operationId)).state,
+      )
+    case 'exchange':
+      if (code === null) return null
+      return job(async (server) => {
+        const names = { deviceName: null, operatorName: null }
+        const login = await exchange(server, { code, ...names, requestId: null })
+        world.sessions.push({
+          first: login,
+          model: opened(t.system.nowMicros()),
+          tokens: [tokensOf(login)],
+        })
+        return 'ok'
+      })
+    default:
+      if (invitationId === null) return null
+      return job(async (server) => {
+        await revokeInvitation(server, owner, { invitationId, requestId: null })
+        return 'ok'
+      })
+  }
+}
+
+function sessionJob({ owner }: World, thing: Session, operation: Operation): Job {
+  const job = (run: Job['run']): Job => ({ thing, operation, run })
+  if (operation.kind === 'refresh') {
+    const refreshToken = thing.tokens[operation.generation - 1]!.refresh
+    return job(async (server) => {
+      const login = await refresh(server, { refreshToken, requestId: null })
+      thing.tokens.push(tokensOf(login))
+      return 'ok'
+    })
+  }
+  if (operation.kind === 'authenticate') {
+    const { access } = thing.tokens[operation.generation - 1]!
+    return job(async (server) => {
+      await server.authenticate(access)
+      return 'ok'
+    })
+  }
+  const { sessionId } = thing.first.session
+  return job(async (server) => {
+    await revokeSession(server, owner, { sessionId, requestId: null })
+    return 'ok'
+  })
+}
+
+function tokensOf(login: Login) {
+  return { refresh: login.refreshToken.reveal(), access: login.accessToken.reveal() }
+}
+
+/** Whether a model is what the database holds now. */
+async function storedState(
+  { t }: World,
+  thing: Invitation | Session,
+): Promise<(model: Model) => boolean> {
+  if ('operationId' in thing) {
+    const [row] = await t.sql<{ state: string }>(
+      `select i.state from service_operator_invitations i
+         join service_operator_invitation_operations o on o.invitation_id = i.invitation_id
+        where o.operation_id = $1`,
+      [thing.operationId],
+    )
+    return (model) => model.state === (row?.state ?? 'absent')
+  }
+  const [row] = await t.sql<{ generation: number; revocation: string | null }>(
+    `select refresh_generation::integer as generation, revocation
+       from service_operator_sessions where session_id = $1`,
+    [thing.first.session.sessionId],
+  )
+  const state = { requested: 'revoked', reuse: 'reuse' }[row?.revocation ?? ''] ?? 'live'
+  return (model) =>
+    model.kind === 'session' && model.state === state && model.generation === row?.generation
+}
+
+/** Every change has one audit record, and there is no other; grants are those that were asked. */
+export async function checkEnd(world: World): Promise<void> {
+  const expected: string[] = []
+  for (const { model, invitationId, operationId } of world.invitations) {
+    if (model.state === 'absent') continue
+    expected.push(`invitation.create ${invitationId} ${operationId}`)
+    if (model.state === 'consumed') expected.push(`invitation.consume ${invitationId} null`)
+    if (model.state === 'revoked') expected.push(`invitation.revoke ${invitationId} null`)
+    await checkGrants(world, model, invitationId!)
+  }
+  for (const { model, first } of world.sessions) {
+    const { sessionId } = first.session
+    expected.push(`session.create ${sessionId} null`)
+    for (let i = 1; i < model.generation; i++) expected.push(`session.refresh ${sessionId} null`)
+    if (model.state === 'revoked') expected.push(`session.revoke ${sessionId} null`)
+    if (model.state === 'reuse') expected.push(`session.reuse_detected ${sessionId} null`)
+  }
+  const found = await world.t.sql<{ line: string }>(
+    `select concat_ws(' ', operation, subject, coalesce(operation_id, 'null')) as line
+       from service_platform_audit where at_micros >= $1`,
+    [String(world.startMicros)],
+  )
+  expect(found.map((row) => row.line).sort()).toEqual(expected.sort())
+}
+
+async function checkGrants(
+  { t }: World,
+  { state, variant }: InvitationModel,
+  invitationId: InvitationId,
+): Promise<void> {
+  const rows = await t.sql(
+    `select o.operator_name, g.scope_kind, g.project_id, g.environment_id, g.capabilities
+       from service_operator_invitations i
+       join service_operators o on o.operator_id = i.consumed_by
+       join service_operator_grants g on g.operator_id = o.operator_id
+      where i.invitation_id = $1`,
+    [invitationId],
+  )
+  const { operatorName, role, scope } = REQUESTS[variant]!
+  const grant = {
+    operator_name: operatorName,
+    scope_kind: scope.kind,
+    project_id: scope.projectId,
+    environment_id: scope.environmentId,
+    capabilities: capabilitiesOfRole(role),
+  }
+  expect(rows).toEqual(state === 'consumed' ? [grant] : [])
+}

@@ -1,0 +1,132 @@
+/**
+ * What identity promises, as a machine without concurrency: invitations by Operation ID, sessions
+ * by generation. A batch that really ran at once is right if some order of its operations gives the
+ * same answers and the same end (linearizability).
+ */
+
+export interface InvitationModel {
+  readonly kind: 'invitation'
+  readonly state: 'absent' | 'pending' | 'consumed' | 'revoked'
+  /** Which of several requests made it. */
+  readonly variant: number
+  readonly expiresAtMicros: bigint
+}
+
+export interface SessionModel {
+  readonly kind: 'session'
+  readonly state: 'live' | 'revoked' | 'reuse'
+  readonly generation: number
+  /** Of the access token of this generation. */
+  readonly accessExpiresAtMicros: bigint
+}
+
+export type Model = InvitationModel | SessionModel
+
+export type Operation =
+  | { readonly kind: 'issue'; readonly variant: number }
+  | { readonly kind: 'look' | 'exchange' | 'revoke' }
+  | { readonly kind: 'refresh' | 'authenticate'; readonly generation: number }
+  | { readonly kind: 'end' }
+
+/** `ok`, the state that a look-up tells, or the code of a refusal. */
+export type Result = string
+
+const FAILED = 'PLATFORM_AUTHENTICATION_FAILED'
+const INVITATION_MICROS = 1_800_000_000n
+const ACCESS_MICROS = 600_000_000n
+
+export const ABSENT: InvitationModel = {
+  kind: 'invitation',
+  state: 'absent',
+  variant: -1,
+  expiresAtMicros: 0n,
+}
+
+export function opened(atMicros: bigint): SessionModel {
+  const accessExpiresAtMicros = atMicros + ACCESS_MICROS
+  return { kind: 'session', state: 'live', generation: 1, accessExpiresAtMicros }
+}
+
+/** One operation at a time, at a time. */
+export function step(model: Model, operation: Operation, atMicros: bigint): [Model, Result] {
+  return model.kind === 'invitation'
+    ? stepInvitation(model, operation, atMicros)
+    : stepSession(model, operation, atMicros)
+}
+
+function stepInvitation(
+  model: InvitationModel,
+  operation: Operation,
+  atMicros: bigint,
+): [Model, Result] {
+  const expired = model.state === 'pending' && model.expiresAtMicros <= atMicros
+  switch (operation.kind) {
+    case 'issue': {
+      const { variant } = operation
+      const expiresAtMicros = atMicros + INVITATION_MICROS
+      if (model.state === 'absent') {
+        return [{ kind: 'invitation', state: 'pending', variant, expiresAtMicros }, 'issued']
+      }
+      const same = variant === model.variant
+      return [model, same ? 'replayed' : 'PLATFORM_INVITATION_OPERATION_REUSED']
+    }
+    case 'look':
+      if (model.state === 'absent') return [model, 'PLATFORM_NOT_FOUND']
+      return [model, expired ? 'expired' : model.state]
+    case 'exchange':
+      if (model.state !== 'pending' || expired) return [model, FAILED]
+      return [{ ...model, state: 'consumed' }, 'ok']
+    case 'revoke':
+      if (model.state === 'consumed') return [model, 'PLATFORM_CONFLICT']
+      return [{ ...model, state: 'revoked' }, 'ok']
+    default:
+      throw new Error(`${operation.kind} is not for an invitation`)
+  }
+}
+
+function stepSession(model: SessionModel, operation: Operation, atMicros: bigint): [Model, Result] {
+  const { state, generation } = model
+  switch (operation.kind) {
+    case 'refresh': {
+      if (state !== 'live') return [model, FAILED]
+      if (operation.generation < generation) return [{ ...model, state: 'reuse' }, FAILED]
+      const accessExpiresAtMicros = atMicros + ACCESS_MICROS
+      return [{ ...model, generation: generation + 1, accessExpiresAtMicros }, 'ok']
+    }
+    case 'authenticate': {
+      const current = state === 'live' && operation.generation === generation
+      return [model, current && model.accessExpiresAtMicros > atMicros ? 'ok' : FAILED]
+    }
+    case 'end':
+      return [state === 'live' ? { ...model, state: 'revoked' } : model, 'ok']
+    default:
+      throw new Error(`${operation.kind} is not for a session`)
+  }
+}
+
+export interface Observed {
+  readonly operation: Operation
+  readonly result: Result
+}
+
+/** The end of an order that explains every answer, and that `isEnd` accepts; null if none does. */
+export function explain(
+  model: Model,
+  observed: readonly Observed[],
+  atMicros: bigint,
+  isEnd: (model: Model) => boolean,
+): Model | null {
+  if (observed.length === 0) return isEnd(model) ? model : null
+  const tried = new Set<string>()
+  for (const [i, { operation, result }] of observed.entries()) {
+    // Equal operations with equal answers can change places.
+    const name = `${JSON.stringify(operation)} ${result}`
+    if (tried.has(name)) continue
+    tried.add(name)
+    const [next, expected] = step(model, operation, atMicros)
+    if (expected !== result) continue
+    const end = explain(next, observed.toSpliced(i, 1), atMicros, isEnd)
+    if (end !== null) return end
+  }
+  return null
+}

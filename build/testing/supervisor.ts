@@ -1,0 +1,84 @@
+/**
+ * A child process that cannot outlive this one: a shell beside it waits on a pipe that the kernel
+ * closes when this process ends, even by SIGKILL, and then asks the child to stop.
+ */
+import { type ChildProcess, spawn } from 'node:child_process'
+import type { Readable } from 'node:stream'
+
+export interface Supervised {
+  readonly stdout: Readable
+  readonly stderr: Readable
+  /** Exit status of the child; 128 and the number of the signal that ended it. */
+  readonly ended: Promise<number>
+  /** Asks it to stop and waits until it has. */
+  stop(): Promise<number>
+  /** Ends it and everything it started, at once. */
+  kill(): void
+}
+
+export interface SuperviseOptions {
+  readonly uid?: number
+  readonly gid?: number
+  /** What asks this child to stop. */
+  readonly signal: 'INT' | 'TERM'
+  readonly directory: string
+  readonly environment: Readonly<Record<string, string>>
+}
+
+const SCRIPT = [
+  'signal=$1',
+  'shift',
+  'exec 3<&0',
+  '"$@" </dev/null 3<&- &',
+  'child=$!',
+  "trap '' INT TERM HUP",
+  '{ read -r _ <&3; kill -$signal $child 2>/dev/null; } &',
+  'exec 3<&-',
+  'wait $child',
+].join('\n')
+
+export function superviseProcess(
+  command: readonly string[],
+  options: SuperviseOptions,
+): Supervised {
+  const { signal, directory, environment, ...account } = options
+  const shell = spawn('/bin/sh', ['-c', SCRIPT, 'sh', signal, ...command], {
+    ...account,
+    cwd: directory,
+    // Its own process group: Ctrl-C must reach this process alone, which stops things in order.
+    detached: true,
+    stdio: ['pipe', 'pipe', 'pipe'],
+    env: environment,
+  })
+  const { stdin, stdout, stderr } = shell
+  if (stdin === null || stdout === null || stderr === null) throw new Error('no pipes')
+  stdin.on('error', () => undefined)
+  stdout.setEncoding('utf8')
+  stderr.setEncoding('utf8')
+  const ended = new Promise<number>((resolve) => {
+    shell.once('error', () => resolve(127))
+    shell.once('exit', (code) => {
+      stdin.end()
+      resolve(code ?? 128)
+    })
+  })
+  return {
+    stdout,
+    stderr,
+    ended,
+    stop: () => {
+      stdin.end()
+      return ended
+    },
+    kill: () => killGroup(shell),
+  }
+}
+
+function killGroup(shell: ChildProcess): void {
+  if (shell.pid === undefined) return
+  try {
+    process.kill(-shell.pid, 'SIGKILL')
+  } catch {
+    // Already gone.
+  }
+}

@@ -1,0 +1,116 @@
+/** The conventions of this codebase, as far as a machine can check them. */
+import { spawnSync } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { VERSION } from '../src/value/version.ts'
+import { importFindings, MAY_IMPORT } from './tidy/import-rules.ts'
+import { type Finding, parseSource, readSourceFiles } from './tidy/source-files.ts'
+import { folderFindings, functionFindings, textFindings } from './tidy/text-rules.ts'
+import { unusedFindings } from './tidy/unused-files.ts'
+
+const ROOT = join(import.meta.dirname, '..')
+const files = readSourceFiles(ROOT)
+const read = (path: string): string => readFileSync(join(ROOT, path), 'utf8')
+const about = JSON.parse(read('package.json'))
+
+function report(findings: readonly Finding[]): string {
+  return findings.map((f) => `${f.file}:${f.line}: ${f.rule} -> ${f.replacement}`).join('\n')
+}
+
+test('folders import in one direction, and libraries stay with their owner', () => {
+  expect(report(files.flatMap(importFindings))).toBe('')
+})
+
+test('every folder of src is in the import table', () => {
+  const folders = new Set(
+    files.filter((f) => f.path.startsWith('src/')).map((f) => f.path.split('/')[1]!),
+  )
+  expect([...folders].filter((folder) => MAY_IMPORT[folder] === undefined)).toEqual([])
+})
+
+test('files, functions and lines stay short, and banned text stays out', () => {
+  expect(report(files.flatMap(textFindings))).toBe('')
+})
+
+test('no folder holds more files than one can take in', () => {
+  expect(report(folderFindings(files))).toBe('')
+})
+
+test('every file is used', () => {
+  expect(report(unusedFindings(files, about.scripts))).toBe('')
+})
+
+test('what is generated is current', { timeout: 120_000 }, () => {
+  const result = spawnSync(process.execPath, ['build/generate.ts', '--check'], {
+    cwd: ROOT,
+    encoding: 'utf8',
+  })
+  expect(result.stdout + result.stderr).toBe('')
+  expect(result.status).toBe(0)
+})
+
+test('the version is the same everywhere', () => {
+  expect(VERSION).toBe(about.version)
+  expect(read('package-lock.json')).toContain(`"version": "${about.version}"`)
+  expect(read('CHANGELOG.md')).toContain(`## ${about.version}`)
+})
+
+test('the lock file names no registry', () => {
+  expect(read('package-lock.json')).not.toContain('"resolved"')
+})
+
+test('a released migration never changes', () => {
+  const released: Record<string, string> = JSON.parse(read('migrations/released.json'))
+  const changed = Object.entries(released).filter(([path, digest]) => {
+    const whole = join(ROOT, path)
+    if (!existsSync(whole)) return true
+    return createHash('sha256').update(readFileSync(whole)).digest('hex') !== digest
+  })
+  expect(changed.map(([path]) => path)).toEqual([])
+})
+
+test('the rules see through comments, strings, templates and regular expressions', () => {
+  const text = [
+    "import { a } from './a.ts'",
+    '// console.log in a comment',
+    "const s = 'console.log in a string'",
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: the text of a program.
+    'const t = `console.log ${console.log(1)} console.log`',
+    'const r = /console.log["`]/.test(s) // and more',
+    "export const b = await import('../b.ts')",
+    "import type { C } from 'hono'",
+  ].join('\n')
+  const file = parseSource('src/wire/x.ts', text)
+  const lines = textFindings(file).map((finding) => finding.line)
+  expect(lines).toEqual([4])
+  expect(file.imports.map((each) => [each.specifier, each.path, each.typeOnly])).toEqual([
+    ['./a.ts', 'src/wire/a.ts', false],
+    ['../b.ts', 'src/b.ts', false],
+    ['hono', null, true],
+  ])
+  expect(importFindings(file).map((finding) => finding.rule)).toEqual([
+    'wire may not import b.ts',
+    'hono belongs to http, server, build/bench',
+  ])
+})
+
+test('a long function is found, whichever way it is written', () => {
+  const body = Array.from({ length: 70 }, (_, i) => `  const x${i} = ${i}`)
+  const heads = [
+    ['function f(a: string): void {'],
+    ['export async function f(', '  a: string,', '): Promise<void> {'],
+    ['const f = async (a: string): Promise<void> => {'],
+    ['  async handle({ app }) {'],
+    ['  #f<T>(a: T): T {'],
+  ]
+  for (const head of heads) {
+    const indent = /^ */.exec(head[0]!)![0]
+    const file = parseSource('src/wire/x.ts', [...head, ...body, `${indent}}`].join('\n'))
+    const rule = `a function of ${70 + head.length + 1} lines, at most 70`
+    expect(functionFindings(file).map((finding) => finding.rule)).toEqual([rule])
+  }
+  const object = parseSource('src/wire/x.ts', ['const table = {', ...body, '}'].join('\n'))
+  expect(functionFindings(object)).toEqual([])
+})

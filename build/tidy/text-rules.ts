@@ -1,0 +1,225 @@
+/** Sizes, and text that may stand in few places or none; each with what to write in its place. */
+import { type Finding, isGenerated, isTest, type SourceFile } from './source-files.ts'
+
+const FILE_LINES_MAX = 400
+const FUNCTION_LINES_MAX = 70
+const COLUMNS_MAX = 100
+const FOLDER_FILES_MAX = 25
+
+/** One row a name and no logic: splitting them would hide a duplicate. */
+const TABLES = ['src/errors/codes.ts']
+
+interface Ban {
+  readonly text: RegExp
+  /** Where the text is looked for. */
+  readonly within: 'code' | 'strings' | 'all'
+  readonly rule: string
+  readonly replacement: string
+  readonly allowed: (path: string) => boolean
+}
+
+const below =
+  (...prefixes: readonly string[]) =>
+  (path: string): boolean =>
+    prefixes.some((prefix) => path.startsWith(prefix))
+
+const tools = below('build/', 'e2e/')
+const nowhere = (): boolean => false
+/** Rules for what ships; tests and tools may do otherwise. */
+const shipped = (path: string): boolean => path.startsWith('src/') && !isTest(path)
+const outsideShipped =
+  (allowed: (path: string) => boolean) =>
+  (path: string): boolean =>
+    !shipped(path) || allowed(path)
+
+const BANS: readonly Ban[] = [
+  {
+    text: /\bprocess\.env\b/,
+    within: 'code',
+    rule: 'process.env',
+    replacement: 'src/config, src/client/environment.ts or src/main.ts hand the value over',
+    allowed: (path) =>
+      tools(path) ||
+      isTest(path) ||
+      below('src/config/', 'src/client/environment.ts', 'src/main.ts')(path),
+  },
+  {
+    text: /\bDate\.now\b|\bnew Date\(\)|\bMath\.random\b/,
+    within: 'code',
+    rule: 'the clock or randomness of the process',
+    replacement: 'take System (src/system/system.ts)',
+    allowed: outsideShipped(below('src/system/', 'src/runner/', 'src/sdk/')),
+  },
+  {
+    text: /\bnow\(\)|\bcurrent_timestamp\b|\bdatetime\('now'/i,
+    within: 'strings',
+    rule: 'SQL reads its own clock',
+    replacement: 'pass the time as a parameter',
+    allowed: outsideShipped(
+      (path) => !below('src/database/', 'src/documents/', 'src/storage/')(path),
+    ),
+  },
+  {
+    text: /\bconsole\./,
+    within: 'code',
+    rule: 'console',
+    replacement: 'log through telemetry, or write through the output of the command',
+    allowed: outsideShipped(
+      below('src/telemetry/', 'src/client/output.ts', 'src/server/', 'src/runner/', 'src/sdk/'),
+    ),
+  },
+  {
+    text: /\bas any\b|[:<,]\s*any\b(?!\()/,
+    within: 'code',
+    rule: 'any',
+    replacement: 'unknown and a check',
+    allowed: nowhere,
+  },
+  {
+    text: /^\s*export default\b/,
+    within: 'code',
+    rule: 'a default export',
+    replacement: 'export it by name',
+    allowed: below('src/sdk/templates/'),
+  },
+  {
+    text: /\bthrow new Error\b/,
+    within: 'code',
+    rule: 'throw new Error',
+    replacement: 'Fault with a code of codes.ts, Malformed, or assert',
+    allowed: outsideShipped(below('src/sdk/', 'src/runner/')),
+  },
+  {
+    text: /\bpool\.query\b/,
+    within: 'code',
+    rule: 'pool.query',
+    replacement:
+      'transaction() or read() of src/database: a pool may change connections in between',
+    allowed: nowhere,
+  },
+  {
+    text: /\b(?:FIXME|TODO|XXX)\b/,
+    within: 'all',
+    rule: 'a note to do it later',
+    replacement: 'do it, or open an issue',
+    allowed: below('build/tidy/'),
+  },
+  {
+    text: /\b(?:test|it|describe)\.(?:only|skip|todo)\(/,
+    within: 'code',
+    rule: 'a test that is left out, or that leaves out the others',
+    replacement: 'run it, or skipIf with the reason in its name',
+    allowed: nowhere,
+  },
+  {
+    text: /\bBun\s*\./,
+    within: 'code',
+    rule: 'the client runs under Node too',
+    replacement: 'the Node API that Bun shares',
+    allowed: (path) => !path.startsWith('src/client/') || isTest(path),
+  },
+]
+
+export function textFindings(file: SourceFile): Finding[] {
+  if (isGenerated(file.path)) return []
+  return [...sizeFindings(file), ...banFindings(file), ...functionFindings(file)]
+}
+
+function sizeFindings(file: SourceFile): Finding[] {
+  const findings: Finding[] = []
+  const count = file.lines.at(-1) === '' ? file.lines.length - 1 : file.lines.length
+  if (count > FILE_LINES_MAX && !TABLES.includes(file.path)) {
+    findings.push({
+      file: file.path,
+      line: count,
+      rule: `${count} lines, at most ${FILE_LINES_MAX}`,
+      replacement: 'split it by noun',
+    })
+  }
+  for (const [i, line] of file.lines.entries()) {
+    if (line.length <= COLUMNS_MAX) continue
+    // A literal that cannot be broken, such as a URL or a public key.
+    if (/^\s*(?:'[^' ]*'|"[^" ]*"|\/\/ \S+),?$/.test(line)) continue
+    findings.push({
+      file: file.path,
+      line: i + 1,
+      rule: `${line.length} columns, at most ${COLUMNS_MAX}`,
+      replacement: 'break the line',
+    })
+  }
+  return findings
+}
+
+function banFindings(file: SourceFile): Finding[] {
+  const findings: Finding[] = []
+  for (const ban of BANS) {
+    if (ban.allowed(file.path)) continue
+    const lines = ban.within === 'all' ? file.lines : file[ban.within]
+    for (const [i, line] of lines.entries()) {
+      if (!ban.text.test(line)) continue
+      const { rule, replacement } = ban
+      findings.push({ file: file.path, line: i + 1, rule, replacement })
+    }
+  }
+  return findings
+}
+
+const CONTROL = /^\s*(?:\} )?(?:if|for|while|switch|catch|else|do|try|return|with)\b/
+const FUNCTION_HEAD = /\bfunction\b|=> \{$|^\s*(?:[a-z]+ )*[#\w$[\].]+(?:<.*>)?\(/
+
+/**
+ * The formatter gives the line that opens a body and the one that closes it the same indent, so a
+ * function is as long as the way from its head to the next closing brace at that indent.
+ */
+export function functionFindings(file: SourceFile): Finding[] {
+  if (isTest(file.path)) return []
+  const findings: Finding[] = []
+  for (const [i, line] of file.code.entries()) {
+    if (!line.trimEnd().endsWith('{')) continue
+    const indent = line.search(/\S/)
+    const head = headOf(file.code, i, indent)
+    const text = file.code[head]!.trimEnd()
+    if (CONTROL.test(text) && !text.endsWith('=> {')) continue
+    if (!FUNCTION_HEAD.test(text) && !(head !== i && /\(\s*$/.test(text))) continue
+    let end = i + 1
+    while (end < file.code.length && !closes(file.code[end]!, indent)) end += 1
+    const length = end - head + 1
+    if (length <= FUNCTION_LINES_MAX) continue
+    findings.push({
+      file: file.path,
+      line: head + 1,
+      rule: `a function of ${length} lines, at most ${FUNCTION_LINES_MAX}`,
+      replacement: 'name its parts',
+    })
+  }
+  return findings
+}
+
+/** Where a head that spans lines begins: the last line above with the same indent. */
+function headOf(code: readonly string[], opening: number, indent: number): number {
+  if (!/^\s*\)/.test(code[opening]!)) return opening
+  let head = opening - 1
+  while (head > 0 && code[head]!.search(/\S/) !== indent) head -= 1
+  return head
+}
+
+function closes(line: string, indent: number): boolean {
+  return line.search(/\S/) === indent && line.trimStart().startsWith('}')
+}
+
+/** A test stands beside its file and is found by its name, so tests are not counted. */
+export function folderFindings(files: readonly SourceFile[]): Finding[] {
+  const counts = new Map<string, number>()
+  for (const file of files.filter((each) => !isTest(each.path))) {
+    const folder = file.path.slice(0, file.path.lastIndexOf('/'))
+    counts.set(folder, (counts.get(folder) ?? 0) + 1)
+  }
+  return [...counts]
+    .filter(([, count]) => count > FOLDER_FILES_MAX)
+    .map(([folder, count]) => ({
+      file: folder,
+      line: 1,
+      rule: `${count} files, at most ${FOLDER_FILES_MAX}`,
+      replacement: 'make a folder of what belongs together',
+    }))
+}

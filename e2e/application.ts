@@ -1,0 +1,162 @@
+/** What an application does over HTTP, and the installation that serves it. */
+import { randomBytes } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { ServerProcess } from '../build/testing/server-process.ts'
+import { call, type Installation, installation, productEnvironment } from './harness.ts'
+
+export interface Application {
+  readonly of: Installation
+  server: ServerProcess
+  /** Confidential. */
+  readonly key: string
+  readonly clientId: string
+  readonly releaseId: string
+  svc(args: readonly string[], environment?: Record<string, string>): Promise<Json>
+  /** Stops the server as a crash does, or orderly, and starts it again. */
+  restart(how: 'kill' | 'stop'): Promise<void>
+  start(): Promise<void>
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: documents of many shapes.
+export type Json = any
+
+/** A served Workspace: init, serve, login, link, release, one client and one credential. */
+export async function application(
+  writeFunctions?: (workspace: string) => void,
+): Promise<Application> {
+  const of = await installation()
+  const svc = async (args: readonly string[], environment: Record<string, string> = {}) => {
+    const result = await of.svc([...args, '--json'], environment)
+    if (result.status !== 0) {
+      throw new Error(`svc ${args.join(' ')}: ${result.status}\n${result.stdout}${result.stderr}`)
+    }
+    return JSON.parse(result.stdout)
+  }
+  const root = ['--root', of.productRoot]
+  await svc(['init', ...root, '--workspace', of.workspace, '--name', 'Story'])
+  writeFunctions?.(of.workspace)
+  let server = await of.start(productEnvironment(of))
+  // The session and the link of the client name the origin, so a restart keeps the addresses.
+  const addresses = {
+    SERVICE_MANAGEMENT_LISTEN: new URL(server.management).host,
+    SERVICE_APPLICATION_LISTEN: new URL(server.application!).host,
+  }
+  const start = () => of.start({ ...productEnvironment(of), ...addresses })
+  const code = readFileSync(of.codeFile, 'utf8').trim()
+  await svc(['login', '--url', server.management, '--code-env', 'CODE'], { CODE: code })
+  const { projectId, environmentId } = JSON.parse(
+    readFileSync(join(of.productRoot, 'service.json'), 'utf8'),
+  )
+  await svc(['link', ...root, '--project-id', projectId, '--environment-id', environmentId])
+  const released = await svc(['release', '--remote', ...root, '--channel', 'production'])
+  const remote = ['--remote', ...root]
+  const made = await svc([
+    'clients',
+    'create',
+    ...remote,
+    '--name',
+    'backend',
+    '--kind',
+    'confidential',
+  ])
+  const { clientId } = made.client
+  const credential = await svc([
+    'credentials',
+    'create',
+    ...remote,
+    '--client',
+    clientId,
+    '--name',
+    'one',
+  ])
+  return {
+    of,
+    get server() {
+      return server
+    },
+    set server(next) {
+      server = next
+    },
+    key: credential.key,
+    clientId,
+    releaseId: released.releaseId,
+    svc,
+    async restart(how) {
+      if (how === 'kill') server.kill()
+      else await server.stop()
+      await server.ended
+      server = await start()
+    },
+    async start() {
+      server = await start()
+    },
+  }
+}
+
+export const int64 = (value: bigint | number) => ({ type: 'int64', value: String(value) })
+export const string = (value: string) => ({ type: 'string', value })
+export const id = (value: string) => ({ type: 'typed_id', value })
+export const object = (entries: Record<string, Json>) => ({
+  type: 'object',
+  value: Object.keys(entries)
+    .sort()
+    .map((key) => ({ key, value: entries[key] })),
+})
+
+/** A reply whose body tests look into freely. */
+export interface Reply {
+  readonly status: number
+  readonly headers: Headers
+  readonly body: Json
+}
+
+/** The entries of a tagged object by key. */
+export function fields(tagged: Json): Record<string, Json> {
+  return Object.fromEntries(tagged.value.map(({ key, value }: Json) => [key, value]))
+}
+
+export interface Invocation {
+  readonly function: string
+  readonly arguments?: Record<string, Json>
+  readonly target?: string
+  readonly operationId?: string
+  readonly key?: string | null
+  readonly headers?: Record<string, string>
+}
+
+export function query(app: Application, invocation: Invocation): Promise<Reply> {
+  return invoke(app, 'query', invocation)
+}
+
+export function mutation(app: Application, invocation: Invocation): Promise<Reply> {
+  return invoke(app, 'mutation', { operationId: operationId(), ...invocation })
+}
+
+function invoke(app: Application, kind: string, invocation: Invocation): Promise<Reply> {
+  const { target = 'channel:production', key = app.key, headers = {} } = invocation
+  const body = {
+    version: 1,
+    target,
+    function: invocation.function,
+    arguments: object(invocation.arguments ?? {}),
+    ...(invocation.operationId !== undefined && { operationId: invocation.operationId }),
+  }
+  const keyHeader = key === null ? {} : { 'x-service-key': key }
+  return send(app.server.application!, 'POST', `/v1/${kind}`, {
+    headers: { ...keyHeader, ...headers },
+    body,
+  })
+}
+
+const ALPHABET = '0123456789ABCDEFGHJKMNPQRSTVWXYZ'
+
+/** Any canonical Operation ID; a client does not have to count milliseconds. */
+export function operationId(): string {
+  const random = [...randomBytes(25)].map((byte) => ALPHABET[byte % 32])
+  return `opn_0${random.join('')}`
+}
+
+export function send(...request: Parameters<typeof call>): Promise<Reply> {
+  return call(...request) as Promise<Reply>
+}

@@ -1,0 +1,68 @@
+/** Looks for secrets, in every spelling that a program is likely to give them, wherever it is told. */
+import { readdirSync, readFileSync } from 'node:fs'
+import { join, relative } from 'node:path'
+import { Client } from 'pg'
+
+/** What was searched: the name of a place and its bytes. */
+export type Places = ReadonlyMap<string, Buffer>
+
+/** The names of the places that hold the secret in any form. */
+export function placesOf(secret: string, places: Places): string[] {
+  const needles = spellings(secret)
+  const holds = (bytes: Buffer): boolean => needles.some((needle) => bytes.includes(needle))
+  return [...places].filter(([, bytes]) => holds(bytes)).map(([name]) => name)
+}
+
+/** The text, what is random in it, the bytes that it stands for, and each in hex and Base64. */
+export function spellings(secret: string): Buffer[] {
+  const random = secret.replace(/^rk_[a-z]+_v1_/, '')
+  const texts = [secret, random, random.slice(-32)].map((text) => Buffer.from(text))
+  const decoded = Buffer.from(random, 'base64url')
+  const sources = decoded.toString('base64url') === random ? [...texts, decoded] : texts
+  return sources.flatMap((source) => [
+    source,
+    Buffer.from(source.toString('hex')),
+    Buffer.from(source.toString('hex').toUpperCase()),
+    ...[0, 1, 2].flatMap((offset) => base64Cores(source, offset)),
+  ])
+}
+
+/** What Base64 of a longer text has in common, the source standing `offset` bytes into a group. */
+function base64Cores(source: Buffer, offset: number): Buffer[] {
+  const bits = (offset + source.length) * 8
+  const text = Buffer.concat([Buffer.alloc(offset), source]).toString('base64')
+  const core = text.slice(Math.ceil((offset * 8) / 6), Math.floor(bits / 6))
+  const forUrls = core.replaceAll('+', '-').replaceAll('/', '_')
+  return [Buffer.from(core), Buffer.from(forUrls)]
+}
+
+export function filesBelow(directory: string): Map<string, Buffer> {
+  const entries = readdirSync(directory, { recursive: true, withFileTypes: true })
+  const files = entries.filter((entry) => entry.isFile())
+  return new Map(
+    files.map((entry) => {
+      const path = join(entry.parentPath, entry.name)
+      return [relative(directory, path), readFileSync(path)]
+    }),
+  )
+}
+
+/** Every row of every table of the database, as PostgreSQL writes it. */
+export async function databaseRows(url: string): Promise<Map<string, Buffer>> {
+  const client = new Client({ connectionString: url })
+  await client.connect()
+  try {
+    const { rows } = await client.query(
+      `select format('%I.%I', table_schema, table_name) as name from information_schema.tables
+       where table_schema not in ('pg_catalog', 'information_schema')`,
+    )
+    const tables = new Map<string, Buffer>()
+    for (const { name } of rows) {
+      const found = await client.query(`select t::text as row from ${name} t`)
+      tables.set(`table ${name}`, Buffer.from(found.rows.map(({ row }) => row).join('\n')))
+    }
+    return tables
+  } finally {
+    await client.end()
+  }
+}

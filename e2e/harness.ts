@@ -1,0 +1,203 @@
+/**
+ * The compiled executables as a user has them: own database, own directories, port 0, real
+ * processes. Nothing here imports what is inside the executable.
+ */
+import { type SpawnSyncReturns, spawn, spawnSync } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { freshDatabase } from '../build/testing/postgres.ts'
+import { type ServerProcess, startServer } from '../build/testing/server-process.ts'
+
+const DIST = join(import.meta.dirname, '../dist')
+export const SERVER = join(DIST, 'svc-server')
+export const CLIENT = join(DIST, 'svc')
+/** The client for Node. */
+export const PACKED_CLIENT = join(DIST, 'svc-client/svc.mjs')
+
+if (!existsSync(SERVER) || !existsSync(CLIENT)) {
+  throw new Error('There are no executables to test: run npm run build, or npm test.')
+}
+
+export type Environment = Readonly<Record<string, string>>
+
+export interface Result {
+  readonly status: number | null
+  readonly stdout: string
+  readonly stderr: string
+}
+
+/** Runs to the end, with exactly this environment. */
+export function run(
+  command: readonly string[],
+  options: { environment?: Environment; directory?: string; input?: string } = {},
+): Promise<Result> {
+  const [file = '', ...args] = command
+  return new Promise((resolve, reject) => {
+    const child = spawn(file, args, {
+      cwd: options.directory ?? '/',
+      env: { ...options.environment },
+      stdio: ['pipe', 'pipe', 'pipe'],
+    })
+    const result = { stdout: '', stderr: '' }
+    child.stdout.setEncoding('utf8').on('data', (text: string) => {
+      result.stdout += text
+    })
+    child.stderr.setEncoding('utf8').on('data', (text: string) => {
+      result.stderr += text
+    })
+    child.once('error', reject)
+    child.once('close', (status) => resolve({ status, ...result }))
+    child.stdin.end(options.input ?? '')
+  })
+}
+
+/** The same, blocking, for programs that end in milliseconds. */
+export function runSync(
+  command: readonly string[],
+  options: { environment?: Environment; directory?: string } = {},
+): SpawnSyncReturns<string> {
+  const [file = '', ...args] = command
+  return spawnSync(file, args, {
+    cwd: options.directory ?? '/',
+    env: { ...options.environment },
+    encoding: 'utf8',
+  })
+}
+
+export interface Installation {
+  /** Removed at the end. */
+  readonly directory: string
+  readonly productRoot: string
+  readonly workspace: string
+  readonly codeFile: string
+  /** What svc-server is started with. */
+  readonly environment: Environment
+  /** What svc is started with: a home of its own. */
+  readonly clientEnvironment: Environment
+  /** Runs svc; `--json` is for the caller to give. */
+  svc(args: readonly string[], environment?: Environment): Promise<Result>
+  /** A later start opens the addresses that the first one got. */
+  start(environment?: Environment): Promise<ServerProcess>
+  /** Stops what still runs and removes everything. */
+  dispose(): Promise<void>
+}
+
+/** One server's worth of database, secrets and directories; the Product root is not made yet. */
+export async function installation(): Promise<Installation> {
+  const directory = mkdtempSync(join(tmpdir(), 'svc-e2e-'))
+  const database = await freshDatabase()
+  const within = (name: string): string => join(directory, name)
+  for (const name of ['state', 'config', 'run']) mkdirSync(within(name), { mode: 0o700 })
+  const secret = (name: string, content: string): string => {
+    writeFileSync(within(name), content, { mode: 0o600 })
+    return within(name)
+  }
+  const environment: Environment = {
+    SERVICE_IDENTITY_DATABASE_URL_FILE: secret('database-url', database.url),
+    SERVICE_PLATFORM_IDENTITY_PEPPER_FILE: secret('pepper', randomBytes(32).toString('base64url')),
+    SERVICE_STATE_DIRECTORY: within('state'),
+    SERVICE_MANAGEMENT_LISTEN: '127.0.0.1:0',
+  }
+  const clientEnvironment: Environment = {
+    SERVICE_CONFIG_HOME: within('config'),
+    SVC_ALLOW_LOOPBACK_HTTP: 'true',
+  }
+  const running: ServerProcess[] = []
+  /** The addresses of the first start: sessions and links belong to them, so they stay. */
+  const addresses: Record<string, string> = {}
+  const keep = (name: string, origin: string | null): void => {
+    if (origin !== null) addresses[name] ??= new URL(origin).host
+  }
+  return {
+    directory,
+    productRoot: within('product'),
+    workspace: within('workspace'),
+    codeFile: within('state/bootstrap/initial-owner.code'),
+    environment,
+    clientEnvironment,
+    svc: (args, extra = {}) =>
+      run([CLIENT, ...args], {
+        environment: { ...clientEnvironment, ...extra },
+        directory: within('run'),
+      }),
+    start: async (extra = {}) => {
+      const server = await startServer({
+        executable: SERVER,
+        environment: { ...environment, ...extra, ...addresses },
+        directory: within('run'),
+      })
+      running.push(server)
+      keep('SERVICE_MANAGEMENT_LISTEN', server.management)
+      keep('SERVICE_APPLICATION_LISTEN', server.application)
+      return server
+    },
+    dispose: async () => {
+      for (const server of running) server.kill()
+      await Promise.all(running.map((server) => server.ended))
+      await database.drop()
+      rmSync(directory, { recursive: true, force: true })
+    },
+  }
+}
+
+/** Settings that add the Product and the application listener to an installation's own. */
+export function productEnvironment(of: Installation): Environment {
+  return {
+    SERVICE_PRODUCT_ROOT: of.productRoot,
+    SERVICE_APPLICATION_LISTEN: '127.0.0.1:0',
+    SERVICE_APPLICATION_TLS_TERMINATED: 'true',
+  }
+}
+
+export interface Reply {
+  readonly status: number
+  readonly headers: Headers
+  /** Parsed JSON; null where there is no body. */
+  readonly body: unknown
+}
+
+export interface Call {
+  readonly token?: string
+  readonly headers?: Readonly<Record<string, string>>
+  readonly body?: unknown
+}
+
+export async function call(
+  origin: string,
+  method: string,
+  path: string,
+  options: Call = {},
+): Promise<Reply> {
+  const headers: Record<string, string> = { accept: 'application/json', ...options.headers }
+  if (options.token !== undefined) headers.authorization = `Bearer ${options.token}`
+  const init: RequestInit = { method, headers }
+  if (options.body !== undefined) {
+    headers['content-type'] ??= 'application/json'
+    init.body = JSON.stringify(options.body)
+  }
+  const response = await fetch(origin + path, init)
+  const raw = await response.text()
+  const body: unknown = raw === '' ? null : JSON.parse(raw)
+  return { status: response.status, headers: response.headers, body }
+}
+
+/** A text inside a body, such as `text(body, 'session', 'sessionId')`. */
+export function text(body: unknown, ...path: readonly (string | number)[]): string {
+  let value = body
+  for (const key of path) {
+    if (value === null || typeof value !== 'object') break
+    value = (value as Readonly<Record<string | number, unknown>>)[key]
+  }
+  if (typeof value !== 'string') throw new Error(`there is no text at ${path.join('.')}`)
+  return value
+}
+
+/** Consumes the first-owner code over HTTP; answers the Login. */
+export async function loginAsOwner(of: Installation, server: ServerProcess): Promise<unknown> {
+  const code = readFileSync(of.codeFile, 'utf8').trim()
+  const reply = await call(server.management, 'POST', '/v1/auth/exchange', { body: { code } })
+  if (reply.status !== 201) throw new Error(`the exchange answered ${reply.status}`)
+  return reply.body
+}

@@ -1,0 +1,293 @@
+#!/bin/sh
+# Installs svc and svc-server, which are one executable under two names.
+#
+#   sh install.sh [--dry-run] [--service] [--uninstall] [--help]
+#
+# Nothing runs unless the whole file has arrived: everything is in functions, the last line calls
+# the first. The digests of the artefacts are part of this file, so what is downloaded must be
+# exactly what this version was released with. It never asks a question.
+
+set -eu
+
+VERSION='@VERSION@'
+BASE_URL_DEFAULT='@BASE_URL@'
+# One line an artefact: <target> <sha256 of svc-<version>-<target>.tar.gz>
+DIGESTS='@DIGESTS@'
+# The PEM public key that signs SHA256SUMS; empty where the release is unsigned.
+PUBLIC_KEY='@PUBLIC_KEY@'
+
+usage() {
+  cat <<'TEXT'
+Installs svc and svc-server.
+
+Options:
+  --dry-run     say what would be done, change nothing
+  --service     also set up a systemd service (Linux, as root); it is not started
+  --uninstall   remove what this script installed; never data, settings or secrets
+  --help        this text
+
+Environment:
+  SVC_INSTALL_DIR        where the executables go (root: /usr/local/bin, else ~/.local/bin)
+  SVC_BASE_URL           where the artefacts are: an https URL, a mirror's, or file:///directory
+  SVC_TARGET             install this target instead of the one of this machine
+  SVC_REQUIRE_SIGNATURE  1 refuses an artefact list whose signature cannot be verified
+  SVC_PUBLIC_KEY_FILE    your own copy of the public key, in place of the one in this file
+  DESTDIR                prefix of the service's files, for packagers
+TEXT
+}
+
+main() {
+  dry_run=0
+  service=0
+  uninstall=0
+  for argument in "$@"; do
+    case "$argument" in
+      --dry-run) dry_run=1 ;;
+      --service) service=1 ;;
+      --uninstall) uninstall=1 ;;
+      --help | -h) usage; exit 0 ;;
+      *) usage >&2; exit 2 ;;
+    esac
+  done
+  locations
+  if [ "$uninstall" = 1 ]; then
+    remove
+    exit 0
+  fi
+  case "$VERSION" in
+    @*) die 'This is the source of the installer. Use the install.sh of a release.' ;;
+  esac
+  need uname mktemp tar gzip mv cp rm mkdir chmod ln grep cut
+  target=${SVC_TARGET:-$(detect_target)}
+  digest=$(printf '%s\n' "$DIGESTS" | grep "^$target " | cut -d ' ' -f 2)
+  [ -n "$digest" ] || die "There is no build for $target. There are: $(targets)"
+  base=${SVC_BASE_URL:-$BASE_URL_DEFAULT}
+  [ -n "$base" ] || die 'Set SVC_BASE_URL to the address that the artefacts are at.'
+  artefact="svc-$VERSION-$target.tar.gz"
+  if is_installed; then
+    say "svc $VERSION is already installed in $directory."
+  else
+    say "Installing svc $VERSION for $target into $directory."
+    if [ "$dry_run" = 1 ]; then
+      say "Would fetch ${base%/}/$artefact (sha256 $digest)."
+    else
+      install_artefact
+    fi
+  fi
+  if [ "$service" = 1 ]; then set_up_service; fi
+  if [ "$dry_run" = 0 ]; then advise; fi
+}
+
+say() { printf '%s\n' "$*"; }
+
+die() {
+  printf 'install.sh: %s\n' "$*" >&2
+  exit 1
+}
+
+need() {
+  for tool in "$@"; do
+    command -v "$tool" >/dev/null 2>&1 || die "$tool is needed and not installed."
+  done
+}
+
+locations() {
+  if [ "$(id -u)" = 0 ]; then
+    directory=${SVC_INSTALL_DIR:-/usr/local/bin}
+    share=/usr/local/share/svc
+  else
+    [ -n "${SVC_INSTALL_DIR:-}${HOME:-}" ] || die 'Neither SVC_INSTALL_DIR nor HOME is set.'
+    directory=${SVC_INSTALL_DIR:-$HOME/.local/bin}
+    share=${XDG_DATA_HOME:-${HOME:-$directory}/.local/share}/svc
+  fi
+  # With a directory of the caller's own, everything stays inside it.
+  if [ -n "${SVC_INSTALL_DIR:-}" ]; then share=$directory/.svc-install; fi
+  receipt=$share/receipt
+}
+
+targets() { printf '%s\n' "$DIGESTS" | cut -d ' ' -f 1 | tr '\n' ' '; }
+
+detect_target() {
+  system=$(uname -s)
+  machine=$(uname -m)
+  case "$system" in
+    Linux) system=linux ;;
+    Darwin) system=darwin ;;
+    *) die "$system is not supported. There are builds for: $(targets)" ;;
+  esac
+  case "$machine" in
+    x86_64 | amd64) machine=x64 ;;
+    aarch64 | arm64) machine=arm64 ;;
+    *) die "$machine is not supported. There are builds for: $(targets)" ;;
+  esac
+  if [ "$system" = darwin ] && [ "$machine" = x64 ]; then
+    # A shell under Rosetta says x86_64 on an arm64 machine.
+    if [ "$(sysctl -n sysctl.proc_translated 2>/dev/null || echo 0)" = 1 ]; then machine=arm64; fi
+  fi
+  if [ "$system" = linux ] && [ "$(getconf LONG_BIT 2>/dev/null || echo 64)" != 64 ]; then
+    die 'A 64-bit system is needed; this one runs 32-bit programs.'
+  fi
+  libc=
+  if [ "$system" = linux ] && is_musl; then libc=-musl; fi
+  printf '%s\n' "$system-$machine$libc"
+}
+
+is_musl() {
+  case "$(ldd --version 2>&1 || true)" in
+    *musl*) return 0 ;;
+    *GLIBC* | *GNU*) return 1 ;;
+  esac
+  for loader in /lib/ld-musl-*.so.1; do
+    if [ -e "$loader" ]; then return 0; fi
+  done
+  return 1
+}
+
+sha256() {
+  if command -v sha256sum >/dev/null 2>&1; then
+    sha256sum "$1" | cut -d ' ' -f 1
+  elif command -v shasum >/dev/null 2>&1; then
+    shasum -a 256 "$1" | cut -d ' ' -f 1
+  elif command -v openssl >/dev/null 2>&1; then
+    openssl dgst -sha256 -r "$1" | cut -d ' ' -f 1
+  else
+    die 'sha256sum, shasum or openssl is needed: nothing is installed unverified.'
+  fi
+}
+
+# fetch <name> <file>
+fetch() {
+  url=${base%/}/$1
+  case "$url" in
+    file://*) cp "${url#file://}" "$2" || die "$url cannot be read." ; return ;;
+    https://*) protocol='=https' ;;
+    http://127.0.0.1:* | http://127.0.0.1/* | http://\[::1\]:*) protocol='=http' ;;
+    *) die "$url: only https, file and loopback http are used." ;;
+  esac
+  if command -v curl >/dev/null 2>&1; then
+    curl --proto "$protocol" --tlsv1.2 -fsSL --retry 3 --output "$2" "$url" || die "$url failed."
+  elif command -v wget >/dev/null 2>&1; then
+    wget -q -O "$2" "$url" || die "$url failed."
+  else
+    die 'curl or wget is needed.'
+  fi
+}
+
+is_installed() {
+  [ -f "$receipt" ] && [ -x "$directory/svc-server" ] && [ -x "$directory/svc" ] || return 1
+  grep -q "^artefact $digest\$" "$receipt" || return 1
+  [ "$(sha256 "$directory/svc-server")" = "$(grep '^executable ' "$receipt" | cut -d ' ' -f 2)" ]
+}
+
+verify_signature() {
+  key=${SVC_PUBLIC_KEY_FILE:-}
+  if [ -z "$key" ] && [ -n "$PUBLIC_KEY" ]; then
+    key=$work/key.pem
+    printf '%s\n' "$PUBLIC_KEY" >"$key"
+  fi
+  if [ -z "$key" ] || ! command -v openssl >/dev/null 2>&1; then
+    if [ "${SVC_REQUIRE_SIGNATURE:-0}" = 1 ]; then
+      die 'No signature can be verified: a public key and openssl are needed.'
+    fi
+    return 0
+  fi
+  fetch SHA256SUMS "$work/SHA256SUMS"
+  fetch SHA256SUMS.sig "$work/SHA256SUMS.sig"
+  openssl dgst -sha256 -verify "$key" -signature "$work/SHA256SUMS.sig" "$work/SHA256SUMS" \
+    >/dev/null 2>&1 || die 'The signature of SHA256SUMS is wrong. Nothing was installed.'
+  grep -q "^$digest  $artefact\$" "$work/SHA256SUMS" ||
+    die "SHA256SUMS does not list this $artefact. Nothing was installed."
+}
+
+install_artefact() {
+  work=$(mktemp -d)
+  fresh=
+  trap 'rm -rf "$work" ${fresh:+"$fresh"}' EXIT
+  trap 'exit 130' INT TERM HUP
+  fetch "$artefact" "$work/$artefact"
+  found=$(sha256 "$work/$artefact")
+  [ "$found" = "$digest" ] || die "$artefact has sha256 $found, not $digest. Nothing was installed."
+  verify_signature
+  mkdir "$work/unpacked"
+  tar -xzf "$work/$artefact" -C "$work/unpacked"
+  executable=$work/unpacked/svc-server
+  said=$("$executable" version) || die 'The executable does not run on this machine.'
+  case "$said" in
+    *"$VERSION"*) ;;
+    *) die "The executable says it is version $said, not $VERSION." ;;
+  esac
+  mkdir -p "$directory" "$share"
+  # Renaming inside one directory replaces a running executable without a moment between.
+  fresh=$(mktemp "$directory/.svc-server.XXXXXX")
+  cp "$executable" "$fresh"
+  chmod 755 "$fresh"
+  mv -f "$fresh" "$directory/svc-server"
+  fresh=$directory/.svc.$$
+  ln "$directory/svc-server" "$fresh" 2>/dev/null || cp "$directory/svc-server" "$fresh"
+  mv -f "$fresh" "$directory/svc"
+  fresh=
+  rm -rf "$share/files"
+  mv "$work/unpacked" "$share/files"
+  rm -f "$share/files/svc-server"
+  {
+    say "version $VERSION"
+    say "target $target"
+    say "artefact $digest"
+    say "executable $(sha256 "$directory/svc-server")"
+  } >"$receipt"
+  say "Installed $directory/svc and $directory/svc-server."
+}
+
+remove() {
+  if [ ! -f "$receipt" ]; then die "Nothing of this installer is in $directory."; fi
+  for path in "$directory/svc" "$directory/svc-server" "$share"; do
+    if [ "$dry_run" = 1 ]; then say "Would remove $path."; else rm -rf "$path"; fi
+  done
+  if [ "$dry_run" = 0 ]; then say 'Removed. Data, settings and secrets are where they were.'; fi
+}
+
+set_up_service() {
+  root=${DESTDIR:-}
+  [ "$(uname -s)" = Linux ] || die '--service is for Linux with systemd.'
+  if [ -z "$root" ]; then
+    [ "$(id -u)" = 0 ] || die '--service needs root.'
+    command -v systemctl >/dev/null 2>&1 || die '--service needs systemd.'
+  fi
+  if [ "$dry_run" = 1 ]; then
+    say 'Would create the user svc, /etc/svc and svc-server.service.'
+    return
+  fi
+  if [ -z "$root" ] && ! id svc >/dev/null 2>&1; then
+    useradd --system --home-dir /var/lib/svc --shell /usr/sbin/nologin svc
+  fi
+  mkdir -p "$root/etc/svc" "$root/etc/systemd/system"
+  if [ ! -e "$root/etc/svc/environment" ]; then
+    (umask 077 && cp "$share/files/dist-config/environment.template" "$root/etc/svc/environment")
+    say 'Wrote /etc/svc/environment: put the database URL into its file and read the rest.'
+  fi
+  # Whoever makes a second pepper loses every credential that the first one protects.
+  if [ ! -e "$root/etc/svc/platform-identity-pepper" ]; then
+    (umask 077 && head -c 32 /dev/urandom | base64 | tr '+/' '-_' | tr -d '=\n' \
+      >"$root/etc/svc/platform-identity-pepper")
+    say 'Wrote /etc/svc/platform-identity-pepper: back it up together with the database.'
+  fi
+  if [ -z "$root" ]; then
+    chown -R root:svc /etc/svc
+    chmod 750 /etc/svc
+    chmod 640 /etc/svc/*
+  fi
+  unit=$root/etc/systemd/system/svc-server.service
+  sed "s|^\\(Exec[A-Za-z]*=\\).*/svc-server|\\1$directory/svc-server|" \
+    "$share/files/dist-config/svc-server.service" >"$unit"
+  if [ -z "$root" ]; then systemctl daemon-reload; fi
+  say 'Wrote svc-server.service. Start it with: systemctl enable --now svc-server'
+}
+
+advise() {
+  case ":${PATH:-}:" in
+    *":$directory:"*) ;;
+    *) say "Add it to your PATH: export PATH=\"$directory:\$PATH\"" ;;
+  esac
+}
+
+main "$@"

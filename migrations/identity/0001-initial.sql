@@ -1,0 +1,120 @@
+-- Operator identity. Times are Unix microseconds, passed in by the server: SQL never reads a clock.
+-- Of credentials only keyed digests are stored.
+
+create table service_platform_meta (
+  singleton boolean primary key default true check (singleton),
+  product text not null,
+  schema_version integer not null
+);
+
+create table service_platform_migrations (
+  version integer primary key check (version >= 1),
+  name text not null,
+  checksum bytea not null check (octet_length(checksum) = 32),
+  applied_at_micros bigint not null
+);
+
+create table service_operators (
+  operator_id text collate "C" primary key,
+  operator_name text not null check (char_length(operator_name) between 1 and 128),
+  created_at_micros bigint not null,
+  disabled_at_micros bigint
+);
+
+create table service_operator_invitations (
+  invitation_id text collate "C" primary key,
+  kind text not null check (kind in ('bootstrap', 'delegated')),
+  code_digest bytea not null unique check (octet_length(code_digest) = 32),
+  operator_name text check (char_length(operator_name) between 1 and 128),
+  role text not null check (role in ('owner', 'operator', 'developer', 'observer')),
+  scope_kind text not null,
+  project_id text collate "C",
+  environment_id text collate "C",
+  capabilities text[] not null,
+  state text not null check (state in ('pending', 'consumed', 'revoked')),
+  created_by text collate "C" references service_operators (operator_id),
+  created_at_micros bigint not null,
+  expires_at_micros bigint not null,
+  consumed_at_micros bigint,
+  consumed_by text collate "C" references service_operators (operator_id),
+  constraint service_operator_invitations_scope check (
+    (scope_kind = 'installation' and project_id is null and environment_id is null)
+    or (scope_kind = 'project' and project_id is not null and environment_id is null)
+    or (scope_kind = 'environment' and project_id is not null and environment_id is not null)
+  ),
+  -- A delegated invitation names its operator and its creator; the first owner has no creator.
+  constraint service_operator_invitations_kind check (
+    (kind = 'bootstrap') = (created_by is null)
+    and (kind = 'bootstrap') = (operator_name is null)
+    and (kind = 'delegated' or scope_kind = 'installation')
+  ),
+  constraint service_operator_invitations_consumed check (
+    (state = 'consumed') = (consumed_at_micros is not null)
+    and (state = 'consumed') = (consumed_by is not null)
+  )
+);
+
+-- However many servers start at once, one first-owner code is pending.
+create unique index service_operator_invitations_one_bootstrap
+  on service_operator_invitations (kind)
+  where kind = 'bootstrap' and state = 'pending';
+
+create table service_operator_grants (
+  grant_id bigint generated always as identity primary key,
+  operator_id text collate "C" not null references service_operators (operator_id),
+  scope_kind text not null,
+  project_id text collate "C",
+  environment_id text collate "C",
+  capabilities text[] not null,
+  created_at_micros bigint not null,
+  constraint service_operator_grants_scope check (
+    (scope_kind = 'installation' and project_id is null and environment_id is null)
+    or (scope_kind = 'project' and project_id is not null and environment_id is null)
+    or (scope_kind = 'environment' and project_id is not null and environment_id is not null)
+  ),
+  constraint service_operator_grants_one_per_scope
+    unique nulls not distinct (operator_id, scope_kind, project_id, environment_id)
+);
+
+create table service_operator_identities (
+  provider_id text collate "C" not null,
+  subject_digest bytea not null check (octet_length(subject_digest) = 32),
+  operator_id text collate "C" not null references service_operators (operator_id),
+  linked_at_micros bigint not null,
+  primary key (provider_id, subject_digest)
+);
+
+create index service_operator_identities_by_operator
+  on service_operator_identities (operator_id);
+
+create table service_operator_sessions (
+  session_id text collate "C" primary key,
+  operator_id text collate "C" not null references service_operators (operator_id),
+  device_name text check (char_length(device_name) between 1 and 128),
+  access_digest bytea not null unique check (octet_length(access_digest) = 32),
+  access_expires_at_micros bigint not null,
+  refresh_digest bytea not null check (octet_length(refresh_digest) = 32),
+  refresh_generation bigint not null check (refresh_generation >= 1),
+  refresh_expires_at_micros bigint not null,
+  created_at_micros bigint not null,
+  last_used_at_micros bigint not null,
+  revoked_at_micros bigint,
+  revocation text check (revocation in ('requested', 'reuse')),
+  constraint service_operator_sessions_revoked check (
+    (revoked_at_micros is null) = (revocation is null)
+  )
+);
+
+create index service_operator_sessions_by_operator
+  on service_operator_sessions (operator_id, session_id);
+
+create table service_platform_audit (
+  audit_id text collate "C" primary key,
+  operation text not null check (char_length(operation) between 1 and 128),
+  outcome text not null check (outcome in ('succeeded', 'denied', 'failed')),
+  actor_operator_id text collate "C",
+  subject text collate "C" check (char_length(subject) between 1 and 512),
+  at_micros bigint not null
+);
+
+create index service_platform_audit_by_time on service_platform_audit (at_micros, audit_id);

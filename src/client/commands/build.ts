@@ -1,0 +1,51 @@
+/** `svc build`: a Workspace to a package file. */
+import { sha256Hex } from '../../system/digests.ts'
+import { writeFileAtomic } from '../../system/files.ts'
+import { command, option } from '../contexts.ts'
+import { withPath } from '../files.ts'
+import { buildWorkspace, check } from '../packages.ts'
+import { openRoot, resolvePath } from '../roots.ts'
+
+const PACKAGE_FILE_MODE = 0o644
+
+export const buildCommand = command({
+  name: 'build',
+  summary: 'Build a Workspace into a package',
+  details: [
+    'The same source always gives the same bytes. Without --out the Workspace is only checked.',
+  ],
+  options: {
+    root: option('DIR', 'The initialized or linked root; by default the working directory'),
+    workspace: option('DIR', 'The Workspace; by default the one of the root'),
+    out: option('FILE', 'Where to write the package'),
+  },
+  examples: ['svc build --root . --out app.svcpkg'],
+  async run(context, { root, workspace, out }) {
+    const frame = await buildWorkspace(context, openRoot(context.environment, root), workspace)
+    const { manifest, packageDigest } = check(frame)
+    const path = out === undefined ? null : resolvePath(context.environment, out)
+    if (path !== null) {
+      withPath(path, () => writeFileAtomic(path, frame, { mode: PACKAGE_FILE_MODE }))
+    }
+    const functions = manifest.functions.length
+    const tables = manifest.tables.length
+    const bytes = frame.length
+    await context.output.result(
+      {
+        version: 1,
+        workspace: manifest.workspace,
+        packageDigest,
+        fileDigest: `sha256:${sha256Hex(frame)}`,
+        bytes,
+        functions,
+        tables,
+        file: path,
+      },
+      [
+        `Built ${manifest.workspace}: ${functions} Functions, ${tables} tables, ${bytes} bytes.`,
+        ...(path === null ? [] : [`Wrote ${path}.`]),
+        `Digest ${packageDigest}`,
+      ],
+    )
+  },
+})

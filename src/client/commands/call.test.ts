@@ -1,0 +1,187 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { APPLICATION_KEY, FakeServer, failure, newId } from '../testing/fake-server.ts'
+import { TestClient } from '../testing/test-client.ts'
+
+let server: FakeServer
+let client: TestClient
+
+const FUNCTION = {
+  visibility: 'public',
+  clients: ['confidential'],
+  auth: 'none',
+  returns: { type: 'any' },
+  errors: {},
+} as const
+
+beforeEach(async () => {
+  server = await new FakeServer().start()
+  client = await new TestClient().linked(server)
+  client.variables.APP_KEY = APPLICATION_KEY
+  server.functions = [
+    {
+      ...FUNCTION,
+      name: 'messages.list',
+      kind: 'query',
+      clients: [],
+      arguments: { limit: { type: 'optional', inner: { type: 'int64' } } },
+    },
+    {
+      ...FUNCTION,
+      name: 'messages.send',
+      kind: 'mutation',
+      clients: [],
+      arguments: { body: { type: 'string' }, at: { type: 'timestamp' } },
+    },
+  ]
+  server.requests.length = 0
+})
+
+afterEach(() => {
+  server.stop()
+  client[Symbol.dispose]()
+})
+
+function call(...more: string[]) {
+  const where = ['--remote', '--root', 'root', '--url', server.origin, '--key-env', 'APP_KEY']
+  return client.run('call', ...more, ...where, '--target', 'channel:production')
+}
+
+const SEND = ['messages.send', '{"body":"hi","at":"1970-01-01T00:00:00.000005Z"}']
+
+describe('call', () => {
+  it('sends a Query with its arguments in the declared types', async () => {
+    server.result = {
+      type: 'array',
+      value: [
+        { type: 'int64', value: '9223372036854775807' },
+        { type: 'timestamp', value: '5' },
+      ],
+    }
+    const ran = await call('messages.list', '{"limit":3}', '--json')
+    expect(ran.exit).toBe(0)
+    expect(JSON.parse(ran.out)).toMatchObject({
+      result: ['9223372036854775807', '1970-01-01T00:00:00.000005Z'],
+      metadata: { kind: 'query', snapshotSequence: '7' },
+    })
+    const target = 'channel%3Aproduction'
+    expect(server.asked('GET', `${server.base}/functions?target=${target}`)).toHaveLength(1)
+    const [request] = server.asked('POST', '/v1/query')
+    expect(request!.headers['x-service-key']).toBe(APPLICATION_KEY)
+    // The operator's session has no business on the application origin.
+    expect(request!.headers.authorization).toBeUndefined()
+    expect(JSON.parse(request!.body)).toEqual({
+      version: 1,
+      target: 'channel:production',
+      function: 'messages.list',
+      arguments: {
+        type: 'object',
+        value: [{ key: 'limit', value: { type: 'int64', value: '3' } }],
+      },
+    })
+  })
+
+  it('repeats a Mutation with the same operation ID and bytes', async () => {
+    let lost = 2
+    server.intercept = ({ path }) => (path === '/v1/mutation' && lost-- > 0 ? 'drop-after' : null)
+    const ran = await call(...SEND)
+    expect(ran).toMatchObject({ exit: 0, out: 'null\n' })
+    const sent = server.asked('POST', '/v1/mutation').map(({ body }) => body)
+    expect([sent.length, new Set(sent).size]).toEqual([3, 1])
+    expect(ran.err).toBe(`operation ${JSON.parse(sent[0]!).operationId}\n`)
+  })
+
+  it('repeats what the server calls retryable, and nothing else', async () => {
+    for (const [code, times, exit] of [
+      ['UNAVAILABLE', 4, 5],
+      ['RESULT_UNCERTAIN', 4, 9],
+      ['FUNCTION_FAILED', 1, 1],
+      ['ARGUMENTS_INVALID', 1, 8],
+    ] as const) {
+      server.requests.length = 0
+      server.intercept = ({ path }) => (path === '/v1/mutation' ? failure(code) : null)
+      expect((await call(...SEND)).exit).toBe(exit)
+      expect(server.asked('POST', '/v1/mutation')).toHaveLength(times)
+    }
+  })
+
+  it('says how to settle a Mutation that was lost for good', async () => {
+    server.intercept = ({ path }) => (path === '/v1/mutation' ? 'drop' : null)
+    const operationId = newId.make('opn')
+    const ran = await call(...SEND, '--operation-id', operationId)
+    expect(ran.exit).toBe(9)
+    expect(ran.err).toContain(`--operation-id ${operationId}`)
+  })
+
+  it('prints the code that a Function declares', async () => {
+    server.intercept = ({ path }) =>
+      path === '/v1/mutation' ? failure('APP_CHANNEL_ARCHIVED', 409) : null
+    const ran = await call(...SEND)
+    expect(ran.exit).toBe(4)
+    expect(ran.err).toContain('svc: APP_CHANNEL_ARCHIVED: Said by the server.\n')
+  })
+
+  it.each([
+    ['{"body":1,"at":"0"}', '$.body: a string'],
+    ['{"at":"0"}', '$.body: a required field'],
+    ['{"body":"x","at":"soon"}', '$.at: a timestamp'],
+    ['{"body":"x","body":"x"}', 'no duplicate key'],
+    ['[]', '$: an object'],
+    ['{', '$ at character 1'],
+  ])('refuses the arguments %s before it calls', async (text, rule) => {
+    const ran = await call('messages.send', text)
+    expect([ran.exit, ran.err]).toEqual([8, expect.stringContaining(rule)])
+    expect(server.asked('POST', '/v1/mutation')).toEqual([])
+  })
+
+  it('takes arguments from stdin and from a file', async () => {
+    client.stdin = '{"limit":1}'
+    writeFileSync(join(client.home, 'a.json'), '{"limit":2}')
+    await call('messages.list', '-')
+    await call('messages.list', '--args-file', 'a.json')
+    const limits = server.asked('POST', '/v1/query').map(({ body }) => {
+      return JSON.parse(body).arguments.value[0].value.value
+    })
+    expect(limits).toEqual(['1', '2'])
+    expect((await call('messages.list', '-', '--args-file', 'a.json')).exit).toBe(2)
+  })
+
+  it('takes and prints tagged values as they are', async () => {
+    server.result = { type: 'bytes', value: '_-8' }
+    const ran = await call('messages.list', '{"type":"object","value":[]}', '--tagged')
+    expect(JSON.parse(ran.out)).toEqual({ type: 'bytes', value: '_-8' })
+  })
+
+  it('of an unknown Function names those that there are', async () => {
+    const ran = await call('messages.sent', '{}')
+    expect([ran.exit, ran.err]).toEqual([
+      7,
+      expect.stringContaining('messages.list, messages.send'),
+    ])
+  })
+
+  it('never takes or shows the key itself', async () => {
+    client.variables.APP_KEY = 'rk_dev_v1_secret'
+    const wrong = await call(...SEND)
+    expect([wrong.exit, wrong.err]).toEqual([2, expect.not.stringContaining('secret')])
+    const where = ['--remote', '--root', 'root', '--url', server.origin, '--target', 'channel:x']
+    const typed = await client.run('call', ...SEND, ...where, '--key-env', APPLICATION_KEY)
+    expect([typed.exit, typed.err]).toEqual([2, expect.not.stringContaining(APPLICATION_KEY)])
+    expect(server.requests).toEqual([])
+  })
+
+  it('refuses an answer of another kind and a result that is not canonical', async () => {
+    server.result = { type: 'int64', value: '01' }
+    expect((await call('messages.list')).exit).toBe(1)
+    server.intercept = ({ path }) => {
+      if (path !== '/v1/query') return null
+      const metadata = { kind: 'mutation', commitSequence: null, replayed: false, attempts: 1 }
+      const ids = { requestId: newId.make('req'), releaseId: newId.make('rel') }
+      const body = { version: 1, status: 'ok', ...ids, result: { type: 'null' }, metadata }
+      return { status: 200, body }
+    }
+    const ran = await call('messages.list')
+    expect([ran.exit, ran.err]).toEqual([1, expect.stringContaining('CLIENT_RESPONSE_INVALID')])
+  })
+})

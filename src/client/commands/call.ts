@@ -1,0 +1,215 @@
+/**
+ * `svc call`: one Query or Mutation with plain JSON. The Function's validators come from the
+ * catalog of the target; the call itself goes the way of any application, with an Application Key.
+ */
+import { Fault, isFault } from '../../errors/fault.ts'
+import { isId } from '../../value/ids.ts'
+import { Malformed } from '../../value/malformed.ts'
+import { plainToArguments, valueToPlain } from '../../value/plain.ts'
+import { Secret } from '../../value/secret.ts'
+import { type Json, parseStrictJson } from '../../value/strict-json.ts'
+import { decodeTagged, encodeTagged } from '../../value/tagged.ts'
+import { parseFields } from '../../value/validator-json.ts'
+import type { Value } from '../../value/values.ts'
+import { usage } from '../arguments.ts'
+import {
+  type CommandSpec,
+  type Context,
+  command,
+  flag,
+  option,
+  requiredFlag,
+  requiredOption,
+} from '../contexts.ts'
+import { readIfPresent } from '../files.ts'
+import { parseOrigin } from '../origins.ts'
+import { openRemote, type Remote, readFunctions } from '../remotes.ts'
+import { Invoked } from '../replies.ts'
+import { send } from '../requests.ts'
+import { resolvePath } from '../roots.ts'
+
+const VARIABLE_NAME = /^[A-Za-z_][A-Za-z0-9_]*$/
+const APPLICATION_KEY = /^rk_(?:pub|sec)_v1_[A-Za-z0-9_-]{43}$/
+/** The public request envelope (Document 2, Limits). */
+const ARGUMENTS_BYTES_MAX = 2 * 1024 * 1024
+/** A result of 8 MiB in the tagged form. */
+const RESULT_BYTES_MAX = 32 * 1024 * 1024
+
+export const callCommand: CommandSpec = command({
+  name: 'call',
+  summary: 'Call a Query or a Mutation',
+  details: [
+    'Arguments are plain JSON: an int64 is an integer or a string of digits, bytes are base64url,',
+    'a timestamp is ISO 8601 or a string of microseconds, an ID is a string. Results are printed',
+    'the same way. A Mutation gets an operation ID, shown on stderr; the same call with the same',
+    'operation ID takes effect once.',
+  ],
+  positionals: [
+    { name: 'FUNCTION', description: 'Its name, such as messages.send', required: true },
+    { name: 'ARGUMENTS', description: 'A JSON object, or - for stdin', required: false },
+  ],
+  options: {
+    remote: requiredFlag('Take the validators from the linked Environment'),
+    root: option('DIR', 'The linked root; by default the working directory'),
+    url: requiredOption('ORIGIN', 'Origin of the application API'),
+    'key-env': requiredOption('VAR', 'Environment variable that holds the Application Key'),
+    target: requiredOption('TARGET', 'channel:NAME, release:rel_ID or environment:default'),
+    'args-file': option('FILE', 'Arguments from a file'),
+    'operation-id': option('opn_ID', 'Operation ID of a Mutation; a new one by default'),
+    tagged: flag('Arguments and result are tagged JSON, which keeps every type exact'),
+  },
+  examples: [
+    'svc call messages.send \'{"body":"hi"}\' --remote --url https://app.example.com \\',
+    '  --key-env APP_KEY --target channel:production',
+  ],
+  async run(context, options, [name = '', given]) {
+    const origin = parseOrigin(context.environment, options.url)
+    const key = keyFrom(context, options['key-env'])
+    const operationId = options['operation-id']
+    if (operationId !== undefined && !isId('opn', operationId)) {
+      throw usage('--operation-id needs an opn_ identifier.', callCommand)
+    }
+    const json = await readArguments(context, given, options['args-file'])
+    const remote = openRemote(context, options.root)
+    const declared = await findFunction(context, remote, options.target, name)
+    const { kind } = declared
+    if (kind === 'query' && operationId !== undefined) {
+      throw usage('--operation-id is for Mutations; this is a Query.', callCommand)
+    }
+    const input = { origin, key, kind, target: options.target, name, operationId }
+    const values = options.tagged ? tagged(json) : plain(json, declared.arguments as Json)
+    const invoked = await invoke(context, input, values)
+    await report(context, invoked, options.tagged)
+  },
+})
+
+function keyFrom({ environment }: Context, variable: string): Secret {
+  if (!VARIABLE_NAME.test(variable) || variable.startsWith('rk_')) {
+    throw usage('--key-env needs the name of a variable, not a key.', callCommand)
+  }
+  const text = environment.variable(variable)?.trim() ?? ''
+  if (text === '') throw usage(`The variable ${variable} is not set.`, callCommand)
+  if (APPLICATION_KEY.test(text)) return new Secret(text)
+  throw usage(
+    `The variable ${variable} holds no Application Key (rk_pub_v1_... or rk_sec_v1_...).`,
+    callCommand,
+  )
+}
+
+async function readArguments(
+  { environment }: Context,
+  given: string | undefined,
+  file: string | undefined,
+): Promise<Json> {
+  if (given !== undefined && file !== undefined) {
+    throw usage('Give the arguments once: as an argument or with --args-file.', callCommand)
+  }
+  let input: string | Uint8Array | null = given ?? '{}'
+  if (given === '-') input = await environment.stdin.readAll(ARGUMENTS_BYTES_MAX)
+  if (file !== undefined) {
+    const path = resolvePath(environment, file)
+    input = readIfPresent(path, ARGUMENTS_BYTES_MAX)
+    if (input === null) throw new Fault('CLIENT_FILE_FAILED', { detail: `There is no ${path}.` })
+  }
+  if (input === null) {
+    throw usage(`The arguments have more than ${ARGUMENTS_BYTES_MAX} bytes.`, callCommand)
+  }
+  return argumentsInvalid(() => parseStrictJson(input))
+}
+
+async function findFunction(context: Context, remote: Remote, target: string, name: string) {
+  const request = readFunctions(remote, target)
+  const { functions } = await context.output.progress('reading the catalog', request)
+  const found = functions.find((item) => item.name === name && item.visibility === 'public')
+  if (found !== undefined) return found
+  const names = functions.filter((item) => item.visibility === 'public').map((item) => item.name)
+  const known = names.length === 0 ? 'It has no public Function.' : `It has ${shownNames(names)}.`
+  throw new Fault('FUNCTION_NOT_FOUND', { detail: known })
+}
+
+const NAMES_SHOWN_MAX = 12
+
+function shownNames(names: readonly string[]): string {
+  const rest = names.length - NAMES_SHOWN_MAX
+  return names.slice(0, NAMES_SHOWN_MAX).join(', ') + (rest > 0 ? ` and ${rest} more` : '')
+}
+
+function plain(json: Json, declared: Json): Value {
+  const fields = argumentsInvalid(() => parseFields(declared))
+  return argumentsInvalid(() => plainToArguments(json, fields))
+}
+
+function tagged(json: Json): Value {
+  return argumentsInvalid(() => decodeTagged(json))
+}
+
+/** Says where and what is expected there; the values are the caller's own and not repeated. */
+function argumentsInvalid<T>(work: () => T): T {
+  try {
+    return work()
+  } catch (error) {
+    if (!(error instanceof Malformed)) throw error
+    throw new Fault('ARGUMENTS_INVALID', { violations: [{ path: error.path, rule: error.rule }] })
+  }
+}
+
+interface Input {
+  readonly origin: string
+  readonly key: Secret
+  readonly kind: 'query' | 'mutation'
+  readonly target: string
+  readonly name: string
+  readonly operationId: string | undefined
+}
+
+async function invoke(context: Context, input: Input, values: Value): Promise<Invoked> {
+  const { kind, target, name } = input
+  const operation = input.operationId ?? context.environment.system.ids.make('opn')
+  const envelope = {
+    version: 1,
+    target,
+    function: name,
+    arguments: JSON.parse(encodeTagged(values)) as Json,
+  }
+  const body: Json = kind === 'mutation' ? { ...envelope, operationId: operation } : envelope
+  if (kind === 'mutation') await context.output.warn(`operation ${operation}`)
+  // Both kinds may be sent again: a Mutation has its operation ID.
+  const request = send(context, {
+    method: 'POST',
+    origin: input.origin,
+    path: `/v1/${kind}`,
+    headers: { 'x-service-key': input.key.reveal() },
+    body,
+    reply: Invoked,
+    replay: 'safe',
+    responseBytesMax: RESULT_BYTES_MAX,
+  }).catch((error) => {
+    throw kind === 'mutation' ? lostMutation(error, operation) : error
+  })
+  const invoked = await context.output.progress(`calling ${name}`, request)
+  if (invoked.metadata.kind === kind) return invoked
+  throw new Fault('CLIENT_RESPONSE_INVALID', { detail: 'The answer is of another kind of call.' })
+}
+
+function lostMutation(error: unknown, operation: string): unknown {
+  if (!isFault(error, 'CLIENT_SERVER_UNREACHABLE')) return error
+  const detail = `Repeat the call with --operation-id ${operation}: it takes effect once.`
+  return new Fault('CLIENT_RESULT_UNCERTAIN', { detail, cause: error })
+}
+
+async function report(context: Context, invoked: Invoked, isTagged: boolean): Promise<void> {
+  const { requestId, releaseId, metadata } = invoked
+  const result = printedResult(invoked.result as Json, isTagged)
+  const document = { version: 1, requestId, releaseId, result, metadata: { ...metadata } }
+  await context.output.result(document, [JSON.stringify(result, null, 2)])
+}
+
+function printedResult(json: Json, isTagged: boolean): Json {
+  try {
+    const value = decodeTagged(json)
+    return isTagged ? json : valueToPlain(value)
+  } catch (error) {
+    if (!(error instanceof Malformed)) throw error
+    throw new Fault('CLIENT_RESPONSE_INVALID', { detail: `The result at ${error.message}.` })
+  }
+}

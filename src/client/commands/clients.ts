@@ -1,0 +1,73 @@
+/** `svc clients`: the Application Clients of the linked Environment. */
+import { isId } from '../../value/ids.ts'
+import { formatTimestamp } from '../../value/plain.ts'
+import { usage } from '../arguments.ts'
+import { type CommandSpec, command, option, requiredFlag, requiredOption } from '../contexts.ts'
+import { createClient, listClients, openRemote } from '../remotes.ts'
+import { createdAtMicros, parseScopes } from './scopes.ts'
+
+const KINDS: readonly string[] = ['public', 'confidential', 'development']
+const DEFAULT_SCOPES = 'query,mutation'
+const DEVELOPMENT_SCOPES = 'workspace'
+
+const create: CommandSpec = command({
+  name: 'clients create',
+  summary: 'Create an Application Client',
+  details: ['The same --client-id with the same options creates once, however often it is sent.'],
+  options: {
+    remote: requiredFlag('Act on the linked Environment'),
+    root: option('DIR', 'The linked root; by default the working directory'),
+    name: requiredOption('NAME', 'What people see'),
+    kind: requiredOption('KIND', 'public, confidential or development'),
+    scopes: option('LIST', `Most that a key of it may do; by default ${DEFAULT_SCOPES}`),
+    'client-id': option('app_ID', 'The identifier; a new one by default'),
+  },
+  examples: ['svc clients create --remote --name web --kind public --scopes query,mutation'],
+  async run(context, options) {
+    const { name, kind } = options
+    if (!KINDS.includes(kind)) throw usage(`--kind is one of ${KINDS.join(', ')}.`, create)
+    const clientId = options['client-id'] ?? context.environment.system.ids.make('app')
+    if (!isId('app', clientId)) throw usage('--client-id needs an app_ identifier.', create)
+    const maximumScopes = parseScopes(
+      options.scopes ?? (kind === 'development' ? DEVELOPMENT_SCOPES : DEFAULT_SCOPES),
+      create,
+    )
+    const request = {
+      clientId,
+      name,
+      kind,
+      maximumScopes,
+      createdAtMicros: createdAtMicros(clientId),
+    }
+    const creation = createClient(openRemote(context, options.root), request)
+    const created = await context.output.progress('creating the client', creation)
+    await context.output.result(created, [
+      `${created.replayed ? 'Created before' : 'Created'}: ${clientId} (${kind}).`,
+      `Next: svc credentials create --remote --client ${clientId} --name NAME`,
+    ])
+  },
+})
+
+const list: CommandSpec = command({
+  name: 'clients list',
+  summary: 'List the Application Clients',
+  options: {
+    remote: requiredFlag('Act on the linked Environment'),
+    root: option('DIR', 'The linked root; by default the working directory'),
+  },
+  async run(context, { root }) {
+    const request = listClients(openRemote(context, root))
+    const found = await context.output.progress('reading the clients', request)
+    const rows = found.clients.map((client) => [
+      client.clientId,
+      client.name,
+      client.kind,
+      client.maximumScopes.join(','),
+      formatTimestamp(BigInt(client.createdAtMicros)),
+    ])
+    const human = context.output.table(['CLIENT', 'NAME', 'KIND', 'SCOPES', 'CREATED'], rows)
+    await context.output.result(found, human)
+  },
+})
+
+export const clientCommands: readonly CommandSpec[] = [create, list]

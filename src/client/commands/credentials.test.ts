@@ -1,0 +1,106 @@
+import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { idMillis } from '../../value/ids.ts'
+import { APPLICATION_KEY, FakeServer, failure, newId } from '../testing/fake-server.ts'
+import { TestClient } from '../testing/test-client.ts'
+
+let server: FakeServer
+let client: TestClient
+const clientId = newId.make('app')
+
+beforeEach(async () => {
+  server = await new FakeServer().start()
+  client = await new TestClient().linked(server)
+  server.requests.length = 0
+})
+
+afterEach(() => {
+  server.stop()
+  client[Symbol.dispose]()
+})
+
+const REMOTE = ['--remote', '--root', 'root']
+
+function create(...more: string[]) {
+  const named = ['--client', clientId, '--name', 'ci']
+  return client.run('credentials', 'create', ...REMOTE, ...named, ...more)
+}
+
+describe('clients create', () => {
+  it('pins the identifier and its time, so that a repeat is the same request', async () => {
+    const create = ['clients', 'create', ...REMOTE, '--name', 'web', '--kind', 'public']
+    await client.run(...create, '--client-id', clientId, '--scopes', 'query,mutation,query')
+    await client.run(...create, '--client-id', clientId, '--scopes', 'mutation, query')
+    const sent = server.asked('POST', `${server.base}/application-clients`).map(({ body }) => body)
+    expect(sent[0]).toBe(sent[1])
+    expect(JSON.parse(sent[0]!)).toEqual({
+      clientId,
+      name: 'web',
+      kind: 'public',
+      maximumScopes: ['mutation', 'query'],
+      createdAtMicros: `${idMillis(clientId)}000`,
+    })
+  })
+
+  it('refuses kinds, scopes and identifiers that there are not', async () => {
+    const create = ['clients', 'create', ...REMOTE, '--name', 'web', '--kind']
+    for (const wrong of [
+      [...create, 'secret'],
+      [...create, 'public', '--scopes', 'admin'],
+      [...create, 'public', '--client-id', newId.make('crd')],
+    ]) {
+      expect((await client.run(...wrong)).exit).toBe(2)
+    }
+    expect(server.requests).toEqual([])
+  })
+})
+
+describe('credentials create', () => {
+  it('prints the key once', async () => {
+    const ran = await create()
+    expect(ran.exit).toBe(0)
+    expect(ran.out.split('\n')).toContain(APPLICATION_KEY)
+    expect(JSON.parse((await create('--json')).out)).toMatchObject({ key: APPLICATION_KEY })
+  })
+
+  it('writes the key to a new private file instead', async () => {
+    const ran = await create('--key-out', 'ci.key', '--json')
+    const file = join(client.home, 'ci.key')
+    expect(ran.out).not.toContain(APPLICATION_KEY)
+    expect(JSON.parse(ran.out)).toMatchObject({ key: null, keyFile: file })
+    expect(readFileSync(file, 'utf8')).toBe(`${APPLICATION_KEY}\n`)
+    expect(statSync(file).mode & 0o777).toBe(0o600)
+  })
+
+  it('asks for no key that it could not write', async () => {
+    writeFileSync(join(client.home, 'taken'), 'x')
+    expect((await create('--key-out', 'taken')).exit).toBe(1)
+    expect((await create('--key-out', 'missing/file')).exit).toBe(1)
+    expect(readFileSync(join(client.home, 'taken'), 'utf8')).toBe('x')
+    expect(server.requests).toEqual([])
+  })
+
+  it('leaves no file behind when the server refuses', async () => {
+    server.intercept = () => failure('PLATFORM_ACCESS_DENIED')
+    expect((await create('--key-out', 'ci.key')).exit).toBe(3)
+    expect(existsSync(join(client.home, 'ci.key'))).toBe(false)
+  })
+
+  it('is not repeated after a lost answer, and says where to look', async () => {
+    server.intercept = () => 'drop-after'
+    const ran = await create()
+    expect(ran.exit).toBe(9)
+    expect(server.requests).toHaveLength(1)
+    expect(ran.err).toContain(`svc credentials list --remote --client ${clientId}`)
+  })
+})
+
+describe('lists', () => {
+  it('are tables for people and the answer of the server for programs', async () => {
+    const human = await client.run('clients', 'list', ...REMOTE)
+    expect(human.out).toBe('CLIENT  NAME  KIND  SCOPES  CREATED\n')
+    const list = ['credentials', 'list', ...REMOTE, '--client', clientId, '--json']
+    expect(JSON.parse((await client.run(...list)).out)).toEqual({ version: 1, credentials: [] })
+  })
+})

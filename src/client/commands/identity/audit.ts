@@ -1,0 +1,74 @@
+/** `svc audit`: the security audit, a page at a time. */
+import { isId } from '../../../value/ids.ts'
+import { Malformed } from '../../../value/malformed.ts'
+import { formatTimestamp, plainToValue } from '../../../value/plain.ts'
+import { Timestamp } from '../../../value/values.ts'
+import { AUDIT_PAGE_MAX, AuditPage } from '../../../wire/audit.ts'
+import { usage } from '../../arguments.ts'
+import { type CommandSpec, command, option } from '../../contexts.ts'
+import { OperatorSession } from '../../sessions.ts'
+
+/** 1,000 records of at most 1 KiB, and room for escapes. */
+const AUDIT_BYTES_MAX = 4 * 1024 * 1024
+
+export const auditCommand: CommandSpec = command({
+  name: 'audit',
+  summary: 'Read the security audit, newest records first',
+  details: [
+    'Needs operators:manage at the installation. TIME is ISO 8601, such as 2026-01-31T08:00:00Z,',
+    'or microseconds since 1970.',
+  ],
+  options: {
+    operator: option('opr_ID', 'Only what this operator did'),
+    operation: option('NAME', 'Only this operation, such as session.create'),
+    from: option('TIME', 'Only records of this time and later'),
+    to: option('TIME', 'Only records before this time'),
+    limit: option('COUNT', `Records of the page, 1 to ${AUDIT_PAGE_MAX}; 100 by default`),
+    after: option('CURSOR', 'The `next` of the page before'),
+  },
+  examples: ['svc audit --operation session.reuse_detected --from 2026-01-31T00:00:00Z'],
+  async run(context, options) {
+    const { operator, operation, after, limit } = options
+    if (operator !== undefined && !isId('opr', operator)) {
+      throw usage('--operator needs an opr_ identifier.', auditCommand)
+    }
+    if (limit !== undefined && !(/^[1-9][0-9]*$/.test(limit) && Number(limit) <= AUDIT_PAGE_MAX)) {
+      throw usage(`--limit is 1 to ${AUDIT_PAGE_MAX}.`, auditCommand)
+    }
+    const query = new URLSearchParams()
+    const [from, to] = [microsOf('--from', options.from), microsOf('--to', options.to)]
+    for (const [name, value] of Object.entries({ operator, operation, from, to, limit, after })) {
+      if (value !== undefined) query.set(name, value)
+    }
+    const request = new OperatorSession(context).management({
+      method: 'GET',
+      path: `/v1/access/audit${query.size === 0 ? '' : `?${query}`}`,
+      reply: AuditPage,
+      replay: 'safe',
+      responseBytesMax: AUDIT_BYTES_MAX,
+    })
+    const page = await context.output.progress('reading the audit', request)
+    const rows = page.items.map((record) => [
+      formatTimestamp(BigInt(record.atMicros)),
+      record.operation,
+      record.outcome,
+      record.actor ?? '-',
+      record.subject ?? '-',
+      record.requestId ?? '-',
+    ])
+    const head = ['TIME', 'OPERATION', 'OUTCOME', 'ACTOR', 'SUBJECT', 'REQUEST']
+    await context.output.result(page, context.output.table(head, rows))
+    if (page.next !== null) await context.output.note(`More: --after ${page.next}`)
+  },
+})
+
+function microsOf(name: string, text: string | undefined): string | undefined {
+  if (text === undefined) return undefined
+  try {
+    const value = plainToValue(text, { type: 'timestamp' })
+    if (value instanceof Timestamp && value.micros >= 0n) return String(value.micros)
+  } catch (error) {
+    if (!(error instanceof Malformed)) throw error
+  }
+  throw usage(`${name} needs a time such as 2026-01-31T08:00:00Z.`, auditCommand)
+}

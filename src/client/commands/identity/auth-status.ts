@@ -1,0 +1,49 @@
+/** `svc auth status`: what this machine has stored. No server is asked. */
+import { Fault } from '../../../errors/fault.ts'
+import { formatTimestamp } from '../../../value/plain.ts'
+import { command } from '../../contexts.ts'
+import { printable } from '../../output.ts'
+import { ProfileStore } from '../../profiles.ts'
+
+export const authStatusCommand = command({
+  name: 'auth status',
+  summary: 'Show the stored session, without asking the server',
+  details: [
+    'Ends with 3 where nobody is logged in or the session is over. An access token that has',
+    'expired is renewed by the next command; the session lasts as long as its refresh token.',
+  ],
+  options: {},
+  async run({ environment, output }) {
+    const store = new ProfileStore(environment)
+    const profile = store.read()
+    if (profile === null) throw new Fault('CLIENT_NOT_LOGGED_IN')
+    const { accessExpiresAtMicros, refreshExpiresAtMicros } = profile
+    const now = environment.system.nowMicros()
+    if (refreshExpiresAtMicros <= now) {
+      const at = formatTimestamp(refreshExpiresAtMicros)
+      const detail = `The session of ${profile.operatorName} ended at ${at}.`
+      throw new Fault('CLIENT_NOT_LOGGED_IN', { detail })
+    }
+    const { authenticationOrigin, managementOrigin, operatorId, operatorName, sessionId } = profile
+    const name = output.bold(printable(operatorName))
+    await output.result(
+      {
+        version: 1,
+        loggedIn: true,
+        authenticationOrigin,
+        managementOrigin,
+        operator: { operatorId, operatorName },
+        sessionId,
+        accessExpiresAtMicros: String(accessExpiresAtMicros),
+        accessExpired: accessExpiresAtMicros <= now,
+        refreshExpiresAtMicros: String(refreshExpiresAtMicros),
+        credentialsFile: store.path,
+      },
+      [
+        `Logged in to ${managementOrigin} as ${name} (${operatorId}).`,
+        `Session ${sessionId}, until ${formatTimestamp(refreshExpiresAtMicros)}.`,
+        `Access token until ${formatTimestamp(accessExpiresAtMicros)}, then renewed.`,
+      ],
+    )
+  },
+})

@@ -1,0 +1,212 @@
+/**
+ * `svc invite`: a delegated invitation. The code is shown once, by the first answer alone, so an
+ * answer that is lost is settled by the look-up of the Operation ID (Document 1, Invitation
+ * operation): not committed, the same bytes are sent again; committed, the code is gone.
+ */
+import { Fault, isFault } from '../../../errors/fault.ts'
+import { isRole, ROLES, type Role } from '../../../value/capabilities.ts'
+import { isId, type OperationId } from '../../../value/ids.ts'
+import { isName } from '../../../value/names.ts'
+import { formatTimestamp } from '../../../value/plain.ts'
+import { environmentScope, INSTALLATION, type Scope } from '../../../value/scope.ts'
+import { InvitationIssued, type InvitationOperation } from '../../../wire/access.ts'
+import { usage } from '../../arguments.ts'
+import { type CommandSpec, type Context, command, option, requiredOption } from '../../contexts.ts'
+import { printable } from '../../output.ts'
+import { openRemote } from '../../remotes.ts'
+import { resolvePath } from '../../roots.ts'
+import { withSecretFile } from '../../secret-files.ts'
+import { OperatorSession } from '../../sessions.ts'
+import { readInvitation } from './invitations.ts'
+import { scopeText } from './scopes.ts'
+
+const ATTEMPTS_MAX = 3
+
+export const inviteCommand: CommandSpec = command({
+  name: 'invite',
+  summary: 'Issue an invitation code for a new operator',
+  details: [
+    'The code works once, within 30 minutes, and is printed once; with --code-out it goes into a',
+    'new file (0600) instead. Nobody can give more than they have at the scope themselves.',
+    'The Operation ID is shown on stderr first. After a lost answer it is looked up; where the',
+    'invitation was made and its code is lost, the command ends with 9 and says what to revoke.',
+  ],
+  options: {
+    'operator-name': requiredOption('NAME', 'Name of the new operator'),
+    role: requiredOption('ROLE', ROLES.join(', ')),
+    scope: requiredOption('SCOPE', 'installation, project or environment'),
+    'project-id': option('prj_ID', 'Project; by default the one of the linked root'),
+    'environment-id': option('env_ID', 'Environment; by default the one of the linked root'),
+    root: option('DIR', 'The linked root; by default the working directory'),
+    'operation-id': option('opn_ID', 'Operation ID; a new one by default'),
+    'code-out': option('FILE', 'Write the code to this new file instead of printing it'),
+  },
+  examples: ['svc invite --operator-name ana --role developer --scope environment --root .'],
+  async run(context, options) {
+    const operatorName = nameOf(options['operator-name'])
+    const role = roleOf(options.role)
+    const operationId = options['operation-id'] ?? context.environment.system.ids.make('opn')
+    if (!isId('opn', operationId))
+      throw usage('--operation-id needs an opn_ identifier.', inviteCommand)
+    const codeOut = options['code-out']
+    const file = codeOut === undefined ? null : resolvePath(context.environment, codeOut)
+    const scope = scopeOf(context, {
+      kind: options.scope,
+      projectId: options['project-id'],
+      environmentId: options['environment-id'],
+      root: options.root,
+    })
+    const session = new OperatorSession(context)
+    // Before anything is sent: whatever happens, the issuance can be looked up.
+    await context.output.warn(`operation ${operationId}`)
+    const request = { operatorName, role, scope }
+    const issuance = (): Promise<Delivered> =>
+      context.output.progress('issuing the invitation', issue(session, operationId, request))
+    const issued = await withSecretFile(file, issuance, ({ code }) => code)
+    const document = { ...issued, code: file === null ? issued.code : null, codeFile: file }
+    await context.output.result(document, humanResult(session, issued, file))
+  },
+})
+
+function nameOf(text: string): string {
+  const name = text.normalize('NFC')
+  if (isName(name)) return name
+  throw usage('--operator-name has 1 to 128 characters, none of them a control one.', inviteCommand)
+}
+
+function roleOf(text: string): Role {
+  if (isRole(text)) return text
+  throw usage(`--role is one of ${ROLES.join(', ')}.`, inviteCommand)
+}
+
+interface ScopeOptions {
+  readonly kind: string
+  readonly projectId: string | undefined
+  readonly environmentId: string | undefined
+  readonly root: string | undefined
+}
+
+/** Identifiers come all from the line or all from the root: a mix would name a foreign place. */
+function scopeOf(context: Context, { kind, projectId, environmentId, root }: ScopeOptions): Scope {
+  if (projectId !== undefined && !isId('prj', projectId)) {
+    throw usage('--project-id needs a prj_ identifier.', inviteCommand)
+  }
+  if (environmentId !== undefined && !isId('env', environmentId)) {
+    throw usage('--environment-id needs an env_ identifier.', inviteCommand)
+  }
+  switch (kind) {
+    case 'installation':
+      if (projectId === undefined && environmentId === undefined) return INSTALLATION
+      throw usage('--scope installation takes no identifier.', inviteCommand)
+    case 'project': {
+      if (environmentId !== undefined) {
+        throw usage('--scope project takes no --environment-id.', inviteCommand)
+      }
+      const id = projectId ?? openRemote(context, root).descriptor.projectId
+      return { kind: 'project', projectId: id, environmentId: null }
+    }
+    case 'environment': {
+      if (projectId !== undefined && environmentId !== undefined) {
+        return environmentScope(projectId, environmentId)
+      }
+      if (projectId !== undefined || environmentId !== undefined) {
+        throw usage('--project-id and --environment-id go together.', inviteCommand)
+      }
+      const { descriptor } = openRemote(context, root)
+      return environmentScope(descriptor.projectId, descriptor.environmentId)
+    }
+    default:
+      throw usage('--scope is installation, project or environment.', inviteCommand)
+  }
+}
+
+interface Request {
+  readonly operatorName: string
+  readonly role: Role
+  readonly scope: Scope
+}
+
+type Delivered = InvitationIssued & { readonly code: string }
+
+/** Faults: CLIENT_CODE_UNDELIVERED, PLATFORM_IDENTITY_RESULT_UNCERTAIN. */
+async function issue(
+  session: OperatorSession,
+  operationId: OperationId,
+  request: Request,
+): Promise<Delivered> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      const issued = await sendIssuance(session, operationId, request)
+      if (issued.code === undefined) throw undelivered(issued)
+      return { ...issued, code: issued.code }
+    } catch (error) {
+      if (!isUncertain(error)) throw error
+      const committed = await lookUp(session, operationId)
+      if (committed !== null) throw undelivered(committed)
+      // The Operation ID makes a repeat harmless, even if the first request is still on its way.
+      if (attempt === ATTEMPTS_MAX) throw uncertain(operationId, error.cause)
+    }
+  }
+}
+
+function sendIssuance(
+  session: OperatorSession,
+  operationId: OperationId,
+  { operatorName, role, scope }: Request,
+): Promise<InvitationIssued> {
+  return session.management({
+    method: 'POST',
+    path: '/v1/access/invitations',
+    headers: { 'idempotency-key': operationId },
+    body: { operatorName, role, scope: { ...scope } },
+    reply: InvitationIssued,
+    replay: 'unsafe',
+  })
+}
+
+/** An answer that cannot be read may have had the code in it. */
+function isUncertain(error: unknown): error is Fault {
+  return isFault(
+    error,
+    'CLIENT_RESULT_UNCERTAIN',
+    'PLATFORM_IDENTITY_RESULT_UNCERTAIN',
+    'CLIENT_RESPONSE_INVALID',
+  )
+}
+
+/** Null where the server has proved that nothing was committed. */
+async function lookUp(
+  session: OperatorSession,
+  operationId: OperationId,
+): Promise<InvitationOperation | null> {
+  try {
+    return await readInvitation(session, operationId)
+  } catch (error) {
+    if (isFault(error, 'PLATFORM_NOT_FOUND')) return null
+    if (!isFault(error) || error.code === 'CLIENT_INTERRUPTED') throw error
+    throw uncertain(operationId, error.cause)
+  }
+}
+
+function undelivered({ invitationId }: Pick<InvitationIssued, 'invitationId'>): Fault {
+  return new Fault('CLIENT_CODE_UNDELIVERED', {
+    detail: `Run \`svc invitations revoke ${invitationId}\` and then \`svc invite\` again.`,
+  })
+}
+
+function uncertain(operationId: OperationId, cause: unknown): Fault {
+  return new Fault('PLATFORM_IDENTITY_RESULT_UNCERTAIN', {
+    detail: `Look it up with \`svc invitations show ${operationId}\`.`,
+    cause,
+  })
+}
+
+function humanResult({ profile }: OperatorSession, issued: Delivered, file: string | null) {
+  const { invitationId, operatorName, role, scope, expiresAtMicros } = issued
+  return [
+    `Invited ${printable(operatorName)} as ${role} at ${scopeText(scope)}: ${invitationId}.`,
+    file === null ? issued.code : `The code is in ${file}.`,
+    `It works once, until ${formatTimestamp(BigInt(expiresAtMicros))}, and is not shown again.`,
+    `Its holder runs: svc login --url ${profile.authenticationOrigin} --code-env VAR`,
+  ]
+}

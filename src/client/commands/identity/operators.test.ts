@@ -1,0 +1,178 @@
+/** What an operator can see of itself: session, grants, resources, audit. */
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { FakeServer, newId } from '../../testing/fake-server.ts'
+import { TestClient } from '../../testing/test-client.ts'
+
+let server: FakeServer
+let client: TestClient
+
+beforeEach(async () => {
+  server = await new FakeServer().start()
+  client = await new TestClient().linked(server)
+  server.requests.length = 0
+})
+
+afterEach(() => {
+  server.stop()
+  client[Symbol.dispose]()
+})
+
+describe('auth status', () => {
+  it('tells what is stored without asking the server', async () => {
+    const stored = JSON.parse(readFileSync(client.credentials, 'utf8'))
+    server.stop()
+    const ran = await client.run('auth', 'status', '--json')
+    expect(ran).toMatchObject({ exit: 0, err: '' })
+    expect(JSON.parse(ran.out)).toEqual({
+      version: 1,
+      loggedIn: true,
+      authenticationOrigin: server.origin,
+      managementOrigin: server.origin,
+      operator: { operatorId: stored.operatorId, operatorName: 'owner' },
+      sessionId: server.sessionId,
+      accessExpiresAtMicros: stored.accessExpiresAtMicros,
+      accessExpired: false,
+      refreshExpiresAtMicros: stored.refreshExpiresAtMicros,
+      credentialsFile: client.credentials,
+    })
+    expect((await client.run('auth', 'status')).out).toContain(`Logged in to ${server.origin}`)
+    expect(server.requests).toEqual([])
+  })
+
+  it('ends with 3 where nobody is logged in, or not any more', async () => {
+    const stored = JSON.parse(readFileSync(client.credentials, 'utf8'))
+    const earlier = JSON.stringify({ ...stored, accessExpiresAtMicros: '1' })
+    writeFileSync(client.credentials, earlier, { mode: 0o600 })
+    const expired = await client.run('auth', 'status', '--json')
+    expect([expired.exit, JSON.parse(expired.out).accessExpired]).toEqual([0, true])
+
+    const over = JSON.stringify({ ...stored, refreshExpiresAtMicros: '1' })
+    writeFileSync(client.credentials, over, { mode: 0o600 })
+    const ended = await client.run('auth', 'status', '--json')
+    expect([ended.exit, JSON.parse(ended.out).error.code]).toEqual([3, 'CLIENT_NOT_LOGGED_IN'])
+
+    await client.run('logout')
+    const none = await client.run('auth', 'status', '--json')
+    expect([none.exit, JSON.parse(none.out).error.code]).toEqual([3, 'CLIENT_NOT_LOGGED_IN'])
+  })
+})
+
+describe('whoami and resources', () => {
+  it('are the answers of the server', async () => {
+    const self = JSON.parse((await client.run('whoami', '--json')).out)
+    expect(self).toMatchObject({ version: 1, authorizationRevision: '3', grants: [] })
+    const human = await client.run('whoami')
+    expect(human.out).toContain(`owner  ${self.operator.operatorId}  ${server.sessionId}`)
+    expect(human.out).toContain('It has no grant.')
+
+    const found = JSON.parse((await client.run('resources', '--json')).out)
+    expect(found.resources).toMatchObject([{ environmentId: server.environmentId }])
+    const table = (await client.run('resources')).out
+    expect(table).toContain(`my-app  ${server.projectId}  ${server.environmentId}`)
+    expect(table).toContain(server.origin)
+  })
+
+  it('shows grants by their scope', async () => {
+    const { projectId } = server
+    const grant = (scope: object) => ({ scope, capabilities: ['logs:read'], source: 'managed' })
+    server.intercept = ({ path }) => {
+      if (path !== '/v1/auth/me') return null
+      const login = server.login()
+      const grants = [
+        grant({ kind: 'installation', projectId: null, environmentId: null }),
+        grant({ kind: 'project', projectId, environmentId: null }),
+      ]
+      const { operator, session } = login
+      const body = { version: 1, operator, session, grants, authorizationRevision: '9' }
+      return { status: 200, body: body as never }
+    }
+    const { out } = await client.run('whoami')
+    expect(out).toMatch(/^installation +managed +logs:read$/m)
+    expect(out).toMatch(new RegExp(`^${projectId} +managed +logs:read$`, 'm'))
+  })
+})
+
+describe('sessions', () => {
+  it('are listed with and without the word', async () => {
+    const listed = await client.run('sessions', 'list', '--json')
+    expect((await client.run('sessions', '--json')).out).toBe(listed.out)
+    expect((await client.run('--json', 'sessions')).out).toBe(listed.out)
+    expect(JSON.parse(listed.out).sessions).toMatchObject([{ sessionId: server.sessionId }])
+    const { out } = await client.run('sessions')
+    expect(out).toMatch(new RegExp(`^${server.sessionId} .* this one$`, 'm'))
+    const wrong = await client.run('sessions', 'lst')
+    expect([wrong.exit, wrong.err]).toEqual([2, expect.stringContaining('mean sessions list?')])
+  })
+
+  it('of others are revoked and leave this machine logged in', async () => {
+    const { otherSessionId } = server.identity
+    const ran = await client.run('sessions', 'revoke', otherSessionId, '--json')
+    expect(JSON.parse(ran.out)).toEqual({
+      version: 1,
+      sessionId: otherSessionId,
+      revoked: true,
+      loggedOut: false,
+    })
+    expect(existsSync(client.credentials)).toBe(true)
+    expect((await client.run('sessions', 'revoke', newId.make('ops'))).exit).toBe(7)
+    expect((await client.run('sessions', 'revoke', newId.make('opi'))).exit).toBe(2)
+  })
+
+  it.each([null, 'drop-after' as const])(
+    'of this machine is revoked and forgotten (%s)',
+    async (lost) => {
+      let left = 1
+      server.intercept = ({ method }) => (method === 'DELETE' && left-- > 0 ? lost : null)
+      const ran = await client.run('sessions', 'revoke', server.sessionId, '--json')
+      expect([ran.exit, JSON.parse(ran.out).loggedOut]).toEqual([0, true])
+      expect([server.sessionRevoked, existsSync(client.credentials)]).toEqual([true, false])
+    },
+  )
+})
+
+describe('audit', () => {
+  it('asks for one page with exactly the filters that are given', async () => {
+    const operator = newId.make('opr')
+    const times = ['--from', '2026-01-31T08:00:00Z', '--to', '1800000000000000']
+    const more = ['--limit', '7', '--after', 'cursor_-']
+    const filters = ['--operator', operator, '--operation', 'session.create', ...times, ...more]
+    server.identity.auditItems.push(server.identity.auditRecord('session.create'))
+    server.identity.auditNext = 'next_-'
+    const ran = await client.run('audit', ...filters, '--json')
+    expect(JSON.parse(ran.out)).toEqual({
+      version: 1,
+      items: server.identity.auditItems,
+      next: 'next_-',
+    })
+    const [request] = server.requests
+    const url = new URL(request!.path, server.origin)
+    expect(url.pathname).toBe('/v1/access/audit')
+    expect(Object.fromEntries(url.searchParams)).toEqual({
+      operator,
+      operation: 'session.create',
+      from: '1769846400000000',
+      to: '1800000000000000',
+      limit: '7',
+      after: 'cursor_-',
+    })
+    const human = await client.run('audit')
+    expect(server.requests.at(-1)!.path).toBe('/v1/access/audit')
+    expect(human.out).toMatch(/^TIME +OPERATION +OUTCOME +ACTOR +SUBJECT +REQUEST\n/)
+    expect(human.out).toContain('2027-01-15T08:00:00Z  session.create  succeeded  opr_')
+    expect(human.err).toBe('More: --after next_-\n')
+  })
+
+  it.each([
+    [['--operator', 'ana'], '--operator needs an opr_ identifier.'],
+    [['--limit', '0'], '--limit is 1 to 1000.'],
+    [['--limit', '1001'], '--limit is 1 to 1000.'],
+    [['--limit', '1e1'], '--limit is 1 to 1000.'],
+    [['--from', 'yesterday'], '--from needs a time'],
+    [['--to=-5'], '--to needs a time'],
+  ])('asks no server with %j', async (options, message) => {
+    const ran = await client.run('audit', ...options)
+    expect([ran.exit, ran.err]).toEqual([2, expect.stringContaining(message)])
+    expect(server.requests).toEqual([])
+  })
+})

@@ -1,0 +1,113 @@
+/** The identity commands against the real routes over PostgreSQL, from first code to audit. */
+import { readFileSync } from 'node:fs'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { type TestIdentity, testIdentity } from '../../../../build/testing/identity.ts'
+import { type AuditApp, auditRoutes } from '../../../http/management/audit.ts'
+import { type AuthApp, authRoutes } from '../../../http/management/auth.ts'
+import { invitationOperationRoutes } from '../../../http/management/invitation-operations.ts'
+import { type InvitationsApp, invitationRoutes } from '../../../http/management/invitations.ts'
+import { type SessionsApp, sessionRoutes } from '../../../http/management/sessions.ts'
+import { mountManagement } from '../../../http/mount.ts'
+import type { Route } from '../../../http/route.ts'
+import { LOCAL_ORIGIN } from '../../origins.ts'
+import { TestClient } from '../../testing/test-client.ts'
+
+type App = AuditApp & AuthApp & InvitationsApp & SessionsApp
+
+let t: TestIdentity
+let owner: TestClient
+let guest: TestClient
+/** Answers that are thrown away after the server gave them, by method. */
+let lost: string[]
+
+beforeEach(async () => {
+  t = await testIdentity()
+  t.system.advance(Date.now() - t.system.nowMillis())
+  await t.identity.startup()
+  const routes = [
+    ...authRoutes,
+    ...sessionRoutes,
+    ...invitationRoutes,
+    ...invitationOperationRoutes,
+    ...auditRoutes,
+  ] as readonly Route<App>[]
+  const { identity } = t
+  const authenticate = (token: string) => identity.authenticate(token)
+  const app = { identity, authenticate, environment: null, managementOrigin: null }
+  const server = mountManagement<App>({ app, system: t.system, log: t.log.log, routes })
+  lost = []
+  owner = new TestClient()
+  guest = new TestClient()
+  for (const client of [owner, guest]) {
+    client.fetch = async (url, init) => {
+      const response = await server.request(url.slice(LOCAL_ORIGIN.length), init)
+      const at = lost.indexOf(init.method ?? '')
+      if (at === -1) return response
+      lost.splice(at, 1)
+      throw new TypeError('the connection was lost')
+    }
+  }
+  owner.variables.SVC_CODE = readFileSync(t.codePath, 'utf8')
+  expect((await logIn(owner)).exit).toBe(0)
+})
+
+afterEach(async () => {
+  owner[Symbol.dispose]()
+  guest[Symbol.dispose]()
+  await t.dispose()
+})
+
+function logIn(client: TestClient) {
+  return client.run('login', '--url', LOCAL_ORIGIN, '--code-env', 'SVC_CODE')
+}
+
+const INVITE = ['invite', '--operator-name', 'ana', '--role', 'developer', '--scope']
+
+test('an invitation makes an operator with exactly the grant that was given', async () => {
+  const scope = ['project', '--project-id', 'prj_00000000000000000000000001']
+  const { code, operationId } = JSON.parse((await owner.run(...INVITE, ...scope, '--json')).out)
+  guest.variables.SVC_CODE = code
+  expect((await logIn(guest)).exit).toBe(0)
+  const self = JSON.parse((await guest.run('whoami', '--json')).out)
+  expect(self).toMatchObject({
+    operator: { operatorName: 'ana' },
+    grants: [{ scope: { kind: 'project' }, source: 'invitation' }],
+  })
+  const shown = JSON.parse((await owner.run('invitations', 'show', operationId, '--json')).out)
+  expect(shown.state).toBe('consumed')
+  expect((await owner.run('invitations', 'revoke', shown.invitationId)).exit).toBe(4)
+  expect((await guest.run(...INVITE, 'installation')).exit).toBe(3)
+  expect((await guest.run('audit')).exit).toBe(3)
+
+  expect((await owner.run('sessions', 'revoke', self.session.sessionId)).exit).toBe(0)
+  expect((await guest.run('whoami')).exit).toBe(3)
+})
+
+test('a lost answer is settled by the Operation ID, and the lost code revoked', async () => {
+  lost.push('POST')
+  const ran = await owner.run(...INVITE, 'installation', '--json')
+  expect([ran.exit, JSON.parse(ran.out).error.code]).toEqual([9, 'CLIENT_CODE_UNDELIVERED'])
+  const [invitationId] = /opi_\w{26}/.exec(JSON.parse(ran.out).error.message) ?? []
+  expect((await owner.run('invitations', 'revoke', String(invitationId))).exit).toBe(0)
+  const [operationId] = /opn_\w{26}/.exec(ran.err) ?? []
+  const shown = await owner.run('invitations', 'show', String(operationId), '--json')
+  expect(JSON.parse(shown.out)).toMatchObject({ invitationId, state: 'revoked' })
+})
+
+test('the audit is read in pages and by its filters', async () => {
+  for (let i = 0; i < 3; i++) await owner.run(...INVITE, 'installation')
+  const read = async (...filters: string[]) => {
+    const ran = await owner.run('audit', '--operation', 'invitation.create', ...filters, '--json')
+    return JSON.parse(ran.out)
+  }
+  const all = await read()
+  expect([all.items.length, all.next]).toEqual([3, null])
+  const first = await read('--limit', '2')
+  const second = await read('--limit', '2', '--after', first.next)
+  expect([...first.items, ...second.items]).toEqual(all.items)
+  const { operator } = JSON.parse((await owner.run('whoami', '--json')).out)
+  expect((await read('--operator', operator.operatorId)).items).toEqual(all.items)
+  expect((await read('--to', all.items[2].atMicros)).items).toEqual([])
+  expect((await read('--from', all.items[2].atMicros)).items).toEqual(all.items)
+  expect((await owner.run('audit', '--after', 'AAAA')).exit).toBe(8)
+})

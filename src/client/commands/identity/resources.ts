@@ -1,0 +1,35 @@
+/** `svc resources`: the Environments that the operator may reach. */
+import { RESOURCES_BYTES_MAX, Resources } from '../../../wire/auth.ts'
+import { command } from '../../contexts.ts'
+import { OperatorSession } from '../../sessions.ts'
+
+export const resourcesCommand = command({
+  name: 'resources',
+  summary: 'List the Environments that the operator may link',
+  options: {},
+  async run(context) {
+    const { output } = context
+    const session = new OperatorSession(context)
+    const found = await output.progress('reading the resources', readResources(session))
+    const rows = found.resources.map((resource) => [
+      resource.name,
+      resource.slug,
+      resource.projectId,
+      resource.environmentId,
+      resource.managementOrigin ?? session.profile.authenticationOrigin,
+    ])
+    const head = ['NAME', 'SLUG', 'PROJECT', 'ENVIRONMENT', 'MANAGEMENT ORIGIN']
+    const human = rows.length === 0 ? ['There is none.'] : output.table(head, rows)
+    await output.result(found, human)
+  },
+})
+
+export function readResources(session: OperatorSession): Promise<Resources> {
+  return session.authentication({
+    method: 'GET',
+    path: '/v1/auth/resources',
+    reply: Resources,
+    replay: 'safe',
+    responseBytesMax: RESOURCES_BYTES_MAX,
+  })
+}

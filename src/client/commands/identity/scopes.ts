@@ -1,0 +1,6 @@
+/** Scopes as people read them. */
+import type { Scope } from '../../../value/scope.ts'
+
+export function scopeText({ kind, projectId, environmentId }: Scope): string {
+  return environmentId ?? projectId ?? kind
+}

@@ -1,0 +1,36 @@
+/** `svc whoami`: the operator and the grants, as the server has them now. */
+import { Self } from '../../../wire/auth.ts'
+import { command } from '../../contexts.ts'
+import { printable } from '../../output.ts'
+import { OperatorSession } from '../../sessions.ts'
+import { scopeText } from './scopes.ts'
+
+export const whoamiCommand = command({
+  name: 'whoami',
+  summary: 'Show the operator of the session and what it may do',
+  details: ['Asks the server; `svc auth status` shows what this machine has stored.'],
+  options: {},
+  async run(context) {
+    const { output } = context
+    const request = new OperatorSession(context).authentication({
+      method: 'GET',
+      path: '/v1/auth/me',
+      reply: Self,
+      replay: 'safe',
+    })
+    const self = await output.progress('asking the server', request)
+    const { operator, session, grants } = self
+    const rows = grants.map(({ scope, source, capabilities }) => [
+      scopeText(scope),
+      source,
+      capabilities.join(' '),
+    ])
+    const name = output.bold(printable(operator.operatorName))
+    await output.result(self, [
+      `${name}  ${operator.operatorId}  ${session.sessionId}`,
+      ...(rows.length === 0
+        ? ['It has no grant.']
+        : output.table(['SCOPE', 'SOURCE', 'CAPABILITIES'], rows)),
+    ])
+  },
+})

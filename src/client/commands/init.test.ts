@@ -1,0 +1,114 @@
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { Fault } from '../../errors/fault.ts'
+import { parseKeyring, parseRootDescriptor } from '../../value/product-root.ts'
+import { TestClient } from '../testing/test-client.ts'
+
+let client: TestClient
+
+beforeEach(() => {
+  client = new TestClient()
+  client.tools = {
+    build: async () => new Uint8Array(),
+    writeWorkspace: async ({ workspaceDirectory }) => {
+      mkdirSync(workspaceDirectory, { recursive: true })
+      writeFileSync(join(workspaceDirectory, 'schema.ts'), '')
+      return ['schema.ts']
+    },
+  }
+})
+
+afterEach(() => client[Symbol.dispose]())
+
+function init(...more: string[]) {
+  return client.run('init', '--root', 'root', '--workspace', 'my app', ...more)
+}
+
+function file(name: string): string {
+  return readFileSync(join(client.root, name), 'utf8')
+}
+
+describe('init', () => {
+  it('makes a root, a keyring of its own and a Workspace', async () => {
+    const ran = await init('--listen', '127.0.0.1:3210', '--json')
+    expect(ran.exit).toBe(0)
+    const descriptor = parseRootDescriptor(file('service.json'))
+    expect(descriptor).toMatchObject({
+      name: 'my app',
+      slug: 'my-app',
+      workspace: '../my app',
+      listen: '127.0.0.1:3210',
+    })
+    const { keys, active } = parseKeyring(file('keyring.json'))
+    expect([keys.length, keys[0]!.id]).toEqual([1, active])
+    expect(statSync(join(client.root, 'keyring.json')).mode & 0o777).toBe(0o600)
+    expect(statSync(client.root).mode & 0o777).toBe(0o700)
+    expect(readdirSync(client.root).sort()).toEqual(['keyring.json', 'service.json'])
+    const document = JSON.parse(ran.out)
+    expect(document).toMatchObject({ projectId: descriptor.projectId })
+    expect(document.next).toHaveLength(3)
+    expect(ran.out).not.toContain(JSON.parse(file('keyring.json')).keys[0].key)
+  })
+
+  it('overwrites nothing', async () => {
+    await init()
+    const [descriptor, keyring] = [file('service.json'), file('keyring.json')]
+    const again = await init()
+    expect([again.exit, again.err]).toEqual([4, expect.stringContaining('CLIENT_ROOT_EXISTS')])
+    expect([file('service.json'), file('keyring.json')]).toEqual([descriptor, keyring])
+  })
+
+  it('leaves a Workspace that is there as it is, with or without the executable', async () => {
+    mkdirSync(join(client.home, 'my app'))
+    writeFileSync(join(client.home, 'my app', 'schema.ts'), 'mine')
+    client.tools = null
+    expect((await init()).exit).toBe(0)
+    expect(readFileSync(join(client.home, 'my app', 'schema.ts'), 'utf8')).toBe('mine')
+  })
+
+  it('completes a root that was left without its descriptor, with the same keys', async () => {
+    await init()
+    const keyring = file('keyring.json')
+    mkdirSync(join(client.home, 'other'))
+    writeFileSync(join(client.home, 'other', 'keyring.json'), keyring)
+    const ran = await client.run('init', '--root', 'other', '--workspace', 'my app')
+    expect(ran.exit).toBe(0)
+    expect(readFileSync(join(client.home, 'other', 'keyring.json'), 'utf8')).toBe(keyring)
+  })
+
+  it('makes no root when the Workspace cannot be written', async () => {
+    client.tools!.writeWorkspace = async () => {
+      throw new Fault('CLIENT_FILE_FAILED')
+    }
+    expect((await init()).exit).toBe(1)
+    expect(existsSync(client.root)).toBe(false)
+  })
+
+  it('without the executable says that a Workspace needs it', async () => {
+    client.tools = null
+    expect(await init()).toMatchObject({ exit: 2 })
+    expect(existsSync(client.root)).toBe(false)
+  })
+
+  it.each([
+    ['--listen', '3210'],
+    ['--listen', '127.0.0.1:70000'],
+    ['--listen', '127.0.0.1:080'],
+    ['--name', 'a\nb'],
+    ['--name', 'x'.repeat(129)],
+  ])('refuses %s %j', async (option, value) => {
+    expect((await init(option, value)).exit).toBe(2)
+    expect(existsSync(client.root)).toBe(false)
+  })
+
+  it.each([
+    ['Ünïcode & Söhne', 'unicode-sohne'],
+    ['42', 'app'],
+    ['9 lives', 'lives'],
+    ['日本', 'app'],
+  ])('makes the slug of %j', async (name, slug) => {
+    await init('--name', name)
+    expect(parseRootDescriptor(file('service.json'))).toMatchObject({ name, slug })
+  })
+})

@@ -1,0 +1,166 @@
+/** `svc init`: a new Product root, and a first Workspace where there is none. */
+import { existsSync, mkdirSync } from 'node:fs'
+import { basename, isAbsolute, join, relative, sep } from 'node:path'
+import { Fault } from '../../errors/fault.ts'
+import { isName } from '../../value/names.ts'
+import {
+  DESCRIPTOR_FILE,
+  formatKeyring,
+  KEY_BYTES,
+  KEYRING_FILE,
+  parseKeyring,
+  type RootDescriptor,
+} from '../../value/product-root.ts'
+import { usage } from '../arguments.ts'
+import { type CommandSpec, type Context, command, option, requiredOption } from '../contexts.ts'
+import { createFile, withPath } from '../files.ts'
+import { LOCAL_ORIGIN } from '../origins.ts'
+import { requireTools } from '../packages.ts'
+import { createDescriptor, readRootFile, resolvePath } from '../roots.ts'
+
+const PRIVATE_FILE = 0o600
+const PRIVATE_DIRECTORY = 0o700
+const LISTEN = /^(?:[A-Za-z0-9.-]{1,253}|\[[0-9A-Fa-f:]{2,45}\]):(0|[1-9][0-9]{0,4})$/
+const WORKSPACE_ENTRY = 'schema.ts'
+
+export const initCommand: CommandSpec = command({
+  name: 'init',
+  summary: 'Create a Product root and a first Workspace',
+  details: [
+    'Writes service.json and keyring.json (0600) into --root, which must not be a root yet, and',
+    'the first files of a Workspace where --workspace has none. Nothing is overwritten.',
+    'keyring.json is secret and part of every backup.',
+  ],
+  options: {
+    root: requiredOption('DIR', 'The new root: what a server serves'),
+    workspace: requiredOption('DIR', 'The Workspace: the source of the Functions'),
+    listen: option('HOST:PORT', 'Where `svc dev` listens for applications'),
+    name: option('NAME', 'What people see; by default the name of the Workspace directory'),
+  },
+  examples: ['svc init --root ./my-app-root --workspace ./my-app'],
+  async run(context, options) {
+    const root = resolvePath(context.environment, options.root)
+    const workspace = resolvePath(context.environment, options.workspace)
+    const descriptor = describe(context, { ...options, root, workspace })
+    if (existsSync(join(root, DESCRIPTOR_FILE))) {
+      throw new Fault('CLIENT_ROOT_EXISTS', { detail: `${root} has a ${DESCRIPTOR_FILE}.` })
+    }
+    const written = await writeWorkspace(context, workspace, descriptor.name)
+    writeRoot(context, root, descriptor)
+    await report(context, { root, workspace, descriptor, written })
+  },
+})
+
+interface Wanted {
+  readonly root: string
+  readonly workspace: string
+  readonly listen: string | undefined
+  readonly name: string | undefined
+}
+
+function describe(context: Context, { root, workspace, listen, name }: Wanted): RootDescriptor {
+  const { system } = context.environment
+  if (listen !== undefined && (!LISTEN.test(listen) || Number(listen.split(':').at(-1)) > 65_535)) {
+    throw usage('--listen needs an address such as 127.0.0.1:3210.', initCommand)
+  }
+  const shown = (name ?? basename(workspace)).normalize('NFC')
+  if (!isName(shown)) throw usage('--name needs 1 to 128 printable characters.', initCommand)
+  return {
+    version: 1,
+    projectId: system.ids.make('prj'),
+    environmentId: system.ids.make('env'),
+    name: shown,
+    slug: slugOf(shown),
+    createdAtMicros: system.nowMicros(),
+    workspace: portablePath(root, workspace),
+    listen: listen ?? null,
+  }
+}
+
+function slugOf(name: string): string {
+  const words = name
+    .normalize('NFKD')
+    .replace(/\p{M}+/gu, '')
+    .toLowerCase()
+    .replace(/[^a-z0-9]+/g, '-')
+    .replace(/^[^a-z]+|-+$/g, '')
+    .slice(0, 63)
+    .replace(/-+$/, '')
+  return words === '' ? 'app' : words
+}
+
+/** Relative, so that the two directories can move together; absolute on another drive. */
+function portablePath(root: string, workspace: string): string {
+  const path = relative(root, workspace)
+  return isAbsolute(path) ? path : path === '' ? '.' : path.split(sep).join('/')
+}
+
+/** A Workspace that has a schema is somebody's and stays as it is. */
+async function writeWorkspace(
+  context: Context,
+  workspaceDirectory: string,
+  name: string,
+): Promise<readonly string[]> {
+  if (existsSync(join(workspaceDirectory, WORKSPACE_ENTRY))) return []
+  const tools = await requireTools(context, 'Writing a Workspace')
+  return tools.writeWorkspace({ workspaceDirectory, name })
+}
+
+/**
+ * service.json is last: a directory without it is no root, and the next run completes it with the
+ * keyring that is there.
+ */
+function writeRoot({ environment }: Context, root: string, descriptor: RootDescriptor): void {
+  const { system } = environment
+  withPath(root, () => mkdirSync(root, { recursive: true, mode: PRIVATE_DIRECTORY }))
+  const keyring = join(root, KEYRING_FILE)
+  const id = `k${system.ids.ulid().toLowerCase()}`
+  const key = system.randomBytes(KEY_BYTES)
+  const createdAtMicros = system.nowMicros()
+  const content = formatKeyring({ version: 1, keys: [{ id, key, createdAtMicros }], active: id })
+  if (!createFile(keyring, content, PRIVATE_FILE)) readRootFile(keyring, parseKeyring)
+  if (createDescriptor(root, descriptor)) return
+  throw new Fault('CLIENT_ROOT_EXISTS', { detail: `${root} has a ${DESCRIPTOR_FILE}.` })
+}
+
+interface Made {
+  readonly root: string
+  readonly workspace: string
+  readonly descriptor: RootDescriptor
+  readonly written: readonly string[]
+}
+
+async function report(context: Context, made: Made): Promise<void> {
+  const { root, workspace, descriptor, written } = made
+  const { projectId, environmentId, name, slug } = descriptor
+  const next = [
+    `SERVICE_PRODUCT_ROOT=${quoted(root)} svc-server serve`,
+    `svc login --url ${LOCAL_ORIGIN} --code-env SVC_CODE && svc link --root ${quoted(root)}`,
+    `svc release --remote --root ${quoted(root)} --channel production`,
+  ]
+  await context.output.result(
+    {
+      version: 1,
+      root,
+      workspace,
+      projectId,
+      environmentId,
+      name,
+      slug,
+      workspaceFiles: [...written],
+      next,
+    },
+    [
+      `Created the root ${root} (${environmentId}).`,
+      written.length === 0
+        ? `The Workspace ${workspace} stays as it is.`
+        : `Created the Workspace ${workspace}: ${written.length} files.`,
+      'Next:',
+      ...next.map((line) => `  ${line}`),
+    ],
+  )
+}
+
+function quoted(path: string): string {
+  return /^[A-Za-z0-9_@%+=:,./-]+$/.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`
+}

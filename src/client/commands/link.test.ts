@@ -1,0 +1,138 @@
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { parseRootDescriptor } from '../../value/product-root.ts'
+import { FakeServer, failure, newId } from '../testing/fake-server.ts'
+import { TestClient } from '../testing/test-client.ts'
+
+let server: FakeServer
+let client: TestClient
+
+beforeEach(async () => {
+  server = await new FakeServer().start()
+  client = new TestClient()
+  await client.login(server)
+})
+
+afterEach(() => {
+  server.stop()
+  client[Symbol.dispose]()
+})
+
+function link(...more: string[]) {
+  return client.run('link', '--root', client.root, ...more)
+}
+
+function ids(environmentId: string = server.environmentId): string[] {
+  return ['--project-id', server.projectId, '--environment-id', environmentId]
+}
+
+function file(name: string): string {
+  return readFileSync(join(client.root, name), 'utf8')
+}
+
+describe('link', () => {
+  it('initializes the directory after the status succeeded', async () => {
+    expect(await link(...ids())).toMatchObject({ exit: 0 })
+    expect(server.asked('GET', `${server.base}/status`)).toHaveLength(1)
+    expect(parseRootDescriptor(file('service.json'))).toMatchObject({
+      projectId: server.projectId,
+      environmentId: server.environmentId,
+      name: 'My App',
+      slug: 'my-app',
+      workspace: null,
+    })
+    const origin = JSON.stringify(server.origin)
+    expect(file('management.json')).toBe(`{"managementOrigin":${origin},"version":1}\n`)
+  })
+
+  it.each(['PLATFORM_ACCESS_DENIED', 'PRODUCT_NOT_FOUND', 'PLATFORM_UNAVAILABLE'])(
+    'writes nothing after %s',
+    async (code) => {
+      server.intercept = ({ path }) => (path.endsWith('/status') ? failure(code) : null)
+      expect((await link(...ids())).exit).not.toBe(0)
+      expect(existsSync(client.root)).toBe(false)
+    },
+  )
+
+  it('needs the identifiers where there is no terminal', async () => {
+    expect(await link()).toMatchObject({ exit: 2 })
+    expect(await link('--project-id', server.projectId)).toMatchObject({ exit: 2 })
+  })
+
+  it('takes the identifiers of an initialized root', async () => {
+    await link(...ids())
+    rmSync(join(client.root, 'management.json'))
+    expect(await link()).toMatchObject({ exit: 0 })
+  })
+
+  it('does not move a root to another Environment', async () => {
+    await link(...ids())
+    const before = file('service.json')
+    const ran = await link(...ids(newId.make('env')))
+    expect([ran.exit, ran.err]).toEqual([8, expect.stringContaining('CLIENT_ROOT_INVALID')])
+    expect(file('service.json')).toBe(before)
+  })
+
+  it('may be repeated', async () => {
+    await link(...ids())
+    expect(await link(...ids(), '--json')).toMatchObject({ exit: 0 })
+  })
+
+  it.each([
+    ['1', 0],
+    [' 1 ', 0],
+    ['0', 2],
+    ['2', 2],
+    ['-1', 2],
+    ['', 2],
+    ['1x', 2],
+    ['01', 2],
+  ])('with the selection %j ends with %i', async (typed, exit) => {
+    client.typed = [typed]
+    const ran = await link()
+    expect([ran.exit, existsSync(client.root)]).toEqual([exit, exit === 0])
+    expect(ran.err).toContain(server.environmentId)
+  })
+})
+
+describe('a linked root', () => {
+  it('is refused with a session of another Management origin', async () => {
+    await link(...ids())
+    const link_ = { version: 1, managementOrigin: 'https://other.example.com' }
+    writeFileSync(join(client.root, 'management.json'), JSON.stringify(link_))
+    server.requests.length = 0
+    for (const ran of [
+      await client.run('status', '--remote', '--root', client.root),
+      await link(...ids()),
+    ]) {
+      expect([ran.exit, ran.err]).toEqual([4, expect.stringContaining('CLIENT_ORIGIN_MISMATCH')])
+    }
+    expect(server.requests).toEqual([])
+  })
+
+  it('refuses --url with another origin', async () => {
+    const ran = await link(...ids(), '--url', 'https://other.example.com')
+    expect([ran.exit, existsSync(client.root)]).toEqual([4, false])
+  })
+
+  it.each([
+    ['service.json', '{}'],
+    ['service.json', '{'],
+    ['management.json', '{"version":1}'],
+    ['management.json', '{"version":1,"managementOrigin":"https://x/y"}'],
+    ['management.json', '{"version":1,"managementOrigin":"https://x","a":1}'],
+  ])('with a damaged %s is refused', async (name, content) => {
+    await link(...ids())
+    writeFileSync(join(client.root, name), content)
+    const ran = await client.run('status', '--remote', '--root', client.root)
+    expect([ran.exit, ran.err]).toEqual([8, expect.stringContaining(join(client.root, name))])
+  })
+
+  it('that is not linked says how to link it', async () => {
+    await link(...ids())
+    rmSync(join(client.root, 'management.json'))
+    const ran = await client.run('status', '--remote', '--root', 'root')
+    expect([ran.exit, ran.err]).toEqual([8, expect.stringContaining('svc link --root root')])
+  })
+})

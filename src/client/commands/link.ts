@@ -1,0 +1,163 @@
+/** `svc link`: ties a directory to one Environment after the server has shown that it may. */
+import { mkdirSync } from 'node:fs'
+import { Fault } from '../../errors/fault.ts'
+import { type EnvironmentId, isId, type ProjectId } from '../../value/ids.ts'
+import { DESCRIPTOR_FILE } from '../../value/product-root.ts'
+import type { ResourceField } from '../../wire/auth.ts'
+import { usage } from '../arguments.ts'
+import { type CommandSpec, type Context, command, option, requiredOption } from '../contexts.ts'
+import { withPath } from '../files.ts'
+import { parseOrigin } from '../origins.ts'
+import { basePath, readStatus, requireOrigin } from '../remotes.ts'
+import {
+  createDescriptor,
+  createLink,
+  LINK_FILE,
+  readDescriptor,
+  readLink,
+  resolvePath,
+} from '../roots.ts'
+import { OperatorSession } from '../sessions.ts'
+import { readResources } from './identity/resources.ts'
+
+interface Chosen {
+  readonly projectId: ProjectId
+  readonly environmentId: EnvironmentId
+}
+
+export const linkCommand: CommandSpec = command({
+  name: 'link',
+  summary: 'Tie a directory to one Environment',
+  details: [
+    'Reads the status of the Environment first; only when that succeeds are service.json (where',
+    'there is none) and management.json written. Without identifiers they come from service.json,',
+    'or on a terminal from a list.',
+  ],
+  options: {
+    root: requiredOption('DIR', 'The directory'),
+    'project-id': option('prj_ID', 'Project'),
+    'environment-id': option('env_ID', 'Environment'),
+    url: option('ORIGIN', 'Management origin; must be the one of the session'),
+  },
+  examples: ['svc link --root . --project-id prj_... --environment-id env_...'],
+  async run(context, options) {
+    const session = new OperatorSession(context)
+    const directory = resolvePath(context.environment, options.root)
+    if (options.url !== undefined) {
+      requireOrigin(session, parseOrigin(context.environment, options.url))
+    }
+    const linked = readLink(directory)
+    if (linked !== null) requireOrigin(session, linked)
+    const descriptor = readDescriptor(directory)
+    const chosen =
+      idsOf(options['project-id'], options['environment-id']) ??
+      descriptor ??
+      (await choose(context, session))
+    requireSame(directory, descriptor, chosen)
+    const status = readStatus({ session, base: basePath(chosen) })
+    await context.output.progress('reading the status', status)
+    const resource = descriptor === null ? await findResource(session, chosen) : null
+    write(context, { directory, chosen, resource, origin: session.profile.managementOrigin })
+    await report(context, { directory, chosen, origin: session.profile.managementOrigin })
+  },
+})
+
+function idsOf(projectId: string | undefined, environmentId: string | undefined): Chosen | null {
+  if (projectId === undefined && environmentId === undefined) return null
+  if (!isId('prj', projectId)) throw usage('--project-id needs a prj_ identifier.', linkCommand)
+  if (!isId('env', environmentId)) {
+    throw usage('--environment-id needs an env_ identifier.', linkCommand)
+  }
+  return { projectId, environmentId }
+}
+
+function requireSame(directory: string, known: Chosen | null, chosen: Chosen): void {
+  if (known === null) return
+  if (known.projectId === chosen.projectId && known.environmentId === chosen.environmentId) return
+  throw new Fault('CLIENT_ROOT_INVALID', {
+    detail: `${directory} belongs to ${known.projectId} and ${known.environmentId}.`,
+  })
+}
+
+async function findResource(session: OperatorSession, chosen: Chosen): Promise<ResourceField> {
+  const { resources } = await readResources(session)
+  const found = resources.find(
+    ({ projectId, environmentId }) =>
+      projectId === chosen.projectId && environmentId === chosen.environmentId,
+  )
+  if (found !== undefined) return found
+  throw new Fault('PRODUCT_NOT_FOUND', {
+    detail: `${chosen.environmentId} is not among the resources of this session.`,
+  })
+}
+
+/** One-based; anything but a number of the list fails closed. */
+async function choose(context: Context, session: OperatorSession): Promise<Chosen> {
+  const { environment, output } = context
+  if (!environment.stdin.isTTY || !environment.stderr.isTTY || output.json) {
+    throw usage('Without a terminal --project-id and --environment-id are needed.', linkCommand)
+  }
+  const { resources } = await output.progress('reading the resources', readResources(session))
+  const rows = resources.map((resource, i) => [
+    String(i + 1),
+    resource.name,
+    resource.environmentId,
+    managementOriginOf(session, resource),
+  ])
+  const table = output.table(['', 'NAME', 'ENVIRONMENT', 'MANAGEMENT ORIGIN'], rows)
+  await environment.stderr.write(`${table.join('\n')}\nNumber: `)
+  const line = await environment.stdin.readLine({ echo: true })
+  if (line === null) throw new Fault('CLIENT_INTERRUPTED')
+  const chosen = /^[1-9][0-9]{0,3}$/.test(line.trim()) ? resources[Number(line) - 1] : undefined
+  if (chosen === undefined) throw usage('That is not a number of the list.', linkCommand)
+  requireOrigin(session, managementOriginOf(session, chosen))
+  return idsOf(chosen.projectId, chosen.environmentId)!
+}
+
+/** A resource that names no origin is managed where the operator authenticates. */
+function managementOriginOf(session: OperatorSession, resource: ResourceField): string {
+  return resource.managementOrigin ?? session.profile.authenticationOrigin
+}
+
+interface Link {
+  readonly directory: string
+  readonly chosen: Chosen
+  readonly origin: string
+}
+
+/** The link comes last: it is what makes the directory usable. */
+function write(context: Context, link: Link & { readonly resource: ResourceField | null }): void {
+  const { directory, chosen, resource, origin } = link
+  withPath(directory, () => mkdirSync(directory, { recursive: true }))
+  if (resource !== null) {
+    const made = createDescriptor(directory, {
+      version: 1,
+      ...chosen,
+      name: resource.name,
+      slug: resource.slug,
+      createdAtMicros: context.environment.system.nowMicros(),
+      workspace: null,
+      listen: null,
+    })
+    if (!made) requireSame(directory, readDescriptor(directory), chosen)
+  }
+  if (createLink(directory, origin)) return
+  const linked = readLink(directory)
+  if (linked === origin) return
+  throw new Fault('CLIENT_ORIGIN_MISMATCH', { detail: `${directory} is linked to ${linked}.` })
+}
+
+async function report(context: Context, { directory, chosen, origin }: Link): Promise<void> {
+  const { projectId, environmentId } = chosen
+  await context.output.result(
+    {
+      version: 1,
+      root: directory,
+      projectId,
+      environmentId,
+      managementOrigin: origin,
+      files: [DESCRIPTOR_FILE, LINK_FILE],
+    },
+    [`Linked ${directory} to ${environmentId} at ${origin}.`],
+  )
+}

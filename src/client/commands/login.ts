@@ -1,0 +1,156 @@
+/**
+ * `svc login`: an invitation code, the browser or a token of an identity provider for a session of
+ * this machine. Neither a code nor a token is ever an argument.
+ */
+import { Fault, isFault } from '../../errors/fault.ts'
+import { Secret } from '../../value/secret.ts'
+import { usage } from '../arguments.ts'
+import {
+  type CommandSpec,
+  type Context,
+  command,
+  flag,
+  option,
+  requiredOption,
+} from '../contexts.ts'
+import { discover, logIn } from '../logins.ts'
+import { withBrowserToken } from '../oidc/browser-logins.ts'
+import { isExternalToken } from '../oidc/providers.ts'
+import { ALLOW_LOOPBACK_HTTP, LOCAL_ORIGIN, parseOrigin } from '../origins.ts'
+import type { LoginOrigins } from '../sessions.ts'
+
+const VARIABLE_NAME = /^[A-Za-z_][A-Za-z0-9_]{0,127}$/
+const INVITATION_CODE = /^rk_inv_v1_[A-Za-z0-9_-]{43}$/
+const EXTERNAL_LOGIN = '/v1/auth/oidc'
+
+export const loginCommand: CommandSpec = command({
+  name: 'login',
+  summary: 'Log this machine in, with an invitation code or an identity provider',
+  details: [
+    'An invitation code is read from the environment variable that --code-env names, or typed on',
+    'a terminal without being shown. It works once. --browser logs in at the identity provider of',
+    'the server; --oidc-token-env takes an access token that was fetched there. The first such',
+    'login of a person also needs --code-env. The token goes to the server and is kept nowhere.',
+    'A second login replaces the stored session.',
+    `ORIGIN is HTTPS, or exactly ${LOCAL_ORIGIN} for a local server; with`,
+    `${ALLOW_LOOPBACK_HTTP}=true any port of http://127.0.0.1 is accepted.`,
+  ],
+  options: {
+    url: requiredOption('ORIGIN', 'Origin of the management service'),
+    device: option('NAME', 'Name of the session, such as the machine'),
+    'code-env': option('VAR', 'Environment variable that holds the invitation code'),
+    browser: flag('Log in at the identity provider, in the browser'),
+    'no-open': flag('With --browser: print the address on stderr instead of opening it'),
+    'oidc-token-env': option('VAR', 'Environment variable that holds a token of the provider'),
+  },
+  examples: [
+    `SVC_CODE=... svc login --url ${LOCAL_ORIGIN} --code-env SVC_CODE`,
+    'svc login --url https://manage.example.com --browser',
+  ],
+  async run(context, options) {
+    const { device, browser, 'oidc-token-env': tokenVariable, 'code-env': codeVariable } = options
+    const open = !options['no-open']
+    const origin = parseOrigin(context.environment, options.url)
+    if (browser && tokenVariable !== undefined) {
+      throw usage('Give --browser or --oidc-token-env, not both.', loginCommand)
+    }
+    if (!open && !browser) throw usage('--no-open goes with --browser.', loginCommand)
+    const code = codeVariable === undefined ? null : codeFrom(context, codeVariable)
+    const login = { origin, device, code }
+    if (browser) return browserLogin(context, login, open)
+    if (tokenVariable !== undefined) return tokenLogin(context, login, tokenVariable)
+    return invitationLogin(context, login)
+  },
+})
+
+interface LoginOptions {
+  readonly origin: string
+  readonly device: string | undefined
+  readonly code: Secret | null
+}
+
+async function invitationLogin(context: Context, login: LoginOptions): Promise<void> {
+  if (login.code === null) requireTerminal(context)
+  const origins = await discover(context, login.origin, 'invitation')
+  const code = login.code ?? (await askForCode(context))
+  await logIn(context, origins, { path: '/v1/auth/exchange', body: bodyOf({ ...login, code }) })
+}
+
+async function browserLogin(context: Context, login: LoginOptions, open: boolean): Promise<void> {
+  const origins = await discover(context, login.origin, 'browser_oidc')
+  const { authenticationOrigin } = origins
+  await withBrowserToken(context, { authenticationOrigin, open }, (token) =>
+    externalLogin(context, { ...login, origins, token }),
+  )
+}
+
+async function tokenLogin(context: Context, login: LoginOptions, variable: string): Promise<void> {
+  const text = textFrom(context, '--oidc-token-env', variable)
+  if (!isExternalToken(text)) {
+    throw usage(`The variable ${variable} does not hold a bearer token.`, loginCommand)
+  }
+  const origins = await discover(context, login.origin, 'helper_token')
+  await externalLogin(context, { ...login, origins, token: new Secret(text) })
+}
+
+async function externalLogin(
+  context: Context,
+  login: LoginOptions & { readonly origins: LoginOrigins; readonly token: Secret },
+): Promise<void> {
+  const { origins, token: bearer } = login
+  try {
+    await logIn(context, origins, { path: EXTERNAL_LOGIN, bearer, body: bodyOf(login) })
+  } catch (error) {
+    if (!isFault(error, 'PLATFORM_AUTHENTICATION_FAILED') || login.code !== null) throw error
+    throw new Fault('PLATFORM_AUTHENTICATION_FAILED', {
+      detail: 'The first login of a person with the identity provider also needs --code-env.',
+      cause: error.cause,
+    })
+  }
+}
+
+function bodyOf({ code, device }: Pick<LoginOptions, 'code' | 'device'>) {
+  return {
+    ...(code === null ? {} : { code: code.reveal() }),
+    ...(device === undefined ? {} : { deviceName: device }),
+  }
+}
+
+function codeFrom(context: Context, variable: string): Secret {
+  const text = textFrom(context, '--code-env', variable)
+  return invitationCode(text, `The variable ${variable}`)
+}
+
+function textFrom({ environment }: Context, name: string, variable: string): string {
+  // Three parts are a token; no name of a variable has a point.
+  if (INVITATION_CODE.test(variable) || /^[\w-]+\.[\w-]+\.[\w-]*/.test(variable)) {
+    throw usage(
+      `${name} takes the name of a variable, not the secret, which may now be in the history of ` +
+        'the shell: have it revoked and a new one made.',
+      loginCommand,
+    )
+  }
+  if (!VARIABLE_NAME.test(variable)) throw usage(`${name} needs a variable name.`, loginCommand)
+  const text = environment.variable(variable)?.trim() ?? ''
+  if (text === '') throw usage(`The variable ${variable} is not set.`, loginCommand)
+  return text
+}
+
+function requireTerminal({ environment, output }: Context): void {
+  if (environment.stdin.isTTY && environment.stderr.isTTY && !output.json) return
+  throw usage('Without a terminal the code comes from --code-env VAR.', loginCommand)
+}
+
+async function askForCode({ environment }: Context): Promise<Secret> {
+  await environment.stderr.write('Invitation code: ')
+  const line = await environment.stdin.readLine({ echo: false })
+  if (line === null) throw new Fault('CLIENT_INTERRUPTED')
+  return invitationCode(line.trim(), 'What was typed')
+}
+
+function invitationCode(text: string, where: string): Secret {
+  if (!INVITATION_CODE.test(text)) {
+    throw usage(`${where} is not an invitation code (rk_inv_v1_...).`, loginCommand)
+  }
+  return new Secret(text)
+}

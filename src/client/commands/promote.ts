@@ -1,0 +1,98 @@
+/** `svc promote`: binds a Channel to a validated Release. */
+import { isFault } from '../../errors/fault.ts'
+import { isId, type ReleaseId } from '../../value/ids.ts'
+import type { Status } from '../../wire/status.ts'
+import { usage } from '../arguments.ts'
+import {
+  type CommandSpec,
+  type Context,
+  command,
+  option,
+  requiredFlag,
+  requiredOption,
+} from '../contexts.ts'
+import {
+  EMPTY,
+  type Expected,
+  openRemote,
+  type Promotion,
+  promote,
+  type Remote,
+  readStatus,
+} from '../remotes.ts'
+
+const CHANNEL = /^[a-z][a-z0-9-]{0,62}$/
+
+export const promoteCommand: CommandSpec = command({
+  name: 'promote',
+  summary: 'Bind a Channel to a validated Release',
+  details: ['With --expected the Channel moves only if that Release is bound to it now.'],
+  options: {
+    remote: requiredFlag('Act on the linked Environment'),
+    root: option('DIR', 'The linked root; by default the working directory'),
+    channel: requiredOption('NAME', 'The Channel'),
+    release: requiredOption('rel_ID', 'The Release'),
+    expected: option('empty|rel_ID', 'The Release that the Channel must be bound to'),
+  },
+  examples: ['svc promote --remote --channel production --release rel_... --expected empty'],
+  async run(context, options) {
+    const channel = parseChannel(options.channel, promoteCommand)
+    const releaseId = parseReleaseId(options.release, promoteCommand)
+    const expectedReleaseId = parseExpected(options.expected)
+    const remote = openRemote(context, options.root)
+    const bound = await promoteSettled(context, remote, { channel, releaseId, expectedReleaseId })
+    await context.output.result({ version: 1, ...bound }, [
+      `${channel} is bound to ${releaseId} (revision ${bound.revision}).`,
+    ])
+  },
+})
+
+export function parseChannel(text: string, command: CommandSpec): string {
+  if (CHANNEL.test(text)) return text
+  throw usage('--channel needs a name such as production.', command)
+}
+
+export function parseReleaseId(text: string, command: CommandSpec): ReleaseId {
+  if (isId('rel', text)) return text
+  throw usage('--release needs a rel_ identifier.', command)
+}
+
+function parseExpected(text: string | undefined): Expected<ReleaseId> | undefined {
+  if (text === undefined || text === EMPTY || isId('rel', text)) return text
+  throw usage('--expected needs `empty` or a rel_ identifier.', promoteCommand)
+}
+
+export interface Bound {
+  readonly channel: string
+  readonly releaseId: string
+  readonly revision: string
+  /** False where the Channel was bound to the Release before. */
+  readonly changed: boolean
+}
+
+/** What the status says of the Channel now; null where it is not bound to the Release. */
+export function boundIn(status: Status, { channel, releaseId }: Promotion): Bound | null {
+  const found = status.channels.find((item) => item.channel === channel)
+  if (found?.releaseId !== releaseId) return null
+  return { channel, releaseId, revision: found.revision, changed: false }
+}
+
+/** When the answer is lost the status tells whether the Channel moved. */
+export async function promoteSettled(
+  context: Context,
+  remote: Remote,
+  promotion: Promotion,
+): Promise<Bound> {
+  try {
+    const request = promote(remote, promotion)
+    const { channel, releaseId, revision } = await context.output.progress('promoting', request)
+    return { channel, releaseId, revision, changed: true }
+  } catch (error) {
+    if (!isFault(error, 'CLIENT_RESULT_UNCERTAIN')) throw error
+    await context.output.note('the answer was lost; reading the status')
+    const status = await readStatus(remote).catch(() => null)
+    const bound = status === null ? null : boundIn(status, promotion)
+    if (bound === null) throw error
+    return { ...bound, changed: true }
+  }
+}

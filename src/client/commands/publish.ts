@@ -1,0 +1,58 @@
+/** `svc publish`: a package becomes the head of its Workspace. It serves nobody yet. */
+import { isId, type ReleaseId, type WorkspaceRevisionId } from '../../value/ids.ts'
+import type { Status } from '../../wire/status.ts'
+import { usage } from '../arguments.ts'
+import { type CommandSpec, command, option, requiredFlag } from '../contexts.ts'
+import { loadPackage, PACKAGE_OPTIONS } from '../packages.ts'
+import { EMPTY, type Expected, openRemote, publish, readStatus } from '../remotes.ts'
+
+export const publishCommand: CommandSpec = command({
+  name: 'publish',
+  summary: 'Publish a package to the linked Environment',
+  details: [
+    'The expected head is read from the status unless it is given. The same package with the same',
+    'expected head publishes once, however often it is sent.',
+  ],
+  options: {
+    remote: requiredFlag('Act on the linked Environment'),
+    root: option('DIR', 'The linked root; by default the working directory'),
+    ...PACKAGE_OPTIONS,
+    'expected-head': option('empty|wsr_ID', 'Publish only if this is the head of the Workspace'),
+  },
+  examples: ['svc publish --remote --root . --package app.svcpkg --expected-head empty'],
+  async run(context, options) {
+    const given = parseHead(options['expected-head'])
+    const remote = openRemote(context, options.root)
+    const loaded = await loadPackage(context, remote, options)
+    const expectedHead =
+      given ?? headOf(await readStatus(remote), loaded.manifest.workspace).expectedHead
+    if (given === undefined) await context.output.note(`expected head ${expectedHead}`)
+    const request = publish(remote, { frame: loaded.frame, expectedHead })
+    const published = await context.output.progress('publishing', request)
+    await context.output.result({ ...published, expectedHead }, [
+      `${published.replayed ? 'Published before' : 'Published'}: ${published.workspace}`,
+      ...context.output.table(
+        ['REVISION', 'RELEASE'],
+        [[published.revisionId, published.releaseId]],
+      ),
+      `Next: svc release --remote --release ${published.releaseId}`,
+    ])
+  },
+})
+
+function parseHead(text: string | undefined): Expected<WorkspaceRevisionId> | undefined {
+  if (text === undefined || text === EMPTY || isId('wsr', text)) return text
+  throw usage('--expected-head needs `empty` or a wsr_ identifier.', publishCommand)
+}
+
+export interface Head {
+  readonly expectedHead: Expected<WorkspaceRevisionId>
+  /** Null where the Workspace has no revision. */
+  readonly releaseId: ReleaseId | null
+}
+
+export function headOf(status: Status, workspace: string): Head {
+  const found = status.workspaces.find(({ name }) => name === workspace)
+  if (found === undefined) return { expectedHead: EMPTY, releaseId: null }
+  return { expectedHead: found.revisionId, releaseId: found.releaseId }
+}

@@ -1,0 +1,229 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { Fault } from '../../errors/fault.ts'
+import { FakeServer, failure, newId, type Recorded } from '../testing/fake-server.ts'
+import { packageFrame, TestClient } from '../testing/test-client.ts'
+
+let server: FakeServer
+let client: TestClient
+
+beforeEach(async () => {
+  server = await new FakeServer().start()
+  client = await new TestClient().linked(server)
+  writeFileSync(join(client.home, 'app.svcpkg'), packageFrame(server.projectId))
+  server.requests.length = 0
+})
+
+afterEach(() => {
+  server.stop()
+  client[Symbol.dispose]()
+})
+
+const REMOTE = ['--remote', '--root', 'root']
+const PACKAGE = [...REMOTE, '--package', 'app.svcpkg']
+
+function release(...more: string[]) {
+  return client.run('release', ...PACKAGE, '--channel', 'production', '--json', ...more)
+}
+
+describe('publish', () => {
+  it('sends the frame with the head that the status shows', async () => {
+    const ran = await client.run('publish', ...PACKAGE)
+    expect(ran.exit).toBe(0)
+    expect(ran.err).toContain('expected head empty')
+    const [request] = server.asked('POST', `${server.base}/workspace/publish`)
+    expect(request!.headers).toMatchObject({
+      'x-service-expected-head': 'empty',
+      'content-type': 'application/vnd.service.workspace-package.v1',
+      accept: 'application/json',
+      'content-length': String(packageFrame(server.projectId).length),
+    })
+  })
+
+  it('is repeated with the same bytes when the answer is lost', async () => {
+    let lost = 2
+    server.intercept = ({ path }) => (path.endsWith('/publish') && lost-- > 0 ? 'drop-after' : null)
+    const ran = await client.run('publish', ...PACKAGE, '--expected-head', 'empty', '--json')
+    expect(ran.exit).toBe(0)
+    expect(JSON.parse(ran.out)).toMatchObject({ replayed: true, expectedHead: 'empty' })
+    const sent = server.asked('POST', `${server.base}/workspace/publish`)
+    expect(sent).toHaveLength(3)
+    expect(new Set(sent.map(({ body }) => body)).size).toBe(1)
+  })
+
+  it('with a stale head ends with exit code 4', async () => {
+    const stale = newId.make('wsr')
+    const ran = await client.run('publish', ...PACKAGE, '--expected-head', stale)
+    expect(ran.exit).toBe(4)
+    expect(ran.err).toMatch(/^svc: PRODUCT_CAS_CONFLICT: .+\n {2}.+\n {2}request req_/)
+  })
+
+  it('takes a manifest with its artifact', async () => {
+    const frame = packageFrame(server.projectId)
+    const head = new DataView(frame.buffer)
+    const split = 16 + head.getUint32(8)
+    writeFileSync(join(client.home, 'm.json'), frame.subarray(16, split))
+    writeFileSync(join(client.home, 'a.bin'), frame.subarray(split, frame.length - 32))
+    const ran = await client.run(
+      'publish',
+      ...REMOTE,
+      '--manifest',
+      'm.json',
+      '--artifact',
+      'a.bin',
+    )
+    expect(ran.exit).toBe(0)
+    const [request] = server.asked('POST', `${server.base}/workspace/publish`)
+    expect(request!.headers['content-length']).toBe(String(frame.length))
+  })
+
+  it('refuses a damaged package and one of another Project before it sends anything', async () => {
+    const damaged = packageFrame(server.projectId)
+    damaged[40]! ^= 1
+    writeFileSync(join(client.home, 'damaged'), damaged)
+    writeFileSync(join(client.home, 'foreign'), packageFrame(newId.make('prj')))
+    for (const file of ['damaged', 'foreign']) {
+      const ran = await client.run('publish', ...REMOTE, '--package', file)
+      expect([ran.exit, ran.err]).toEqual([8, expect.stringContaining('WORKSPACE_INVALID')])
+    }
+    expect(server.requests).toEqual([])
+  })
+})
+
+describe('release', () => {
+  it('publishes, validates and promotes, and the second run changes nothing', async () => {
+    const first = await release()
+    expect(first).toMatchObject({ exit: 0 })
+    expect(JSON.parse(first.out)).toMatchObject({
+      state: 'validated',
+      channel: { channel: 'production', revision: '1', changed: true },
+    })
+    expect(changes()).toEqual(['publish', expect.stringMatching(/^rel_/), 'production'])
+    server.requests.length = 0
+
+    const second = await release()
+    expect(JSON.parse(second.out)).toMatchObject({ channel: { revision: '1', changed: false } })
+    expect(changes()).toEqual([JSON.parse(first.out).releaseId])
+  })
+
+  it('promotes only over the Release that it saw', async () => {
+    const other = newId.make('rel')
+    server.channels.set('production', { releaseId: other, revision: 4 })
+    server.intercept = ({ path }) => {
+      // Somebody else deploys between the status and the promotion.
+      if (path.includes('/channels/')) {
+        server.channels.set('production', { releaseId: newId.make('rel'), revision: 5 })
+      }
+      return null
+    }
+    const ran = await release()
+    expect(ran.exit).toBe(4)
+    const [request] = server.asked('PUT', `${server.base}/channels/production`)
+    expect(JSON.parse(request!.body)).toMatchObject({ expectedReleaseId: other })
+  })
+
+  it('settles a promotion whose answer was lost by the status, without a second one', async () => {
+    server.intercept = ({ path }) => (path.includes('/channels/') ? 'drop-after' : null)
+    const ran = await release()
+    expect(ran.exit).toBe(0)
+    expect(JSON.parse(ran.out)).toMatchObject({ channel: { revision: '1', changed: true } })
+    expect(server.asked('PUT', `${server.base}/channels/production`)).toHaveLength(1)
+  })
+
+  it('is uncertain when the promotion was lost and did not happen', async () => {
+    server.intercept = ({ path }) => (path.includes('/channels/') ? 'drop' : null)
+    const ran = await release()
+    expect(ran.exit).toBe(9)
+    expect(JSON.parse(ran.out)).toMatchObject({ error: { code: 'CLIENT_RESULT_UNCERTAIN' } })
+    expect(server.asked('PUT', `${server.base}/channels/production`)).toHaveLength(1)
+  })
+
+  it('prints every step for people', async () => {
+    const ran = await client.run('release', ...PACKAGE, '--channel', 'production')
+    expect(ran.err.split('\n').map((line) => line.split(' ')[0])).toEqual([
+      'build',
+      'publish',
+      'validate',
+      'promote',
+      '',
+    ])
+    expect(ran.out).toMatch(/^rel_\w+ serves production\.\n$/)
+  })
+
+  it('validates a published Release instead of building one', async () => {
+    await client.run('publish', ...PACKAGE)
+    const { releaseId } = server.head!
+    const ran = await client.run('release', ...REMOTE, '--release', releaseId, '--against', 'main')
+    expect(ran.exit).toBe(0)
+    const [request] = server.asked('POST', `${server.base}/releases/${releaseId}`)
+    expect(request!.body).toBe('{"against":"main"}')
+  })
+
+  it('from source needs the executable and says so', async () => {
+    const ran = await client.run('release', ...REMOTE, '--workspace', 'app')
+    expect(ran.exit).toBe(2)
+    expect(ran.err).toContain('--package FILE')
+  })
+
+  it('from source builds with the tools of the executable', async () => {
+    const asked: unknown[] = []
+    client.tools = {
+      build: async (input) => {
+        asked.push(input)
+        return packageFrame(input.projectId, 'built')
+      },
+      writeWorkspace: async () => [],
+    }
+    const ran = await client.run('release', ...REMOTE, '--workspace', 'app')
+    expect(ran.exit).toBe(0)
+    const workspaceDirectory = join(client.home, 'app')
+    expect(asked).toEqual([{ workspaceDirectory, projectId: server.projectId }])
+  })
+
+  it('shows what the builder found wrong', async () => {
+    client.tools = {
+      build: async () => {
+        throw new Fault('WORKSPACE_INVALID', { detail: 'functions/a.ts:3:1: no such index.' })
+      },
+      writeWorkspace: async () => [],
+    }
+    const ran = await client.run('release', ...REMOTE, '--workspace', 'app')
+    expect(ran.exit).toBe(8)
+    expect(ran.err).toContain('functions/a.ts:3:1: no such index.')
+  })
+
+  it('names the checks that a Release failed', async () => {
+    const reply = failure('PRODUCT_INCOMPATIBLE')
+    const { error } = reply.body as { error: object }
+    const violations = [{ path: 'functions.messages.send', rule: 'a declared table' }]
+    server.intercept = ({ path }) =>
+      path.includes('/releases/')
+        ? { ...reply, body: { ...(reply.body as object), error: { ...error, violations } } }
+        : null
+    const human = await client.run('release', ...PACKAGE)
+    expect(human.exit).toBe(8)
+    expect(human.err).toContain('  functions.messages.send: a declared table\n')
+    const json = await client.run('release', ...PACKAGE, '--json')
+    expect(JSON.parse(json.out).error.violations).toEqual(violations)
+  })
+})
+
+describe('promote', () => {
+  it('sends no expectation unless one is given', async () => {
+    const releaseId = newId.make('rel')
+    const promote = ['promote', ...REMOTE, '--channel', 'main', '--release', releaseId]
+    expect(await client.run(...promote)).toMatchObject({ exit: 0 })
+    expect(await client.run(...promote, '--expected', 'empty')).toMatchObject({ exit: 4 })
+    const sent = server.asked('PUT', `${server.base}/channels/main`).map(({ body }) => body)
+    expect(sent).toEqual([
+      JSON.stringify({ releaseId }),
+      JSON.stringify({ releaseId, expectedReleaseId: 'empty' }),
+    ])
+  })
+})
+
+function changes(): string[] {
+  const writes = server.requests.filter((each: Recorded) => each.method !== 'GET')
+  return writes.map(({ path }) => path.split('/').at(-1)!)
+}

@@ -1,0 +1,45 @@
+/** `svc status`: what is published and what serves. */
+import { formatTimestamp } from '../../value/plain.ts'
+import type { Status } from '../../wire/status.ts'
+import { type Context, command, option, requiredFlag } from '../contexts.ts'
+import { openRemote, readStatus } from '../remotes.ts'
+
+export const statusCommand = command({
+  name: 'status',
+  summary: 'Show Releases and Channels of the linked Environment',
+  options: {
+    remote: requiredFlag('Act on the linked Environment'),
+    root: option('DIR', 'The linked root; by default the working directory'),
+  },
+  async run(context, { root }) {
+    const remote = openRemote(context, root)
+    const status = await context.output.progress('reading the status', readStatus(remote))
+    const { environmentId } = remote.descriptor
+    await context.output.result(status, humanStatus(context, environmentId, status))
+  },
+})
+
+function humanStatus({ output }: Context, environmentId: string, status: Status): string[] {
+  const channels = status.channels.map((item) => [
+    item.channel,
+    item.releaseId,
+    item.revision,
+    item.history.join(' '),
+  ])
+  const workspaces = status.workspaces.map((item) => [item.name, item.revisionId, item.releaseId])
+  const releases = status.releases.map((item) => [
+    item.releaseId,
+    item.state,
+    formatTimestamp(BigInt(item.createdAtMicros)),
+    item.packageDigest,
+  ])
+  const section = (head: readonly string[], rows: readonly (readonly string[])[]): string[] =>
+    rows.length === 0 ? [] : ['', ...output.table(head, rows)]
+  return [
+    `${output.bold(environmentId)}  ${status.lifecycle}  revision ${status.revision}`,
+    ...section(['CHANNEL', 'RELEASE', 'REVISION', 'HISTORY'], channels),
+    ...section(['WORKSPACE', 'REVISION', 'RELEASE'], workspaces),
+    ...section(['RELEASE', 'STATE', 'CREATED', 'PACKAGE'], releases),
+    ...(status.releases.length === 0 ? ['', 'Nothing is published yet.'] : []),
+  ]
+}

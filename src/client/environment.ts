@@ -1,0 +1,128 @@
+/**
+ * The process as the client sees it: variables, terminal, signals. The only file of the client
+ * that touches `process`; tests bring their own environment.
+ */
+import { homedir } from 'node:os'
+import process from 'node:process'
+import { realSystem, type System } from '../system/system.ts'
+import { openBrowser } from './oidc/browsers.ts'
+
+export interface OutputStream {
+  readonly isTTY: boolean
+  /** Settles when the text has left the process, so that an exit cannot cut it off. */
+  write(text: string): Promise<void>
+}
+
+export interface InputStream {
+  readonly isTTY: boolean
+  /** Everything up to the end; null when there is more than `bytesMax`. */
+  readAll(bytesMax: number): Promise<Uint8Array | null>
+  /** One line that is typed on the terminal; null when it was ended or interrupted. */
+  readLine(options: { readonly echo: boolean }): Promise<string | null>
+}
+
+export interface ClientEnvironment {
+  readonly system: System
+  readonly platform: string
+  readonly homeDirectory: string
+  readonly workingDirectory: string
+  readonly stdin: InputStream
+  readonly stdout: OutputStream
+  readonly stderr: OutputStream
+  readonly fetch: (url: string, init: RequestInit) => Promise<Response>
+  variable(name: string): string | undefined
+  /** False where no browser could be started; never rejects. */
+  openBrowser(url: string): Promise<boolean>
+  /** Calls `listener` for the first interrupt; the next one ends the process. Answers the undo. */
+  onInterrupt(listener: () => void): () => void
+}
+
+export function processEnvironment(): ClientEnvironment {
+  return {
+    system: realSystem(),
+    platform: process.platform,
+    homeDirectory: homedir(),
+    workingDirectory: process.cwd(),
+    stdin: { isTTY: process.stdin.isTTY === true, readAll, readLine },
+    stdout: outputStream(process.stdout),
+    stderr: outputStream(process.stderr),
+    fetch: (url, init) => fetch(url, init),
+    variable: (name) => process.env[name],
+    openBrowser: (url) => openBrowser(process.platform, url),
+    onInterrupt,
+  }
+}
+
+function outputStream(stream: NodeJS.WriteStream): OutputStream {
+  // A reader that has seen enough, such as `head`, is no failure of the command.
+  stream.on('error', () => {})
+  return {
+    isTTY: stream.isTTY === true,
+    write: (text) =>
+      new Promise((resolve) => {
+        stream.write(text, () => resolve())
+      }),
+  }
+}
+
+async function readAll(bytesMax: number): Promise<Uint8Array | null> {
+  const chunks: Uint8Array[] = []
+  let length = 0
+  for await (const chunk of process.stdin) {
+    const bytes: Uint8Array = typeof chunk === 'string' ? Buffer.from(chunk) : chunk
+    length += bytes.length
+    if (length > bytesMax) return null
+    chunks.push(bytes)
+  }
+  return Buffer.concat(chunks)
+}
+
+const LINE_LENGTH_MAX = 4_096
+
+/** Raw mode, since a terminal in line mode shows what is typed. */
+function readLine({ echo }: { readonly echo: boolean }): Promise<string | null> {
+  const input = process.stdin
+  return new Promise((resolve) => {
+    let line = ''
+    const finish = (result: string | null): void => {
+      input.off('data', onData)
+      input.setRawMode(false)
+      input.pause()
+      process.stderr.write('\n')
+      resolve(result)
+    }
+    const onData = (chunk: Buffer | string): void => {
+      for (const character of chunk.toString()) {
+        const ends = character === '\r' || character === '\n'
+        if (ends || character === '\u0003' || character === '\u0004') {
+          finish(ends ? line : null)
+          return
+        }
+        if (character === '\u007f' || character === '\b') {
+          if (echo && line !== '') process.stderr.write('\b \b')
+          line = line.slice(0, -1)
+        } else if (character >= ' ' && line.length < LINE_LENGTH_MAX) {
+          line += character
+          if (echo) process.stderr.write(character)
+        }
+      }
+    }
+    input.setRawMode(true)
+    input.resume()
+    input.on('data', onData)
+  })
+}
+
+const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
+
+function onInterrupt(listener: () => void): () => void {
+  const undo = (): void => {
+    for (const signal of SIGNALS) process.off(signal, onSignal)
+  }
+  const onSignal = (): void => {
+    undo()
+    listener()
+  }
+  for (const signal of SIGNALS) process.on(signal, onSignal)
+  return undo
+}

@@ -1,0 +1,116 @@
+/**
+ * Files of the client. Careful reading and replacing is system/files.ts; here its failures become
+ * Faults that name the path, and a file can be made only where there is none.
+ */
+import { randomBytes } from 'node:crypto'
+import {
+  closeSync,
+  constants,
+  fsyncSync,
+  linkSync,
+  openSync,
+  readdirSync,
+  rmSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs'
+import { basename, dirname, join } from 'node:path'
+import type { TableCode } from '../errors/codes.ts'
+import { Fault } from '../errors/fault.ts'
+import { FileFailure, readSecretFile } from '../system/files.ts'
+
+export function errorCode(error: unknown): string | undefined {
+  return error instanceof Error ? (error as NodeJS.ErrnoException).code : undefined
+}
+
+/** Runs `work`; what the file system refuses becomes a Fault with `code` that names `path`. */
+export function withPath<T>(
+  path: string,
+  work: () => T,
+  code: TableCode = 'CLIENT_FILE_FAILED',
+): T {
+  try {
+    return work()
+  } catch (error) {
+    if (error instanceof FileFailure) {
+      throw new Fault(code, { detail: `${path} is not ${error.message}.`, cause: error })
+    }
+    const reason = errorCode(error)
+    if (reason === undefined) throw error
+    throw new Fault(code, { detail: `${path}: ${reason}.`, cause: error })
+  }
+}
+
+/** Null where nothing is there. Follows no link and never blocks. */
+export function readIfPresent(
+  path: string,
+  bytesMax: number,
+  code: TableCode = 'CLIENT_FILE_FAILED',
+): Uint8Array | null {
+  return withPath(
+    path,
+    () => {
+      try {
+        return readSecretFile(path, { bytesMax })
+      } catch (error) {
+        if (error instanceof FileFailure && error.reason === 'missing') return null
+        throw error
+      }
+    },
+    code,
+  )
+}
+
+/** False where something is there already. A reader sees the whole content or no file. */
+export function createFile(path: string, content: string | Uint8Array, mode: number): boolean {
+  const name = `.${basename(path)}.${randomBytes(6).toString('hex')}.tmp`
+  const temporary = join(dirname(path), name)
+  return withPath(path, () => {
+    const flags = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL
+    const file = openSync(temporary, flags, mode)
+    try {
+      try {
+        const bytes = typeof content === 'string' ? Buffer.from(content) : content
+        for (let at = 0; at < bytes.length; ) at += writeSync(file, bytes, at)
+        fsyncSync(file)
+      } finally {
+        closeSync(file)
+      }
+      // A link fails where a rename would replace.
+      linkOrCreate(temporary, path, content, mode)
+      return true
+    } catch (error) {
+      if (errorCode(error) === 'EEXIST') return false
+      throw error
+    } finally {
+      rmSync(temporary, { force: true })
+    }
+  })
+}
+
+const WITHOUT_LINKS: readonly (string | undefined)[] = ['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS']
+
+/** Some file systems have no hard links; there a reader may meet the file while it grows. */
+function linkOrCreate(
+  temporary: string,
+  path: string,
+  content: string | Uint8Array,
+  mode: number,
+): void {
+  try {
+    linkSync(temporary, path)
+  } catch (error) {
+    if (!WITHOUT_LINKS.includes(errorCode(error))) throw error
+    writeFileSync(path, content, { flag: 'wx', mode, flush: true })
+  }
+}
+
+const TEMPORARY = /^\.(.+)\.[0-9a-f]{12}\.tmp$/
+
+/** Removes what killed writers of `path` left beside it. The caller excludes living ones. */
+export function sweepTemporaries(path: string): void {
+  for (const name of withPath(dirname(path), () => readdirSync(dirname(path)))) {
+    if (TEMPORARY.exec(name)?.[1] !== basename(path)) continue
+    rmSync(join(dirname(path), name), { force: true })
+  }
+}

@@ -1,0 +1,128 @@
+import { mkdtempSync, readdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { isFault } from '../errors/fault.ts'
+import { realSystem } from '../system/system.ts'
+import { inspect, removeDead, withLock } from './locks.ts'
+import { pause } from './pauses.ts'
+
+const system = realSystem()
+const never = new AbortController().signal
+let directory: string
+let path: string
+
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), 'svc-lock-'))
+  path = join(directory, 'x.lock')
+})
+
+afterEach(() => rmSync(directory, { recursive: true, force: true }))
+
+/** The file of a living holder, ours, which a test then makes another one's. */
+async function ownerFile(): Promise<{ [key: string]: unknown }> {
+  return withLock(path, system, never, async () => JSON.parse(readFileSync(path, 'utf8')))
+}
+
+function leave(owner: object | string, ageSeconds = 0): void {
+  writeFileSync(path, typeof owner === 'string' ? owner : JSON.stringify(owner))
+  const at = system.nowMillis() / 1000 - ageSeconds
+  utimesSync(path, at, at)
+}
+
+/** True when the lock is given within the time, false when its owner is respected. */
+async function isGiven(): Promise<boolean> {
+  const stop = new AbortController()
+  const timer = setTimeout(() => stop.abort(), 300)
+  try {
+    return await withLock(path, system, stop.signal, async () => true)
+  } catch (error) {
+    expect(isFault(error, 'CLIENT_INTERRUPTED')).toBe(true)
+    return false
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+describe('a lock', () => {
+  it('has one holder at a time', async () => {
+    let [holders, most, runs] = [0, 0, 0]
+    const work = async (): Promise<void> => {
+      most = Math.max(most, ++holders)
+      await pause(system.randomBytes(1)[0]! % 5, never)
+      holders--
+      runs++
+    }
+    await Promise.all(Array.from({ length: 40 }, () => withLock(path, system, never, work)))
+    expect([most, runs]).toEqual([1, 40])
+    expect(readdirSync(directory)).toEqual([])
+  })
+
+  it('is given back when the work fails', async () => {
+    const failing = withLock(path, system, never, () => Promise.reject(new TypeError('no')))
+    await expect(failing).rejects.toThrow('no')
+    expect(await isGiven()).toBe(true)
+  })
+
+  it.each<[string, boolean, object, number]>([
+    ['a living process', false, {}, 0],
+    ['a living process, for an hour', false, {}, 3_600],
+    ['a process that is gone', true, { pid: 2 ** 22 + 1 }, 0],
+    ['a later process with the same number', true, { started: '1' }, 0],
+    ['a process elsewhere', false, { place: 'elsewhere' }, 30],
+    ['a process elsewhere that never came back', true, { place: 'elsewhere' }, 90],
+    ['a process of unknown start', false, { started: null }, 90],
+    ['a process of unknown start, for an hour', true, { started: null }, 3_600],
+  ])('of %s is taken over: %s', async (_, given, change, age) => {
+    leave({ ...(await ownerFile()), ...change }, age)
+    expect(await isGiven()).toBe(given)
+    expect(readdirSync(directory)).toEqual(given ? [] : ['x.lock'])
+  })
+
+  it('whose file is not ours is taken over when it is old', async () => {
+    for (const content of ['', '{', '{"nonce":"../../x","pid":1}', 'null']) {
+      leave(content, 30)
+      expect(await isGiven()).toBe(false)
+      leave(content, 90)
+      expect(await isGiven()).toBe(true)
+    }
+  })
+
+  it('of a dead process has one heir, however many see it dead', async () => {
+    const dead = { ...(await ownerFile()), pid: 2 ** 22 + 1 }
+    for (let round = 0; round < 20; round++) {
+      leave({ ...dead, nonce: `dead_nonce_${String(round).padStart(5, '0')}` })
+      let [holders, most] = [0, 0]
+      const heirs = Array.from({ length: 8 }, () =>
+        withLock(path, system, never, async () => {
+          most = Math.max(most, ++holders)
+          await pause(1, never)
+          holders--
+        }),
+      )
+      await Promise.all(heirs)
+      expect(most).toBe(1)
+    }
+    expect(readdirSync(directory)).toEqual([])
+  })
+
+  it('stays with its holder when a slow process removes the dead one that it saw', async () => {
+    leave({ ...(await ownerFile()), pid: 2 ** 22 + 1 })
+    const seen = inspect(path)!
+    await withLock(path, system, never, async () => {
+      const held = readFileSync(path, 'utf8')
+      removeDead(path, seen, system)
+      expect(readFileSync(path, 'utf8')).toBe(held)
+    })
+    expect(readdirSync(directory)).toEqual([])
+  })
+
+  it('is taken over although whoever took it over before died on the way', async () => {
+    const dead = { ...(await ownerFile()), pid: 2 ** 22 + 1 }
+    const [first, second] = ['A'.repeat(16), 'B'.repeat(16)]
+    leave({ ...dead, nonce: first })
+    writeFileSync(`${path}.${first}`, JSON.stringify({ ...dead, nonce: second }))
+    expect(await isGiven()).toBe(true)
+    expect(readdirSync(directory)).toEqual([])
+  })
+})

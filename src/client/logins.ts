@@ -1,0 +1,85 @@
+/** What every way to log in shares: a question to the server, an exchange, a stored session. */
+import { Fault } from '../errors/fault.ts'
+import { AuthConfig, Login } from '../wire/auth.ts'
+import type { Context } from './contexts.ts'
+import { parseOrigin } from './origins.ts'
+import { printable } from './output.ts'
+import { ProfileStore } from './profiles.ts'
+import { type Call, send } from './requests.ts'
+import { type LoginOrigins, profileOf } from './sessions.ts'
+
+export type LoginMethod = AuthConfig['methods'][number]
+
+const METHOD_NAMES: Readonly<Record<LoginMethod, string>> = {
+  invitation: 'invitation codes',
+  browser_oidc: 'a login in the browser',
+  helper_token: 'tokens of an identity provider',
+}
+
+/** The Management origin may differ from the one that authenticates. */
+export async function discover(
+  context: Context,
+  origin: string,
+  method: LoginMethod,
+): Promise<LoginOrigins> {
+  const config = await context.output.progress(
+    'asking the server',
+    send(context, {
+      method: 'GET',
+      origin,
+      path: '/v1/auth/config',
+      reply: AuthConfig,
+      replay: 'safe',
+    }),
+  )
+  if (!config.methods.includes(method)) {
+    const accepted = config.methods.map((each) => METHOD_NAMES[each]).join(', ')
+    throw new Fault('CLIENT_RESPONSE_INVALID', {
+      detail: `${origin} does not accept ${METHOD_NAMES[method]}; it accepts ${accepted}.`,
+    })
+  }
+  const management = config.managementOrigin
+  return {
+    authenticationOrigin: origin,
+    managementOrigin: management === null ? origin : parseOrigin(context.environment, management),
+  }
+}
+
+export type LoginCall = Pick<Call<Login>, 'path' | 'bearer'> & {
+  readonly body: { readonly [key: string]: string }
+}
+
+/**
+ * Under the lock from before the exchange, and never interrupted in it: a code works once, so the
+ * session that it gives must be kept.
+ */
+export async function logIn(
+  context: Context,
+  origins: LoginOrigins,
+  { body, ...call }: LoginCall,
+): Promise<void> {
+  const store = new ProfileStore(context.environment)
+  const network = { environment: context.environment, signal: new AbortController().signal }
+  const login = await context.uninterrupted(
+    store.change(context.signal, async () => {
+      const answer = await send(network, {
+        ...call,
+        method: 'POST',
+        origin: origins.authenticationOrigin,
+        body: { ...body },
+        reply: Login,
+        replay: 'unsafe',
+      })
+      store.write(profileOf(answer, origins))
+      return answer
+    }),
+  )
+  const { operator, session, grants } = login
+  await context.output.result(
+    { version: 1, ...origins, operator, session, grants, credentialsFile: store.path },
+    [
+      `Logged in to ${origins.managementOrigin} as ${printable(operator.operatorName)}.`,
+      `The session ${session.sessionId} is stored in ${store.path}.`,
+    ],
+  )
+}

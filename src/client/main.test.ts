@@ -1,0 +1,229 @@
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { CODES, type TableCode } from '../errors/codes.ts'
+import { KINDS } from '../errors/kinds.ts'
+import { VERSION } from '../value/version.ts'
+import { COMMANDS } from './main.ts'
+import { FakeServer, failure, newId, REQUEST_ID, type Reply } from './testing/fake-server.ts'
+import { runProcess } from './testing/processes.ts'
+import { TestClient } from './testing/test-client.ts'
+
+let server: FakeServer
+let client: TestClient
+
+beforeEach(async () => {
+  server = await new FakeServer().start()
+  client = await new TestClient().linked(server)
+})
+
+afterEach(() => {
+  server.stop()
+  client[Symbol.dispose]()
+})
+
+const STATUS = ['status', '--remote', '--root', 'root']
+const SERVER_CODES = (Object.keys(CODES) as TableCode[]).filter(
+  (code) => /^(?:PLATFORM|PRODUCT)_/.test(code) && code !== 'PLATFORM_AUTHENTICATION_FAILED',
+)
+
+describe('a failure', () => {
+  it.each(SERVER_CODES)('%s ends with the exit code of its kind', async (code) => {
+    server.intercept = () => failure(code)
+    const human = await client.run('promote', ...STATUS.slice(1), '--channel', 'main', ...RELEASE)
+    const { kind, message, next } = CODES[code]
+    expect(human).toEqual({
+      exit: KINDS[kind].exit,
+      out: '',
+      err: `svc: ${code}: ${message}\n  ${next}\n  request ${REQUEST_ID}\n`,
+    })
+  })
+
+  it.each<[number, number]>([
+    [400, 8],
+    [401, 3],
+    [403, 3],
+    [404, 7],
+    [409, 4],
+    [410, 7],
+    [413, 8],
+    [418, 8],
+    [429, 5],
+    [500, 1],
+    [503, 5],
+    [599, 1],
+  ])('that is unknown ends by its HTTP status %i with %i', async (status, exit) => {
+    server.intercept = () => failure('PLATFORM_FROM_THE_FUTURE', status)
+    const ran = await client.run(...STATUS, '--json')
+    expect(ran.exit).toBe(exit)
+    const { error } = JSON.parse(ran.out)
+    expect(error).toMatchObject({
+      code: 'PLATFORM_FROM_THE_FUTURE',
+      message: 'Said by the server.',
+      requestId: REQUEST_ID,
+    })
+  })
+
+  it.each<[string, Reply, number]>([
+    ['a page of a gateway', { status: 502, text: '<html>' }, 5],
+    ['a page of something else', { status: 404, text: '<html>' }, 1],
+    ['a redirect', { status: 302, headers: { location: 'https://elsewhere.example.com/' } }, 1],
+    ['an answer that is not JSON', { status: 200, text: '{' }, 1],
+    ['a duplicate key', { status: 200, text: '{"version":1,"version":1}' }, 1],
+    ['another version', { status: 200, body: { version: 2 } }, 1],
+    ['another media type', { status: 200, text: '{}', headers: { 'content-type': 'a/b' } }, 1],
+    ['an answer without an end', { status: 200, text: `"${'x'.repeat(5_000_000)}"` }, 1],
+  ])('by %s is not believed', async (_, reply, exit) => {
+    server.intercept = () => reply
+    const ran = await client.run(...STATUS, '--json')
+    expect(ran.exit).toBe(exit)
+    const code = exit === 5 ? 'CLIENT_SERVER_UNREACHABLE' : 'CLIENT_RESPONSE_INVALID'
+    expect(JSON.parse(ran.out).error.code).toBe(code)
+  })
+
+  it('of a server that is not there ends with 5', async () => {
+    server.stop()
+    expect((await client.run(...STATUS)).exit).toBe(5)
+  })
+
+  it('shows text of the server without its control characters', async () => {
+    const reply = failure('PLATFORM_FROM_THE_FUTURE', 409)
+    const error = {
+      code: 'PLATFORM_FROM_THE_FUTURE',
+      message: 'a\u001b[2Jb\u202e',
+      retryable: false,
+    }
+    server.intercept = () => ({ ...reply, body: { ...(reply.body as object), error } })
+    const ran = await client.run(...STATUS)
+    expect(ran.err).toContain('a?[2Jb?\n')
+  })
+
+  it('is retried for a while where that is safe', async () => {
+    let left = 3
+    server.requests.length = 0
+    server.intercept = () => (left-- > 0 ? failure('PLATFORM_UNAVAILABLE') : null)
+    expect((await client.run(...STATUS)).exit).toBe(0)
+    expect(server.requests).toHaveLength(4)
+  })
+
+  it('inside the client is reported as one and not as a crash', async () => {
+    client.tools = {
+      build: () => Promise.reject(new RangeError('a defect')),
+      writeWorkspace: async () => [],
+    }
+    const ran = await client.run('build', '--root', 'root', '--workspace', 'app')
+    expect([ran.exit, ran.err]).toEqual([1, expect.stringContaining('CLIENT_FAILED')])
+    expect(ran.err).toContain('RangeError: a defect')
+  })
+})
+
+const RELEASE = ['--release', newId.make('rel')]
+const CLIENT_ID = newId.make('app')
+const REMOTE = ['--remote', '--root', 'root']
+/** One line for each command that needs no builder. */
+const LINES: readonly (readonly string[])[] = [
+  ['version'],
+  ['auth', 'status'],
+  ['whoami'],
+  ['sessions', 'list'],
+  ['sessions', 'revoke', newId.make('ops')],
+  ['resources'],
+  ['invite', '--operator-name', 'ana', '--role', 'observer', '--scope', 'installation'],
+  ['invitations', 'show', newId.make('opn')],
+  ['invitations', 'revoke', newId.make('opi')],
+  ['audit'],
+  ['logout'],
+  ['link', '--root', 'root'],
+  ['status', ...REMOTE],
+  ['promote', ...REMOTE, '--channel', 'main', ...RELEASE],
+  ['clients', 'create', ...REMOTE, '--name', 'web', '--kind', 'public'],
+  ['clients', 'list', ...REMOTE],
+  ['credentials', 'create', ...REMOTE, '--client', CLIENT_ID, '--name', 'ci'],
+  ['credentials', 'list', ...REMOTE, '--client', CLIENT_ID],
+  ['publish', ...REMOTE, '--package', 'missing'],
+  ['release', ...REMOTE, '--package', 'missing'],
+  ['build', '--root', 'root', '--workspace', 'missing'],
+  ['init', '--root', 'new', '--workspace', 'missing'],
+  ['login', '--url', 'https://x', '--code-env', 'UNSET'],
+  ['call', 'f.g', ...REMOTE, '--url', 'https://x', '--key-env', 'UNSET', '--target', 'channel:x'],
+]
+
+describe('--json', () => {
+  it('is tried with every command', () => {
+    const tried = LINES.map((line) => line.slice(0, 2).join(' '))
+    for (const { name } of COMMANDS) {
+      expect(tried.some((line) => `${line} `.startsWith(`${name} `))).toBe(true)
+    }
+  })
+
+  it.each(LINES)('prints one document on stdout and nothing else: %s %s', async (...line) => {
+    for (const intercept of [() => null, () => failure('PLATFORM_ACCESS_DENIED')]) {
+      server.intercept = intercept
+      const ran = await client.run(...line, '--json')
+      const document = JSON.parse(ran.out)
+      expect(document.error === undefined).toBe(ran.exit === 0)
+      expect(ran.err.replace(/^(?:warning: .+|operation opn_\w+)\n$/, '')).toBe('')
+    }
+  })
+
+  it.each([
+    ['statsu', '--json'],
+    ['--json'],
+    ['--json', '--help'],
+    ['status', '--help', '--json'],
+    ['status', '--json', '--json'],
+    ['status', '--json=1'],
+  ])('prints one document for %j %j', async (...line) => {
+    const ran = await client.run(...line)
+    if (line.includes('--json')) JSON.parse(ran.out)
+    else expect(ran.out).toBe('')
+  })
+})
+
+describe('help', () => {
+  it('of the program and of every command is as people know it', async () => {
+    const texts = [(await client.run()).out, (await client.run('--help')).out]
+    expect(texts[0]).toBe(texts[1])
+    for (const { name } of COMMANDS) {
+      const ran = await client.run(...name.split(' '), '--help')
+      expect([ran.exit, ran.err]).toEqual([0, ''])
+      texts.push(ran.out)
+    }
+    const golden = join(import.meta.dirname, 'testing', 'help.txt')
+    await expect(texts.slice(1).join('\n')).toMatchFileSnapshot(golden)
+    for (const line of texts.join('\n').split('\n')) expect(line.length).toBeLessThanOrEqual(100)
+  })
+
+  it('stands behind -h, and the version behind --version', async () => {
+    expect((await client.run('status', '-h')).out).toMatch(/^Usage: svc status --remote/)
+    expect((await client.run('--version')).out).toBe(`svc ${VERSION}\n`)
+  })
+})
+
+describe('as a process', () => {
+  it('has its exit code and its streams', async () => {
+    const done = await runProcess(client, [...STATUS, '--json'])
+    expect([done.exit, done.err]).toEqual([0, ''])
+    expect(JSON.parse(done.out)).toEqual(server.status())
+    const failed = await runProcess(client, ['statsu'])
+    expect([failed.exit, failed.out]).toEqual([2, ''])
+    expect(failed.err).toMatch(/^svc: CLIENT_USAGE: .+\n {2}See `svc --help`\.\n$/)
+  })
+
+  it('that is interrupted ends with 130 at once', async () => {
+    const silent = createServer(() => {}).listen(0, '127.0.0.1')
+    const asked = new Promise<void>((resolve) => silent.once('request', () => resolve()))
+    await new Promise((resolve) => silent.once('listening', resolve))
+    const url = `http://127.0.0.1:${(silent.address() as AddressInfo).port}`
+    const started = performance.now()
+    const argv = ['login', '--url', url, '--code-env', 'SVC_CODE', '--json']
+    const ran = await runProcess(client, argv, (child) => {
+      void asked.then(() => child.kill('SIGINT'))
+    })
+    silent.closeAllConnections()
+    silent.close()
+    expect([ran.exit, JSON.parse(ran.out).error.code]).toEqual([130, 'CLIENT_INTERRUPTED'])
+    expect(performance.now() - started).toBeLessThan(10_000)
+  })
+})

@@ -1,0 +1,108 @@
+/**
+ * The command line `svc`. It runs on Bun and on Node 20 or newer; what needs the executable comes
+ * in through `tools`.
+ */
+import { Fault, isFault } from '../errors/fault.ts'
+import { parseLine, wantsJson } from './arguments.ts'
+import { buildCommand } from './commands/build.ts'
+import { callCommand } from './commands/call.ts'
+import { clientCommands } from './commands/clients.ts'
+import { credentialCommands } from './commands/credentials.ts'
+import { auditCommand } from './commands/identity/audit.ts'
+import { authStatusCommand } from './commands/identity/auth-status.ts'
+import { invitationCommands } from './commands/identity/invitations.ts'
+import { inviteCommand } from './commands/identity/invite.ts'
+import { resourcesCommand } from './commands/identity/resources.ts'
+import { sessionCommands } from './commands/identity/sessions.ts'
+import { whoamiCommand } from './commands/identity/whoami.ts'
+import { initCommand } from './commands/init.ts'
+import { linkCommand } from './commands/link.ts'
+import { loginCommand } from './commands/login.ts'
+import { logoutCommand } from './commands/logout.ts'
+import { promoteCommand } from './commands/promote.ts'
+import { publishCommand } from './commands/publish.ts'
+import { releaseCommand } from './commands/release.ts'
+import { statusCommand } from './commands/status.ts'
+import { versionCommand } from './commands/version.ts'
+import type { CommandSpec, Context, WorkspaceTools } from './contexts.ts'
+import type { ClientEnvironment } from './environment.ts'
+import { commandHelp, helpDocument, programHelp } from './help.ts'
+import { Output } from './output.ts'
+
+export const COMMANDS: readonly CommandSpec[] = [
+  initCommand,
+  loginCommand,
+  logoutCommand,
+  authStatusCommand,
+  whoamiCommand,
+  ...sessionCommands,
+  resourcesCommand,
+  inviteCommand,
+  ...invitationCommands,
+  auditCommand,
+  linkCommand,
+  buildCommand,
+  publishCommand,
+  releaseCommand,
+  promoteCommand,
+  statusCommand,
+  ...clientCommands,
+  ...credentialCommands,
+  callCommand,
+  versionCommand,
+]
+
+/** Answers the exit code; everything is printed when it does. `argv` begins with the command. */
+export async function runClient(
+  argv: readonly string[],
+  environment: ClientEnvironment,
+  tools: (() => Promise<WorkspaceTools>) | null = null,
+): Promise<number> {
+  const output = new Output(environment, { json: wantsJson(argv) })
+  const interrupt = new AbortController()
+  const critical = new Set<Promise<unknown>>()
+  const context: Context = {
+    environment,
+    output,
+    tools,
+    signal: interrupt.signal,
+    uninterrupted: (work) => {
+      critical.add(work)
+      return work.finally(() => critical.delete(work))
+    },
+  }
+  const undo = environment.onInterrupt(() => interrupt.abort())
+  try {
+    await Promise.race([runLine(argv, context), interrupted(interrupt.signal)])
+    return 0
+  } catch (error) {
+    await Promise.allSettled(critical)
+    return output.fail(isFault(error) ? error : unexpected(error))
+  } finally {
+    undo()
+  }
+}
+
+async function runLine(argv: readonly string[], context: Context): Promise<void> {
+  const line = parseLine(argv, COMMANDS)
+  if (!line.help && line.command !== null) return line.command.run(context, line.invocation)
+  const shown = line.command === null ? COMMANDS : [line.command]
+  const text = line.command === null ? programHelp(COMMANDS) : commandHelp(line.command)
+  await context.output.result(helpDocument(shown), text)
+}
+
+/** Time for a command to say what it was interrupted in; a build does not listen. */
+const INTERRUPT_GRACE_MS = 200
+
+function interrupted(signal: AbortSignal): Promise<never> {
+  return new Promise((_, reject) => {
+    const end = (): void => reject(new Fault('CLIENT_INTERRUPTED'))
+    signal.addEventListener('abort', () => setTimeout(end, INTERRUPT_GRACE_MS), { once: true })
+  })
+}
+
+/** A programmer's error. Its text is for whoever reports it and holds no credential of ours. */
+function unexpected(error: unknown): Fault {
+  const detail = error instanceof Error ? `${error.name}: ${error.message}` : 'Unknown failure.'
+  return new Fault('CLIENT_FAILED', { detail, cause: error })
+}

@@ -1,0 +1,95 @@
+import { describe, expect, it } from 'vitest'
+import { sha256 } from '../../system/digests.ts'
+import { realSystem } from '../../system/system.ts'
+import { encodeBase64Url } from '../../value/base64url.ts'
+import { newAuthorization, newState, requireSafeConfig, stateEquals } from './authorizations.ts'
+
+const config = {
+  version: 1 as const,
+  issuer: 'https://idp.test',
+  authorizationEndpoint: 'https://idp.test/authorize?tenant=a&state=theirs',
+  tokenEndpoint: 'https://idp.test/token',
+  clientId: 'svc-cli',
+  scopes: ['openid', 'operators'],
+  resource: 'https://api.test/operators',
+}
+const system = realSystem()
+
+describe('an authorization request', () => {
+  it('has exactly the parameters of the code flow with PKCE', () => {
+    const state = newState(system)
+    const redirectUri = 'http://127.0.0.1:4711/callback'
+    const { url, verifier } = newAuthorization(system, config, { state, redirectUri })
+    expect(Object.fromEntries(new URL(url).searchParams)).toEqual({
+      tenant: 'a',
+      response_type: 'code',
+      client_id: 'svc-cli',
+      redirect_uri: redirectUri,
+      scope: 'openid operators',
+      state: state.reveal(),
+      code_challenge: encodeBase64Url(sha256(verifier.reveal())),
+      code_challenge_method: 'S256',
+      resource: config.resource,
+    })
+    expect(new URL(url).searchParams.getAll('state')).toHaveLength(1)
+    expect(url).not.toContain(verifier.reveal())
+    const without = newAuthorization(system, { ...config, resource: null }, { state, redirectUri })
+    expect(without.url).not.toContain('resource')
+  })
+
+  it('has another verifier and state each time, of unreserved characters', () => {
+    const seen = new Set<string>()
+    const state = newState(system)
+    for (let i = 0; i < 10_000; i++) {
+      const input = { state, redirectUri: 'http://127.0.0.1:1/callback' }
+      const verifier = newAuthorization(system, config, input).verifier.reveal()
+      expect(verifier).toMatch(/^[A-Za-z0-9._~-]{43,128}$/)
+      seen.add(verifier)
+      seen.add(newState(system).reveal())
+    }
+    expect(seen.size).toBe(20_000)
+  })
+
+  it('knows its state from every other text', () => {
+    const state = newState(system)
+    const text = state.reveal()
+    expect(stateEquals(state, text)).toBe(true)
+    for (const other of ['', text.slice(1), `${text} `, text.toLowerCase(), newState(system)]) {
+      expect(stateEquals(state, String(other))).toBe(false)
+    }
+  })
+})
+
+describe('the configuration of a browser login', () => {
+  const SECURE = 'https://manage.test'
+  const LOCAL = 'http://127.0.0.1:3220'
+
+  it('is HTTPS, or loopback where the server itself is', () => {
+    const local = { ...config, tokenEndpoint: 'http://127.0.0.1:9/token' }
+    expect(() => requireSafeConfig(config, SECURE)).not.toThrow()
+    expect(() => requireSafeConfig(local, LOCAL)).not.toThrow()
+    expect(() => requireSafeConfig(local, SECURE)).toThrow()
+  })
+
+  it.each([
+    { authorizationEndpoint: 'file:///etc/passwd' },
+    { authorizationEndpoint: 'javascript:alert(1)' },
+    { authorizationEndpoint: '--help' },
+    { authorizationEndpoint: 'http://idp.test/authorize' },
+    { authorizationEndpoint: 'http://localhost:1/authorize' },
+    { authorizationEndpoint: 'http://127.0.0.1.evil.test/authorize' },
+    { authorizationEndpoint: 'http://127.0.0.1@evil.test/authorize' },
+    { tokenEndpoint: 'http://idp.test/token' },
+    { tokenEndpoint: 'https://user@idp.test/token' },
+    { tokenEndpoint: 'https://idp.test/token#f' },
+    { issuer: 'http://127.0.0.1:9' },
+    { issuer: 'https://idp.test?x' },
+    { resource: 'api' },
+    { resource: 'https://api.test/#f' },
+    { clientId: '' },
+    { scopes: [] },
+    { scopes: ['openid operators'] },
+  ])('%j is refused', (part) => {
+    expect(() => requireSafeConfig({ ...config, ...part }, LOCAL)).toThrow()
+  })
+})

@@ -1,0 +1,88 @@
+/** A login in the browser, from the address that it opens to the page that it ends with. */
+import { isFault } from '../../errors/fault.ts'
+import type { Secret } from '../../value/secret.ts'
+import { OidcConfig } from '../../wire/oidc.ts'
+import type { Context } from '../contexts.ts'
+import { send } from '../requests.ts'
+import { codeOf, failed } from './answers.ts'
+import { newAuthorization, newState, requireSafeConfig } from './authorizations.ts'
+import { CallbackListener } from './callbacks.ts'
+import { exchangeCode, promisesIssuer } from './providers.ts'
+
+/** Room for 64 scopes and the longest addresses that a server accepts. */
+const CONFIG_BYTES_MAX = 64 * 1024
+
+export interface BrowserLogin {
+  readonly authenticationOrigin: string
+  /** False prints the address instead of opening it. */
+  readonly open: boolean
+}
+
+/**
+ * Gives `use` the external access token; what becomes of it decides what the page in the browser
+ * says. Faults: CLIENT_BROWSER_LOGIN_FAILED and those of `use`.
+ */
+export async function withBrowserToken<T>(
+  context: Context,
+  { authenticationOrigin, open }: BrowserLogin,
+  use: (token: Secret) => Promise<T>,
+): Promise<T> {
+  const config = await readConfig(context, authenticationOrigin)
+  const { system } = context.environment
+  const state = newState(system)
+  const listener = await CallbackListener.open(state)
+  try {
+    const { redirectUri } = listener
+    const authorization = newAuthorization(system, config, { state, redirectUri })
+    // Asked while the person is busy with the browser; it may fail before anybody waits for it.
+    const issuerRequired = promisesIssuer(context, config.issuer)
+    issuerRequired.catch(() => {})
+    await show(context, authorization.url, open)
+    const waiting = listener.answer(context.signal)
+    const answer = await context.output.progress('waiting for the browser', waiting)
+    try {
+      const { issuer } = config
+      const code = codeOf(answer.parameters, { issuer, required: await issuerRequired })
+      const exchange = exchangeCode(context, config, { code, authorization })
+      const result = await use(await context.output.progress('asking the provider', exchange))
+      await answer.finish('done')
+      return result
+    } catch (error) {
+      await answer.finish('failed')
+      throw error
+    }
+  } finally {
+    listener.close()
+  }
+}
+
+async function readConfig(context: Context, origin: string): Promise<OidcConfig> {
+  try {
+    const config = await context.output.progress(
+      'asking the server',
+      send(context, {
+        method: 'GET',
+        origin,
+        path: '/v1/auth/oidc/config',
+        reply: OidcConfig,
+        replay: 'safe',
+        responseBytesMax: CONFIG_BYTES_MAX,
+      }),
+    )
+    requireSafeConfig(config, origin)
+    return config
+  } catch (error) {
+    if (!isFault(error, 'PLATFORM_NOT_FOUND')) throw error
+    throw failed(`${origin} has no login in the browser.`)
+  }
+}
+
+async function show({ environment, output }: Context, url: string, open: boolean): Promise<void> {
+  if (!open) return output.warn(`Open this address in a browser:\n${url}`)
+  await output.note('Opening the browser; this command waits for the login there.')
+  const hint = `No browser could be opened here. Open this address:\n${url}`
+  void environment.openBrowser(url).then(
+    (opened) => (opened ? undefined : output.warn(hint)),
+    () => output.warn(hint),
+  )
+}

@@ -1,0 +1,112 @@
+/** The launcher of the desktop and the whole login, with scripts that stand for `xdg-open`. */
+import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { FakeProvider } from '../testing/fake-provider.ts'
+import { FakeServer } from '../testing/fake-server.ts'
+import { runProcess } from '../testing/processes.ts'
+import { TestClient } from '../testing/test-client.ts'
+import { openBrowser } from './browsers.ts'
+
+const URL_TEXT = 'https://idp.test/authorize?a=1&b=$(touch%20x)&c=%3B'
+const path = process.env.PATH
+let directory: string
+
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), 'svc-browser-'))
+  process.env.PATH = directory
+})
+
+afterEach(() => {
+  process.env.PATH = path
+  rmSync(directory, { recursive: true, force: true })
+})
+
+function launcher(...lines: readonly string[]): void {
+  const file = join(directory, 'xdg-open')
+  writeFileSync(file, ['#!/bin/sh', ...lines, ''].join('\n'))
+  chmodSync(file, 0o755)
+}
+
+describe('the launcher', () => {
+  it('gets the address as one argument, through no shell', async () => {
+    launcher(`printf '%s\\n' "$#" "$@" > ${directory}/seen`)
+    expect(await openBrowser('linux', URL_TEXT)).toBe(true)
+    expect(readFileSync(join(directory, 'seen'), 'utf8')).toBe(`1\n${URL_TEXT}\n`)
+  })
+
+  it('that fails or is not there is no browser', async () => {
+    for (const platform of ['linux', 'darwin', 'win32', 'freebsd']) {
+      expect(await openBrowser(platform, URL_TEXT)).toBe(false)
+    }
+    launcher('exit 3')
+    expect(await openBrowser('linux', URL_TEXT)).toBe(false)
+    chmodSync(join(directory, 'xdg-open'), 0o644)
+    expect(await openBrowser('linux', URL_TEXT)).toBe(false)
+  })
+})
+
+describe('login --browser as a process', () => {
+  let server: FakeServer
+  let provider: FakeProvider
+  let client: TestClient
+
+  beforeEach(async () => {
+    server = await new FakeServer().start()
+    provider = await new FakeProvider().start()
+    client = new TestClient()
+    server.oidcConfig = () => provider.config
+    server.externalToken = provider.accessToken
+    server.linked = true
+    client.variables.PATH = directory
+  })
+
+  afterEach(() => {
+    server.stop()
+    provider.stop()
+    client[Symbol.dispose]()
+  })
+
+  const login = (): string[] => ['login', '--url', server.origin, '--browser', '--json']
+
+  it('opens the browser, which sees the end of it', async () => {
+    const visit = 'const page = await (await fetch(process.argv.at(-1))).text()'
+    const keep = `require('node:fs').writeFileSync('${directory}/page', page)`
+    launcher(`exec ${process.execPath} -e "${visit};${keep}" "$1"`)
+    const started = performance.now()
+    const ran = await runProcess(client, login())
+    expect([ran.exit, ran.err]).toEqual([0, ''])
+    expect(JSON.parse(ran.out).session.sessionId).toBe(server.sessionId)
+    // Nothing keeps the process alive once it has printed its result.
+    expect(performance.now() - started).toBeLessThan(15_000)
+    for (let i = 0; i < 100; i++) await new Promise((resolve) => setTimeout(resolve, 10))
+    expect(readFileSync(join(directory, 'page'), 'utf8')).toContain('You are logged in')
+  })
+
+  it('that is interrupted while it waits ends with 130 and closes its port', async () => {
+    let address = ''
+    const ran = await runProcess(client, [...login(), '--no-open'], (child) => {
+      child.stderr?.on('data', (chunk) => {
+        address += chunk
+        if (address.endsWith('\n')) child.kill('SIGINT')
+      })
+    })
+    expect([ran.exit, JSON.parse(ran.out).error.code]).toEqual([130, 'CLIENT_INTERRUPTED'])
+    const [url = ''] = /http:\S+/.exec(address) ?? []
+    await expect(fetch(new URL(url).searchParams.get('redirect_uri')!)).rejects.toThrow()
+  })
+
+  it('that has no browser says where to go, and waits', async () => {
+    const ran = await runProcess(client, login(), (child) => {
+      let text = ''
+      child.stderr?.on('data', (chunk) => {
+        text += chunk
+        const [url] = text.endsWith('\n') ? (/http:\S+/.exec(text) ?? []) : []
+        if (url !== undefined) void fetch(url).then((response) => response.text())
+      })
+    })
+    expect(ran.exit).toBe(0)
+    expect(ran.err).toMatch(/^No browser could be opened here\. Open this address:\nhttp:\S+\n$/)
+  })
+})

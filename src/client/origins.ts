@@ -1,0 +1,28 @@
+/** Which origins the client talks to: HTTPS, or the one loopback address of a local server. */
+import { Fault } from '../errors/fault.ts'
+import type { ClientEnvironment } from './environment.ts'
+
+export const LOCAL_ORIGIN = 'http://127.0.0.1:3220'
+/** Lets tests and a quickstart on a busy machine use another port of the same loopback address. */
+export const ALLOW_LOOPBACK_HTTP = 'SVC_ALLOW_LOOPBACK_HTTP'
+
+const LOOPBACK = /^http:\/\/127\.0\.0\.1:[0-9]{1,5}$/
+
+/** The canonical origin. Faults: CLIENT_ORIGIN_INVALID. */
+export function parseOrigin(
+  environment: Pick<ClientEnvironment, 'variable'>,
+  text: string,
+): string {
+  const origin = canonicalOrigin(text)
+  if (origin === null) throw new Fault('CLIENT_ORIGIN_INVALID')
+  if (origin.startsWith('https://') || origin === LOCAL_ORIGIN) return origin
+  if (LOOPBACK.test(origin) && environment.variable(ALLOW_LOOPBACK_HTTP) === 'true') return origin
+  throw new Fault('CLIENT_ORIGIN_INVALID')
+}
+
+/** Null unless the text is an origin as it is written canonically; one final slash is forgiven. */
+export function canonicalOrigin(text: string): string | null {
+  const url = URL.canParse(text) ? new URL(text) : null
+  if (url === null || (text !== url.origin && text !== `${url.origin}/`)) return null
+  return url.origin
+}

@@ -1,0 +1,148 @@
+/**
+ * Everything that the client prints: results on stdout, progress and failures on stderr; with
+ * `--json` one JSON document on stdout and nothing else there.
+ */
+import pc from 'picocolors'
+import { CODES, type TableCode } from '../errors/codes.ts'
+import type { Fault } from '../errors/fault.ts'
+import type { Kind } from '../errors/kinds.ts'
+import type { Json } from '../value/strict-json.ts'
+import { UsageCause } from './arguments.ts'
+import type { ClientEnvironment } from './environment.ts'
+import { serverAnswer } from './requests.ts'
+
+/** Exit code of a command that a signal ended (wire decisions, section 6). */
+export const EXIT_INTERRUPTED = 130
+const SPINNER_AFTER_MS = 500
+const SPINNER_EVERY_MS = 120
+const FRAMES = ['|', '/', '-', '\\']
+
+export class Output {
+  readonly json: boolean
+  readonly #environment: ClientEnvironment
+  readonly #colors: ReturnType<typeof pc.createColors>
+  readonly #errorColors: ReturnType<typeof pc.createColors>
+
+  constructor(environment: ClientEnvironment, options: { readonly json: boolean }) {
+    this.json = options.json
+    this.#environment = environment
+    this.#colors = pc.createColors(isColoured(environment, environment.stdout.isTTY))
+    this.#errorColors = pc.createColors(isColoured(environment, environment.stderr.isTTY))
+  }
+
+  /** The result of the command, once. `human` is what people read instead of the document. */
+  async result(document: Json, human: readonly string[]): Promise<void> {
+    const text = this.json ? JSON.stringify(document, null, 2) : human.join('\n')
+    if (text !== '') await this.#environment.stdout.write(`${text}\n`)
+  }
+
+  /** A step or a remark on stderr; silent with `--json`. */
+  async note(text: string): Promise<void> {
+    if (!this.json) await this.#environment.stderr.write(`${printable(text)}\n`)
+  }
+
+  /** On stderr in either mode: what must not be lost, such as an operation ID. */
+  async warn(text: string): Promise<void> {
+    await this.#environment.stderr.write(`${printable(text)}\n`)
+  }
+
+  bold(text: string): string {
+    return this.#colors.bold(text)
+  }
+
+  /** Columns that line up, two spaces apart; the head is dim on a terminal. */
+  table(head: readonly string[], rows: readonly (readonly string[])[]): string[] {
+    const clean = rows.map((row) => row.map(printable))
+    const widths = head.map((title, i) =>
+      Math.max(title.length, ...clean.map((row) => [...(row[i] ?? '')].length)),
+    )
+    const line = (cells: readonly string[]): string =>
+      cells
+        .map((cell, i) => cell + ' '.repeat(Math.max(0, widths[i]! - [...cell].length)))
+        .join('  ')
+        .trimEnd()
+    return [this.#colors.dim(line(head)), ...clean.map(line)]
+  }
+
+  /** Shows a spinner on a terminal once `work` takes longer than half a second. */
+  async progress<T>(label: string, work: Promise<T>): Promise<T> {
+    const { stderr } = this.#environment
+    if (this.json || !stderr.isTTY) return work
+    let frame = 0
+    let ticker: ReturnType<typeof setInterval> | undefined
+    const starter = setTimeout(() => {
+      ticker = setInterval(() => {
+        void stderr.write(`\r${FRAMES[frame++ % FRAMES.length]} ${printable(label)}`)
+      }, SPINNER_EVERY_MS)
+    }, SPINNER_AFTER_MS)
+    try {
+      return await work
+    } finally {
+      clearTimeout(starter)
+      clearInterval(ticker)
+      if (frame > 0) await stderr.write('\r\u001b[2K')
+    }
+  }
+
+  /** Prints the failure and answers the exit code. */
+  async fail(fault: Fault): Promise<number> {
+    const { message, next, requestId } = describe(fault)
+    const exit = fault.code === 'CLIENT_INTERRUPTED' ? EXIT_INTERRUPTED : fault.exit
+    if (this.json) {
+      const { code, retryable } = fault
+      const violations = fault.violations.map(({ path, rule }) => ({ path, rule }))
+      const error = { code, message, retryable, requestId, next }
+      const document = { error: violations.length === 0 ? error : { ...error, violations } }
+      await this.#environment.stdout.write(`${JSON.stringify(document, null, 2)}\n`)
+      return exit
+    }
+    const lines = [
+      `${this.#errorColors.red('svc')}: ${this.#errorColors.bold(fault.code)}: ${message}`,
+    ]
+    for (const { path, rule } of fault.violations) lines.push(`  ${printable(`${path}: ${rule}`)}`)
+    lines.push(`  ${next}`)
+    if (requestId !== null) lines.push(`  ${this.#errorColors.dim(`request ${requestId}`)}`)
+    await this.#environment.stderr.write(`${lines.join('\n')}\n`)
+    return exit
+  }
+}
+
+const NEXT_OF_KIND: Partial<Record<Kind, string>> = {
+  invalid: 'Correct the request.',
+  unauthenticated: 'Log in again with `svc login`.',
+  forbidden: 'Ask an owner for the capability at this scope.',
+  not_found: 'Check the identifiers with `svc status --remote`.',
+  conflict: 'Read the state with `svc status --remote` and decide again.',
+  rate_limited: 'Wait a moment and try again.',
+  unavailable: 'Try again in a moment.',
+}
+
+/** What happened and what to do, from the table, the server and the place of the failure. */
+function describe(fault: Fault): { message: string; next: string; requestId: string | null } {
+  const answer = serverAnswer(fault)
+  const row = Object.hasOwn(CODES, fault.code) ? CODES[fault.code as TableCode] : null
+  const requestId = answer?.requestId ?? null
+  if (fault.code === 'CLIENT_USAGE' && fault.detail !== undefined) {
+    const command = fault.cause instanceof UsageCause ? fault.cause.command : null
+    const next = `See \`svc ${command === null ? '' : `${command} `}--help\`.`
+    return { message: printable(fault.detail), next, requestId }
+  }
+  const said = row?.message ?? answer?.message ?? fault.message
+  const message = fault.detail === undefined ? said : `${said} ${fault.detail}`
+  const next = row?.next ?? NEXT_OF_KIND[fault.kind] ?? 'Look for the request ID in the server log.'
+  return { message: printable(message), next, requestId }
+}
+
+/** Text of a server or a file must not move the cursor of whoever reads it. */
+export function printable(text: string): string {
+  return text.replace(
+    /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g,
+    '?',
+  )
+}
+
+function isColoured(environment: ClientEnvironment, isTTY: boolean): boolean {
+  const noColour = environment.variable('NO_COLOR')
+  const named = noColour !== undefined && noColour !== ''
+  return isTTY && !named && environment.variable('TERM') !== 'dumb'
+}

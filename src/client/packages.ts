@@ -1,0 +1,129 @@
+/** Where a package comes from: a file, a manifest with its artifact, or a Workspace to build. */
+import { resolve } from 'node:path'
+import { Fault } from '../errors/fault.ts'
+import { sha256 } from '../system/digests.ts'
+import { Malformed } from '../value/malformed.ts'
+import { parseManifest, type WorkspaceManifest } from '../value/manifest.ts'
+import {
+  decodePackage,
+  encodePackage,
+  MANIFEST_BYTES_MAX,
+  PACKAGE_BYTES_MAX,
+} from '../value/workspace-package.ts'
+import { usage } from './arguments.ts'
+import type { Context, WorkspaceTools } from './contexts.ts'
+import { option } from './contexts.ts'
+import { readIfPresent } from './files.ts'
+import { type Root, resolvePath } from './roots.ts'
+
+export interface LoadedPackage {
+  readonly frame: Uint8Array
+  readonly manifest: WorkspaceManifest
+  /** `sha256:<hex>`. */
+  readonly packageDigest: string
+}
+
+export interface PackageOptions {
+  readonly package: string | undefined
+  readonly manifest: string | undefined
+  readonly artifact: string | undefined
+  readonly workspace: string | undefined
+}
+
+export const PACKAGE_OPTIONS = {
+  package: option('FILE', 'A package that `svc build` wrote'),
+  manifest: option('FILE', 'A manifest; with --artifact'),
+  artifact: option('FILE', 'An artifact; with --manifest'),
+  workspace: option('DIR', 'The Workspace to build; by default the one of the root'),
+}
+
+/** Faults: CLIENT_USAGE, CLIENT_FILE_FAILED, WORKSPACE_INVALID. */
+export async function loadPackage(
+  context: Context,
+  root: Root,
+  options: PackageOptions,
+): Promise<LoadedPackage> {
+  const ways = [options.package, options.manifest ?? options.artifact, options.workspace]
+  if (ways.filter((way) => way !== undefined).length > 1) {
+    throw usage('Give one of --package, --manifest with --artifact, and --workspace.')
+  }
+  const loaded = check(await frameOf(context, root, options))
+  const { projectId } = root.descriptor
+  if (loaded.manifest.projectId === projectId) return loaded
+  throw new Fault('WORKSPACE_INVALID', {
+    detail: `The package is of ${loaded.manifest.projectId}, the root of ${projectId}.`,
+  })
+}
+
+function frameOf(
+  context: Context,
+  root: Root,
+  options: PackageOptions,
+): Uint8Array | Promise<Uint8Array> {
+  const { environment } = context
+  if (options.package !== undefined) {
+    return readRequired(resolvePath(environment, options.package), PACKAGE_BYTES_MAX)
+  }
+  if (options.manifest === undefined && options.artifact === undefined) {
+    return buildWorkspace(context, root, options.workspace)
+  }
+  if (options.manifest === undefined || options.artifact === undefined) {
+    throw usage('--manifest and --artifact belong together.')
+  }
+  const manifest = readRequired(resolvePath(environment, options.manifest), MANIFEST_BYTES_MAX)
+  const artifact = readRequired(resolvePath(environment, options.artifact), PACKAGE_BYTES_MAX)
+  return malformedIsInvalid(() =>
+    encodePackage({ manifest: Buffer.from(manifest).toString('utf8'), artifact }, sha256),
+  )
+}
+
+/** The package frame. Faults: CLIENT_USAGE, WORKSPACE_INVALID. */
+export async function buildWorkspace(
+  context: Context,
+  root: Root,
+  workspace: string | undefined,
+): Promise<Uint8Array> {
+  const { directory, descriptor } = root
+  if (workspace === undefined && descriptor.workspace === null) {
+    throw usage('The root names no Workspace: give --workspace DIR or --package FILE.')
+  }
+  const workspaceDirectory =
+    workspace === undefined
+      ? resolve(directory, descriptor.workspace ?? '.')
+      : resolvePath(context.environment, workspace)
+  const tools = await requireTools(context, 'Building a Workspace')
+  const build = tools.build({ workspaceDirectory, projectId: descriptor.projectId })
+  return context.output.progress('building the Workspace', build)
+}
+
+/** Faults: CLIENT_USAGE in the packed client, which has no builder. */
+export async function requireTools(context: Context, what: string): Promise<WorkspaceTools> {
+  if (context.tools !== null) return context.tools()
+  throw usage(
+    `${what} needs the svc executable; this is the packed client. ` +
+      'Build there with `svc build --out FILE` and give --package FILE here.',
+  )
+}
+
+/** What the server would refuse is refused before it travels. */
+export function check(frame: Uint8Array): LoadedPackage {
+  return malformedIsInvalid(() => {
+    const { manifest, packageDigest } = decodePackage(frame, sha256)
+    return { frame, manifest: parseManifest(manifest), packageDigest }
+  })
+}
+
+function malformedIsInvalid<T>(work: () => T): T {
+  try {
+    return work()
+  } catch (error) {
+    if (!(error instanceof Malformed)) throw error
+    throw new Fault('WORKSPACE_INVALID', { detail: `${error.message}.` })
+  }
+}
+
+function readRequired(path: string, bytesMax: number): Uint8Array {
+  const bytes = readIfPresent(path, bytesMax)
+  if (bytes !== null) return bytes
+  throw new Fault('CLIENT_FILE_FAILED', { detail: `There is no ${path}.` })
+}

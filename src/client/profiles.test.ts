@@ -1,0 +1,149 @@
+import { spawnSync } from 'node:child_process'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { delimiter, join } from 'node:path'
+import { build } from 'esbuild'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { Fault } from '../errors/fault.ts'
+import { realSystem } from '../system/system.ts'
+import type { ClientEnvironment } from './environment.ts'
+import { ProfileStore } from './profiles.ts'
+
+function pathOn(platform: string, variables: Record<string, string>): string {
+  const unused = () => {
+    throw new TypeError('not used')
+  }
+  const environment: ClientEnvironment = {
+    system: realSystem(),
+    platform,
+    homeDirectory: '/home/account',
+    workingDirectory: '/work',
+    stdin: { isTTY: false, readAll: unused, readLine: unused },
+    stdout: { isTTY: false, write: unused },
+    stderr: { isTTY: false, write: unused },
+    fetch: unused,
+    variable: (name) => variables[name],
+    openBrowser: unused,
+    onInterrupt: unused,
+  }
+  return new ProfileStore(environment).path
+}
+
+describe('the place of the credentials file', () => {
+  it.each<[string, Record<string, string>, string]>([
+    ['linux', { HOME: '/h' }, '/h/.config/service/credentials-v1.json'],
+    ['linux', {}, '/home/account/.config/service/credentials-v1.json'],
+    ['linux', { HOME: '/h', XDG_CONFIG_HOME: '/x' }, '/x/service/credentials-v1.json'],
+    ['linux', { HOME: '/h', XDG_CONFIG_HOME: 'x' }, '/h/.config/service/credentials-v1.json'],
+    [
+      'darwin',
+      { HOME: '/h', XDG_CONFIG_HOME: '/x' },
+      '/h/Library/Application Support/service/credentials-v1.json',
+    ],
+    ['win32', { HOME: '/h', APPDATA: '/a' }, '/a/service/credentials-v1.json'],
+    ['win32', { SERVICE_CONFIG_HOME: '/c', APPDATA: '/a' }, '/c/credentials-v1.json'],
+    ['linux', { SERVICE_CONFIG_HOME: '/c', XDG_CONFIG_HOME: '/x' }, '/c/credentials-v1.json'],
+  ])('on %s with %j is %s', (platform, variables, path) => {
+    expect(pathOn(platform, variables)).toBe(path)
+  })
+
+  it.each<[string, Record<string, string>]>([
+    ['linux', { SERVICE_CONFIG_HOME: 'relative' }],
+    ['win32', { HOME: '/h' }],
+  ])('on %s with %j cannot be told', (platform, variables) => {
+    expect(() => pathOn(platform, variables)).toThrow(Fault)
+  })
+})
+
+/**
+ * A program for Node that logs a new session in, through the code of the client, and kills itself
+ * before the file system call that STEP names. Node lets the functions of its own modules be
+ * replaced for every importer, so the calls can be counted from outside.
+ */
+const PROGRAM = `
+import fs from 'node:fs'
+import { syncBuiltinESMExports } from 'node:module'
+import { processEnvironment } from './environment.ts'
+import { ProfileStore } from './profiles.ts'
+import { Secret } from '../value/secret.ts'
+const step = Number(process.argv[2])
+let calls = 0
+for (const name of ['openSync', 'writeSync', 'fsyncSync', 'fchmodSync', 'closeSync', 'renameSync',
+  'linkSync', 'rmSync', 'unlinkSync', 'mkdirSync', 'readdirSync']) {
+  const real = fs[name]
+  fs[name] = (...args) => {
+    if (++calls === step) process.kill(process.pid, 'SIGKILL')
+    return real(...args)
+  }
+}
+syncBuiltinESMExports()
+const store = new ProfileStore(processEnvironment())
+const profile = {
+  authenticationOrigin: 'https://a.example.com',
+  managementOrigin: 'https://m.example.com',
+  operatorId: 'opr_01ARZ3NDEKTSV4RRFFQ69G5FAV',
+  operatorName: process.argv[3],
+  sessionId: 'ops_01ARZ3NDEKTSV4RRFFQ69G5FAV',
+  accessToken: new Secret('rk_at_v1_' + 'A'.repeat(43)),
+  accessExpiresAtMicros: 1n,
+  refreshToken: new Secret('rk_rt_v1_' + 'A'.repeat(96)),
+  refreshExpiresAtMicros: 2n,
+}
+await store.change(new AbortController().signal, async () => store.write(profile))
+process.stdout.write(String(calls))
+`
+
+describe('a process that is killed while it stores a session', () => {
+  const home = mkdtempSync(join(tmpdir(), 'svc-kill-'))
+  const program = join(home, 'program.mjs')
+  const config = join(home, 'config')
+  const credentials = join(config, 'credentials-v1.json')
+
+  beforeAll(async () => {
+    await build({
+      stdin: { contents: PROGRAM, resolveDir: import.meta.dirname, loader: 'ts' },
+      outfile: program,
+      bundle: true,
+      format: 'esm',
+      platform: 'node',
+      target: 'node20',
+      logLevel: 'error',
+    })
+  })
+
+  afterAll(() => rmSync(home, { recursive: true, force: true }))
+
+  // The runtime of these tests puts itself in the path under Node's name.
+  const PATH = (process.env.PATH ?? '')
+    .split(delimiter)
+    .filter((folder) => !folder.includes('bun-node-'))
+    .join(delimiter)
+
+  function start(step: number, name: string) {
+    return spawnSync('node', [program, String(step), name], {
+      env: { PATH, SERVICE_CONFIG_HOME: config, HOME: home },
+      encoding: 'utf8',
+      timeout: 20_000,
+    })
+  }
+
+  function storedName(): string {
+    expect(statSync(credentials).mode & 0o777).toBe(0o600)
+    return JSON.parse(readFileSync(credentials, 'utf8')).operatorName
+  }
+
+  it('leaves the old or the new file, and the next process goes on at once', () => {
+    expect(start(0, 'old')).toMatchObject({ status: 0, stderr: '' })
+    const names = new Set<string>()
+    let step = 1
+    for (; start(step, 'new').signal === 'SIGKILL'; step++) {
+      names.add(storedName())
+      // Each way of dying leaves something else behind; none may stop the next process.
+      expect(start(0, 'old').status).toBe(0)
+      expect(storedName()).toBe('old')
+    }
+    expect(step).toBeGreaterThan(15)
+    expect([...names].sort()).toEqual(['new', 'old'])
+    expect(readdirSync(config).filter((name) => name.endsWith('.lock'))).toEqual([])
+  }, 120_000)
+})

@@ -1,0 +1,181 @@
+/**
+ * The stored session: one profile in credentials-v1.json (Document 1, Client credentials file).
+ * Schema 2 keeps the authentication origin apart from the Management origin; schema 1 had one
+ * origin for both and is read until the next refresh or login replaces it.
+ */
+import { isAbsolute, join } from 'node:path'
+import { Fault } from '../errors/fault.ts'
+import { ensurePrivateDirectory, removeFileDurably, writeFileAtomic } from '../system/files.ts'
+import type { System } from '../system/system.ts'
+import { canonicalJson } from '../value/canonical-json.ts'
+import { isId, type OperatorId, type SessionId } from '../value/ids.ts'
+import { Malformed } from '../value/malformed.ts'
+import { Secret } from '../value/secret.ts'
+import { type Json, parseStrictJson } from '../value/strict-json.ts'
+import { parseInt64 } from '../value/tagged.ts'
+import type { ClientEnvironment } from './environment.ts'
+import { readIfPresent, sweepTemporaries, withPath } from './files.ts'
+import { withLock } from './locks.ts'
+import { canonicalOrigin } from './origins.ts'
+
+export const CREDENTIALS_FILE = 'credentials-v1.json'
+const CREDENTIALS_BYTES_MAX = 64 * 1024
+
+export interface Profile {
+  readonly authenticationOrigin: string
+  readonly managementOrigin: string
+  readonly operatorId: OperatorId
+  readonly operatorName: string
+  readonly sessionId: SessionId
+  readonly accessToken: Secret
+  readonly accessExpiresAtMicros: bigint
+  readonly refreshToken: Secret
+  readonly refreshExpiresAtMicros: bigint
+}
+
+export class ProfileStore {
+  readonly path: string
+  readonly #directory: string
+  readonly #lock: string
+  readonly #system: System
+
+  /** Faults: CLIENT_CREDENTIALS_INVALID where no place for the file can be told. */
+  constructor(environment: ClientEnvironment) {
+    this.#directory = credentialsDirectory(environment)
+    this.path = join(this.#directory, CREDENTIALS_FILE)
+    this.#lock = join(this.#directory, 'credentials-v1.lock')
+    this.#system = environment.system
+  }
+
+  /** Null where nobody is logged in. Faults: CLIENT_CREDENTIALS_INVALID. */
+  read(): Profile | null {
+    const bytes = readIfPresent(this.path, CREDENTIALS_BYTES_MAX, 'CLIENT_CREDENTIALS_INVALID')
+    if (bytes === null) return null
+    try {
+      return parseProfile(parseStrictJson(bytes))
+    } catch (error) {
+      if (!(error instanceof Malformed)) throw error
+      throw new Fault('CLIENT_CREDENTIALS_INVALID', { detail: `${this.path}: ${error.message}.` })
+    }
+  }
+
+  /** One process at a time changes the profile; `work` has a deadline of its own. */
+  async change<T>(signal: AbortSignal, work: (profile: Profile | null) => Promise<T>): Promise<T> {
+    withPath(this.#directory, () => ensurePrivateDirectory(this.#directory))
+    return withLock(this.#lock, this.#system, signal, async () => {
+      sweepTemporaries(this.path)
+      return work(this.read())
+    })
+  }
+
+  /** Only inside `change`. The file is 0600 and durable when this returns. */
+  write(profile: Profile): void {
+    withPath(this.path, () => writeFileAtomic(this.path, formatProfile(profile), { mode: 0o600 }))
+  }
+
+  /** Only inside `change`. */
+  remove(): void {
+    withPath(this.path, () => removeFileDurably(this.path))
+  }
+}
+
+function credentialsDirectory(environment: ClientEnvironment): string {
+  const configured = environment.variable('SERVICE_CONFIG_HOME')
+  if (configured !== undefined && configured !== '') {
+    if (isAbsolute(configured)) return configured
+    throw new Fault('CLIENT_CREDENTIALS_INVALID', {
+      detail: 'SERVICE_CONFIG_HOME must be an absolute directory.',
+    })
+  }
+  const directory = platformDirectory(environment)
+  if (directory !== null && isAbsolute(directory)) return join(directory, 'service')
+  throw new Fault('CLIENT_CREDENTIALS_INVALID', {
+    detail: 'There is no home directory; set SERVICE_CONFIG_HOME to an absolute one.',
+  })
+}
+
+function platformDirectory(environment: ClientEnvironment): string | null {
+  const home = environment.variable('HOME') || environment.homeDirectory
+  switch (environment.platform) {
+    case 'win32':
+      return environment.variable('APPDATA') ?? null
+    case 'darwin':
+      return join(home, 'Library', 'Application Support')
+    default: {
+      // The XDG specification has relative paths ignored.
+      const xdg = environment.variable('XDG_CONFIG_HOME') ?? ''
+      return isAbsolute(xdg) ? xdg : home === '' ? null : join(home, '.config')
+    }
+  }
+}
+
+function formatProfile(profile: Profile): string {
+  return `${canonicalJson({
+    version: 2,
+    authenticationOrigin: profile.authenticationOrigin,
+    managementOrigin: profile.managementOrigin,
+    operatorId: profile.operatorId,
+    operatorName: profile.operatorName,
+    sessionId: profile.sessionId,
+    accessToken: profile.accessToken.reveal(),
+    accessExpiresAtMicros: String(profile.accessExpiresAtMicros),
+    refreshToken: profile.refreshToken.reveal(),
+    refreshExpiresAtMicros: String(profile.refreshExpiresAtMicros),
+  })}\n`
+}
+
+export function isAccessToken(text: string): boolean {
+  return /^rk_at_v1_[A-Za-z0-9_-]{43}$/.test(text)
+}
+
+export function isRefreshToken(text: string): boolean {
+  return /^rk_rt_v1_[A-Za-z0-9_-]{96}$/.test(text)
+}
+
+const SESSION_FIELDS = [
+  'operatorId',
+  'operatorName',
+  'sessionId',
+  'accessToken',
+  'accessExpiresAtMicros',
+  'refreshToken',
+  'refreshExpiresAtMicros',
+]
+
+/** Either schema. Throws Malformed, whose text never has a token in it. */
+export function parseProfile(json: Json): Profile {
+  if (json === null || typeof json !== 'object' || Array.isArray(json)) {
+    throw new Malformed('an object')
+  }
+  const origins =
+    json.version === 2 ? ['authenticationOrigin', 'managementOrigin'] : ['managementOrigin']
+  if (json.version !== 1 && json.version !== 2) throw new Malformed('version 1 or 2', '$.version')
+  const fields = ['version', ...origins, ...SESSION_FIELDS]
+  for (const key of Object.keys(json)) {
+    if (!fields.includes(key)) throw new Malformed('no unknown field', '$')
+  }
+  const text = (key: string, fits: (value: string) => boolean, rule: string): string => {
+    const value = json[key]
+    if (typeof value !== 'string' || !fits(value)) throw new Malformed(rule, `$.${key}`)
+    return value
+  }
+  const origin = (key: string): string =>
+    text(key, (value) => canonicalOrigin(value) === value, 'a canonical origin')
+  const micros = (key: string): bigint =>
+    parseInt64(
+      text(key, () => true, 'a time'),
+      `$.${key}`,
+    )
+  const managementOrigin = origin('managementOrigin')
+  return {
+    authenticationOrigin: json.version === 2 ? origin('authenticationOrigin') : managementOrigin,
+    managementOrigin,
+    operatorId: text('operatorId', (id) => isId('opr', id), 'an operator ID') as OperatorId,
+    operatorName: text('operatorName', (name) => name.length <= 512, 'a name'),
+    sessionId: text('sessionId', (id) => isId('ops', id), 'a session ID') as SessionId,
+    accessToken: new Secret(text('accessToken', isAccessToken, 'an access token')),
+    accessExpiresAtMicros: micros('accessExpiresAtMicros'),
+    refreshToken: new Secret(text('refreshToken', isRefreshToken, 'a refresh token')),
+    refreshExpiresAtMicros: micros('refreshExpiresAtMicros'),
+  }
+}

@@ -1,0 +1,194 @@
+/** The routes of the linked Environment that the commands use, one function each. */
+import { Fault } from '../errors/fault.ts'
+import type { ClientId, CredentialId, ReleaseId, WorkspaceRevisionId } from '../value/ids.ts'
+import { PACKAGE_MEDIA_TYPE } from '../value/workspace-package.ts'
+import {
+  ClientCreated,
+  ClientList,
+  CredentialCreated,
+  CredentialList,
+} from '../wire/application-clients.ts'
+import { Promoted } from '../wire/channels.ts'
+import { FunctionCatalog } from '../wire/functions.ts'
+import { Validated } from '../wire/releases.ts'
+import { Status } from '../wire/status.ts'
+import { EXPECTED_HEAD_HEADER, Published } from '../wire/workspace.ts'
+import type { Context } from './contexts.ts'
+import { openRoot, type Root, readLink } from './roots.ts'
+import { OperatorSession } from './sessions.ts'
+
+/** A package of 64 MiB at 256 KiB/s, and the checks of the server. */
+const PUBLISH_DEADLINE_MS = 300_000
+/** The sandbox loads the Release and looks at every Function. */
+const VALIDATE_DEADLINE_MS = 120_000
+const CATALOG_BYTES_MAX = 16 * 1024 * 1024
+
+export interface Remote extends Root {
+  readonly session: OperatorSession
+  /** Path of the Environment. */
+  readonly base: string
+}
+
+export const EMPTY = 'empty'
+export type Expected<T extends string> = T | typeof EMPTY
+
+/**
+ * The root, its link and the stored session, which must be one. Faults: CLIENT_ROOT_INVALID,
+ * CLIENT_NOT_LOGGED_IN, CLIENT_ORIGIN_MISMATCH.
+ */
+export function openRemote(context: Context, path: string | undefined): Remote {
+  const root = openRoot(context.environment, path)
+  const origin = readLink(root.directory)
+  if (origin === null) {
+    throw new Fault('CLIENT_ROOT_INVALID', {
+      detail: `${root.directory} is not linked; run \`svc link --root ${path ?? '.'}\`.`,
+    })
+  }
+  const session = new OperatorSession(context)
+  requireOrigin(session, origin)
+  return { ...root, session, base: basePath(root.descriptor) }
+}
+
+/** Faults: CLIENT_ORIGIN_MISMATCH. */
+export function requireOrigin(session: OperatorSession, origin: string): void {
+  const { managementOrigin } = session.profile
+  if (managementOrigin === origin) return
+  throw new Fault('CLIENT_ORIGIN_MISMATCH', {
+    detail: `The root is linked to ${origin}; the session is of ${managementOrigin}.`,
+  })
+}
+
+export function basePath(scope: {
+  readonly projectId: string
+  readonly environmentId: string
+}): string {
+  return `/v1/projects/${scope.projectId}/environments/${scope.environmentId}`
+}
+
+export function readStatus({ session, base }: Pick<Remote, 'session' | 'base'>): Promise<Status> {
+  return session.management({
+    method: 'GET',
+    path: `${base}/status`,
+    reply: Status,
+    replay: 'safe',
+  })
+}
+
+/** The same bytes with the same precondition publish once, however often they are sent. */
+export function publish(
+  { session, base }: Remote,
+  input: { readonly frame: Uint8Array; readonly expectedHead: Expected<WorkspaceRevisionId> },
+): Promise<Published> {
+  return session.management({
+    method: 'POST',
+    path: `${base}/workspace/publish`,
+    headers: { [EXPECTED_HEAD_HEADER]: input.expectedHead },
+    body: input.frame,
+    contentType: PACKAGE_MEDIA_TYPE,
+    reply: Published,
+    replay: 'safe',
+    deadlineMs: PUBLISH_DEADLINE_MS,
+  })
+}
+
+export function validate(
+  { session, base }: Remote,
+  input: { readonly releaseId: ReleaseId; readonly against: string | undefined },
+): Promise<Validated> {
+  return session.management({
+    method: 'POST',
+    path: `${base}/releases/${input.releaseId}`,
+    body: input.against === undefined ? {} : { against: input.against },
+    reply: Validated,
+    replay: 'safe',
+    deadlineMs: VALIDATE_DEADLINE_MS,
+  })
+}
+
+export interface Promotion {
+  readonly channel: string
+  readonly releaseId: ReleaseId
+  readonly expectedReleaseId: Expected<ReleaseId> | undefined
+}
+
+/** A lost answer is settled by reading the status, never by a second request. */
+export function promote(
+  { session, base }: Remote,
+  { channel, releaseId, expectedReleaseId }: Promotion,
+): Promise<Promoted> {
+  return session.management({
+    method: 'PUT',
+    path: `${base}/channels/${channel}`,
+    body: expectedReleaseId === undefined ? { releaseId } : { releaseId, expectedReleaseId },
+    reply: Promoted,
+    replay: 'unsafe',
+  })
+}
+
+export interface NewClient {
+  readonly clientId: ClientId
+  readonly name: string
+  readonly kind: string
+  readonly maximumScopes: string[]
+  readonly createdAtMicros: string
+}
+
+export function createClient({ session, base }: Remote, client: NewClient) {
+  return session.management({
+    method: 'POST',
+    path: `${base}/application-clients`,
+    body: { ...client },
+    reply: ClientCreated,
+    replay: 'safe',
+  })
+}
+
+export function listClients({ session, base }: Remote) {
+  return session.management({
+    method: 'GET',
+    path: `${base}/application-clients`,
+    reply: ClientList,
+    replay: 'safe',
+  })
+}
+
+export interface NewCredential {
+  readonly credentialId: CredentialId
+  readonly name: string
+  readonly scopes: string[]
+  readonly createdAtMicros: string
+}
+
+/** Never repeated after a lost answer: a second secret key would differ from the kept digest. */
+export function createCredential(
+  { session, base }: Remote,
+  clientId: ClientId,
+  credential: NewCredential,
+) {
+  return session.management({
+    method: 'POST',
+    path: `${base}/application-clients/${clientId}/credentials`,
+    body: { ...credential },
+    reply: CredentialCreated,
+    replay: 'unsafe',
+  })
+}
+
+export function listCredentials({ session, base }: Remote, clientId: ClientId) {
+  return session.management({
+    method: 'GET',
+    path: `${base}/application-clients/${clientId}/credentials`,
+    reply: CredentialList,
+    replay: 'safe',
+  })
+}
+
+export function readFunctions({ session, base }: Remote, target: string) {
+  return session.management({
+    method: 'GET',
+    path: `${base}/functions?target=${encodeURIComponent(target)}`,
+    reply: FunctionCatalog,
+    replay: 'safe',
+    responseBytesMax: CATALOG_BYTES_MAX,
+  })
+}

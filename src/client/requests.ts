@@ -1,0 +1,282 @@
+/**
+ * One request with everything bounded: time in all, attempts, bytes of the answer. It follows no
+ * redirect and believes no answer that it cannot validate. Which failures may be tried again is
+ * decided by `replay`; who is asking is left to sessions.ts.
+ */
+import type { Code } from '../errors/codes.ts'
+import { Fault, isFault, type Violation } from '../errors/fault.ts'
+import { KINDS, type Kind } from '../errors/kinds.ts'
+import { isId } from '../value/ids.ts'
+import { Malformed } from '../value/malformed.ts'
+import type { Secret } from '../value/secret.ts'
+import { type Json, parseStrictJson } from '../value/strict-json.ts'
+import { read, type Schema } from '../wire/schema.ts'
+import type { ClientEnvironment } from './environment.ts'
+import { pause } from './pauses.ts'
+
+export const DEADLINE_MS = 30_000
+export const RESPONSE_BYTES_MAX = 4 * 1024 * 1024
+const ATTEMPTS_MAX = 4
+const BACKOFF_MS = 200
+const RETRY_AFTER_MS_MAX = 10_000
+
+export interface Call<T> {
+  readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE'
+  readonly origin: string
+  readonly path: string
+  readonly headers?: Readonly<Record<string, string>>
+  /** Bearer of Authorization. */
+  readonly bearer?: Secret
+  readonly body?: Json | Uint8Array
+  readonly contentType?: string
+  /** Null for an answer without a body (204). */
+  readonly reply: Schema<T> | null
+  /**
+   * `safe`: the same bytes again do no harm, even when the first ones arrived. `unsafe`: a lost
+   * answer is CLIENT_RESULT_UNCERTAIN.
+   */
+  readonly replay: 'safe' | 'unsafe'
+  /** Milliseconds for all attempts together. */
+  readonly deadlineMs?: number
+  readonly responseBytesMax?: number
+}
+
+export interface Network {
+  readonly environment: ClientEnvironment
+  /** Fires when the command is interrupted. */
+  readonly signal: AbortSignal
+}
+
+/** What a server said about a failure, kept as the cause of the Fault. */
+export interface ServerAnswer {
+  readonly requestId: string | null
+  readonly message: string | null
+}
+
+export function serverAnswer(fault: Fault): ServerAnswer | null {
+  return fault.cause instanceof AnswerCause ? fault.cause : null
+}
+
+class AnswerCause implements ServerAnswer {
+  readonly requestId: string | null
+  readonly message: string | null
+
+  constructor(requestId: string | null, message: string | null) {
+    this.requestId = requestId
+    this.message = message
+  }
+}
+
+/** Faults: the server's code, CLIENT_SERVER_UNREACHABLE, _RESULT_UNCERTAIN, _RESPONSE_INVALID. */
+export async function send<T>(network: Network, call: Call<T>): Promise<T> {
+  const { system } = network.environment
+  const ends = system.monotonicMillis() + (call.deadlineMs ?? DEADLINE_MS)
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await sendOnce(network, call, ends - system.monotonicMillis())
+    } catch (error) {
+      if (!isFault(error) || !isRetried(error, call.replay) || attempt === ATTEMPTS_MAX) throw error
+      const wait = retryWait(error, attempt, system.randomBytes(1)[0]!)
+      if (system.monotonicMillis() + wait >= ends) throw error
+      await pause(wait, network.signal)
+    }
+  }
+}
+
+function isRetried(fault: Fault, replay: Call<unknown>['replay']): boolean {
+  return replay === 'safe' && (fault.retryable || fault.code === 'CLIENT_SERVER_UNREACHABLE')
+}
+
+/** Doubles from BACKOFF_MS, between half and all of it, unless the server names a time. */
+function retryWait(fault: Fault, attempt: number, random: number): number {
+  if (fault.retryAfterSeconds !== undefined) {
+    return Math.min(fault.retryAfterSeconds * 1000, RETRY_AFTER_MS_MAX)
+  }
+  const most = BACKOFF_MS * 2 ** (attempt - 1)
+  return most / 2 + (most / 2) * (random / 255)
+}
+
+async function sendOnce<T>(network: Network, call: Call<T>, leftMs: number): Promise<T> {
+  const deadline = AbortSignal.timeout(Math.max(1, Math.trunc(leftMs)))
+  let response: Response
+  let bytes: Uint8Array
+  try {
+    response = await network.environment.fetch(call.origin + call.path, {
+      method: call.method,
+      headers: headersOf(call),
+      ...(call.body === undefined ? {} : { body: bodyOf(call.body) }),
+      // A redirect is an answer that is not understood: credentials go nowhere else.
+      redirect: 'manual',
+      // A runtime may silently send again on a connection that it kept, which would break `replay`.
+      keepalive: false,
+      signal: AbortSignal.any([deadline, network.signal]),
+    })
+    bytes = await readBounded(response, call.responseBytesMax ?? RESPONSE_BYTES_MAX)
+  } catch (error) {
+    throw transportFault(network, call, error)
+  }
+  if (response.status >= 200 && response.status <= 299) return readReply(call, response, bytes)
+  throw failureOf(call, response, bytes)
+}
+
+function headersOf(call: Call<unknown>): Record<string, string> {
+  const headers: Record<string, string> = { accept: 'application/json', ...call.headers }
+  if (call.bearer !== undefined) headers.authorization = `Bearer ${call.bearer.reveal()}`
+  if (call.body !== undefined) headers['content-type'] = call.contentType ?? 'application/json'
+  return headers
+}
+
+function bodyOf(body: Json | Uint8Array): string | Uint8Array<ArrayBuffer> {
+  // A copy would double the memory of a package; every array here has its own plain buffer.
+  return body instanceof Uint8Array ? (body as Uint8Array<ArrayBuffer>) : JSON.stringify(body)
+}
+
+/** Faults: CLIENT_RESPONSE_INVALID for more than `bytesMax`. */
+export async function readBounded(response: Response, bytesMax: number): Promise<Uint8Array> {
+  const chunks: Uint8Array[] = []
+  let length = 0
+  const reader = response.body?.getReader()
+  for (;;) {
+    const next = await reader?.read()
+    if (next === undefined || next.done) return Buffer.concat(chunks)
+    length += next.value.length
+    if (length > bytesMax) {
+      await reader?.cancel().catch(() => {})
+      throw new Fault('CLIENT_RESPONSE_INVALID', {
+        detail: `The answer has more than ${bytesMax} bytes.`,
+      })
+    }
+    chunks.push(next.value)
+  }
+}
+
+/** Codes of Node and Bun for a connection that was never made, so nothing was sent on it. */
+const NOT_SENT = new Set([
+  'ECONNREFUSED',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'UND_ERR_CONNECT_TIMEOUT',
+  'ConnectionRefused',
+  'FailedToOpenSocket',
+])
+/** A certificate is judged before the first byte of a request. */
+const CERTIFICATE = /^(?:ERR_TLS_CERT|CERT_|UNABLE_TO_|SELF_SIGNED|DEPTH_ZERO)/
+
+function transportFault(network: Network, call: Call<unknown>, error: unknown): Fault {
+  if (isFault(error)) return error
+  if (network.signal.aborted) return interruptedFault(call)
+  const code = systemCode(error)
+  const sent = code === null || !(NOT_SENT.has(code) || CERTIFICATE.test(code))
+  const reason =
+    error instanceof Error && error.name === 'TimeoutError' ? 'no answer in time' : code
+  const detail = `${call.origin}: ${reason ?? 'the connection was lost'}.`
+  if (sent && call.replay === 'unsafe') return new Fault('CLIENT_RESULT_UNCERTAIN', { detail })
+  return new Fault('CLIENT_SERVER_UNREACHABLE', { detail })
+}
+
+function interruptedFault(call: Call<unknown>): Fault {
+  if (call.method === 'GET') return new Fault('CLIENT_INTERRUPTED')
+  return new Fault('CLIENT_INTERRUPTED', { detail: 'The change may have been made.' })
+}
+
+/** Node keeps the code in the cause of a `fetch failed`, Bun on the error itself. */
+export function systemCode(error: unknown): string | null {
+  for (let at: unknown = error; at instanceof Error; at = at.cause) {
+    if ('code' in at && typeof at.code === 'string') return at.code
+  }
+  return null
+}
+
+function readReply<T>(call: Call<T>, response: Response, bytes: Uint8Array): T {
+  if (call.reply === null) return undefined as T
+  return read(call.reply, jsonOf(response, bytes), 'CLIENT_RESPONSE_INVALID')
+}
+
+/** Strict JSON. Faults: CLIENT_RESPONSE_INVALID. */
+export function jsonOf(response: Response, bytes: Uint8Array): Json {
+  const type = response.headers.get('content-type') ?? ''
+  if (!/^application\/json(?:\s*;\s*charset=utf-8)?$/i.test(type)) {
+    throw new Fault('CLIENT_RESPONSE_INVALID', {
+      detail: `HTTP ${response.status} without a JSON body.`,
+    })
+  }
+  try {
+    return parseStrictJson(bytes)
+  } catch (error) {
+    if (!(error instanceof Malformed)) throw error
+    throw new Fault('CLIENT_RESPONSE_INVALID', {
+      detail: `HTTP ${response.status} with a body that is not JSON.`,
+    })
+  }
+}
+
+/** What a gateway in between answers when the server is away. */
+const GATEWAY: readonly number[] = [502, 503, 504]
+
+function failureOf(call: Call<unknown>, response: Response, bytes: Uint8Array): Fault {
+  const envelope = errorEnvelope(response, bytes)
+  if (envelope === null) {
+    const detail = `${call.origin} answered HTTP ${response.status} in another form.`
+    if (!GATEWAY.includes(response.status)) return new Fault('CLIENT_RESPONSE_INVALID', { detail })
+    return call.replay === 'unsafe'
+      ? new Fault('CLIENT_RESULT_UNCERTAIN', { detail })
+      : new Fault('CLIENT_SERVER_UNREACHABLE', { detail })
+  }
+  const { code, message, retryable, violations } = envelope
+  const retryAfter = Number(response.headers.get('retry-after') ?? Number.NaN)
+  return new Fault(code as Code, {
+    // Of a code that this version does not know the HTTP status tells enough to act on.
+    kind: kindOfStatus(response.status),
+    retryable,
+    violations,
+    cause: new AnswerCause(envelope.requestId, message),
+    retryAfterSeconds: retryAfter >= 0 ? retryAfter : undefined,
+  })
+}
+
+interface ErrorEnvelope {
+  readonly requestId: string | null
+  readonly code: string
+  readonly message: string
+  readonly retryable: boolean
+  readonly violations: readonly Violation[]
+}
+
+const CODE = /^[A-Z][A-Z0-9_]{0,127}$/
+
+function errorEnvelope(response: Response, bytes: Uint8Array): ErrorEnvelope | null {
+  let json: Json
+  try {
+    json = jsonOf(response, bytes)
+  } catch {
+    return null
+  }
+  if (json === null || typeof json !== 'object' || Array.isArray(json)) return null
+  const { error, requestId, status, version } = json
+  if (version !== 1 || status !== 'error' || error === null || typeof error !== 'object')
+    return null
+  if (Array.isArray(error)) return null
+  const { code, message, retryable, violations } = error
+  if (typeof code !== 'string' || !CODE.test(code) || typeof message !== 'string') return null
+  return {
+    requestId: isId('req', requestId) ? requestId : null,
+    code,
+    message,
+    retryable: retryable === true,
+    violations: Array.isArray(violations) ? violations.flatMap(violationOf) : [],
+  }
+}
+
+function violationOf(json: Json): Violation[] {
+  if (json === null || typeof json !== 'object' || Array.isArray(json)) return []
+  const { path, rule } = json
+  return typeof path === 'string' && typeof rule === 'string' ? [{ path, rule }] : []
+}
+
+function kindOfStatus(status: number): Kind {
+  const kinds = Object.keys(KINDS) as Kind[]
+  const exact = kinds.find((kind) => KINDS[kind].status === status)
+  return exact ?? (status < 500 ? 'invalid' : 'internal')
+}

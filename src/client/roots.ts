@@ -1,0 +1,95 @@
+/**
+ * The directory that ties the client to one Environment: `service.json` names it, `management.json`
+ * names the origin that manages it. Neither is secret.
+ */
+import { join, resolve } from 'node:path'
+import { Fault } from '../errors/fault.ts'
+import { canonicalJson } from '../value/canonical-json.ts'
+import { Malformed } from '../value/malformed.ts'
+import {
+  DESCRIPTOR_FILE,
+  formatRootDescriptor,
+  parseRootDescriptor,
+  ROOT_FILE_BYTES_MAX,
+  type RootDescriptor,
+} from '../value/product-root.ts'
+import { parseStrictJson } from '../value/strict-json.ts'
+import type { ClientEnvironment } from './environment.ts'
+import { createFile, readIfPresent } from './files.ts'
+import { canonicalOrigin } from './origins.ts'
+
+export const LINK_FILE = 'management.json'
+const PUBLIC_FILE = 0o644
+
+export interface Root {
+  /** Absolute. */
+  readonly directory: string
+  readonly descriptor: RootDescriptor
+}
+
+export function resolvePath(environment: ClientEnvironment, path: string): string {
+  return resolve(environment.workingDirectory, path)
+}
+
+/** The working directory unless one is given. Faults: CLIENT_ROOT_INVALID. */
+export function openRoot(environment: ClientEnvironment, path: string | undefined): Root {
+  const directory = resolvePath(environment, path ?? '.')
+  const descriptor = readDescriptor(directory)
+  if (descriptor === null) throw invalid(directory, `has no ${DESCRIPTOR_FILE}`)
+  return { directory, descriptor }
+}
+
+/** Null where there is none. Faults: CLIENT_ROOT_INVALID. */
+export function readDescriptor(directory: string): RootDescriptor | null {
+  return readRootFile(join(directory, DESCRIPTOR_FILE), parseRootDescriptor)
+}
+
+/** False where there is one already. */
+export function createDescriptor(directory: string, descriptor: RootDescriptor): boolean {
+  const path = join(directory, DESCRIPTOR_FILE)
+  return createFile(path, formatRootDescriptor(descriptor), PUBLIC_FILE)
+}
+
+/** Null where the root is not linked. Faults: CLIENT_ROOT_INVALID. */
+export function readLink(directory: string): string | null {
+  return readRootFile(join(directory, LINK_FILE), parseLink)
+}
+
+/** False where there is one already. */
+export function createLink(directory: string, managementOrigin: string): boolean {
+  const content = `${canonicalJson({ version: 1, managementOrigin })}\n`
+  return createFile(join(directory, LINK_FILE), content, PUBLIC_FILE)
+}
+
+function parseLink(text: string): string {
+  const json = parseStrictJson(text)
+  if (json === null || typeof json !== 'object' || Array.isArray(json)) {
+    throw new Malformed('an object')
+  }
+  const { version, managementOrigin } = json
+  if (version !== 1) throw new Malformed('version 1', '$.version')
+  if (Object.keys(json).length !== 2) throw new Malformed('no unknown field')
+  if (
+    typeof managementOrigin !== 'string' ||
+    canonicalOrigin(managementOrigin) !== managementOrigin
+  ) {
+    throw new Malformed('a canonical origin', '$.managementOrigin')
+  }
+  return managementOrigin
+}
+
+/** Null where it is missing. Faults: CLIENT_ROOT_INVALID. */
+export function readRootFile<T>(path: string, parse: (text: string) => T): T | null {
+  const bytes = readIfPresent(path, ROOT_FILE_BYTES_MAX, 'CLIENT_ROOT_INVALID')
+  if (bytes === null) return null
+  try {
+    return parse(new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes))
+  } catch (error) {
+    const rule = error instanceof Malformed ? error.message : 'UTF-8 text'
+    throw new Fault('CLIENT_ROOT_INVALID', { detail: `${path}: ${rule}.` })
+  }
+}
+
+function invalid(directory: string, what: string): Fault {
+  return new Fault('CLIENT_ROOT_INVALID', { detail: `${directory} ${what}.` })
+}

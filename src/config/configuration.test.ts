@@ -1,0 +1,262 @@
+import { describe, expect, it } from 'vitest'
+import {
+  APPLICATION,
+  BASE,
+  DIR,
+  file,
+  MANAGED,
+  PEPPER,
+  ROOT,
+  URL_OK,
+} from '../../build/testing/configuration-environments.ts'
+import { type Environment, ROWS } from '../../build/testing/configuration-rows.ts'
+import { Fault } from '../errors/fault.ts'
+import { parseListener } from './addresses.ts'
+import {
+  type ConfigurationMode,
+  OWNER_RECOVERY_PHRASE,
+  parseConfiguration,
+  RECOVERY_PHRASE,
+} from './configuration.ts'
+import { sourceNames, unreadNames, VARIABLES } from './variables.ts'
+
+const MODES = ['check', 'migrate', 'recover-bootstrap', 'recover-owner', 'serve'] as const
+const CONFIRMED = {
+  SERVICE_BOOTSTRAP_RECOVERY_CONFIRM: RECOVERY_PHRASE,
+  SERVICE_OWNER_RECOVERY_CONFIRM: OWNER_RECOVERY_PHRASE,
+}
+
+function failure(environment: Environment, mode: ConfigurationMode): Fault {
+  let failed: unknown
+  try {
+    parseConfiguration(environment, mode)
+  } catch (error) {
+    failed = error
+  }
+  expect(failed).toBeInstanceOf(Fault)
+  return failed as Fault
+}
+
+describe('a broken setting ends every mode before it begins', () => {
+  it.each(ROWS)('%s: %s', (_rule, code, name, given) => {
+    const environment = { ...BASE, ...given }
+    for (const mode of MODES) {
+      const fault = failure(environment, mode)
+      expect(fault.code).toBe(code)
+      expect(fault.violations.map((violation) => violation.path).join(', ')).toBe(name)
+      expect(fault.kind).toBe('startup')
+      // The operating system's error, as a cause, would name the configured path.
+      expect(fault.cause).toBeUndefined()
+      const said = `${fault.message}${fault.detail}${JSON.stringify(fault)}`
+      expect(said).not.toMatch(/canary/i)
+      expect(said).not.toContain(PEPPER)
+    }
+  })
+
+  it('there is a row for every variable but those of recovery and of the client', () => {
+    const named = new Set(ROWS.flatMap(([, , names]) => names.split(', ')))
+    for (const row of VARIABLES) {
+      if (row.required === 'recovery only' || row.required === 'client only') continue
+      expect(named, row.name).toContain(row.name)
+    }
+  })
+})
+
+describe.each([
+  [
+    'recover-bootstrap',
+    'SERVICE_BOOTSTRAP_RECOVERY_CONFIRM',
+    RECOVERY_PHRASE,
+    'SERVER_BOOTSTRAP_RECOVERY_CONFIRMATION_INVALID',
+  ],
+  [
+    'recover-owner',
+    'SERVICE_OWNER_RECOVERY_CONFIRM',
+    OWNER_RECOVERY_PHRASE,
+    'SERVER_OWNER_RECOVERY_CONFIRMATION_INVALID',
+  ],
+] as const)('%s', (mode, name, phrase, code) => {
+  it.each([undefined, '', 'canary', `${phrase} `, phrase.toUpperCase()])(
+    'needs the exact phrase, not %j',
+    (wrong) => {
+      const fault = failure({ ...BASE, [name]: wrong }, mode)
+      expect(fault.code).toBe(code)
+      expect(fault.violations[0]?.path).toBe(name)
+    },
+  )
+
+  it('accepts the phrase, which no other mode looks at', () => {
+    parseConfiguration({ ...BASE, [name]: phrase }, mode)
+    const wrong = { ...BASE, ...CONFIRMED, [name]: 'canary' }
+    for (const other of MODES.filter((each) => each !== mode)) parseConfiguration(wrong, other)
+  })
+})
+
+describe('a setting that this version does not support', () => {
+  const settings: readonly [string, Environment][] = [
+    ['SERVICE_PLATFORM_DATABASE_URL', { ...ROOT, SERVICE_PLATFORM_DATABASE_URL: URL_OK }],
+    ['SERVICE_PLATFORM_DATABASE_URL', { ...ROOT, SERVICE_PRODUCT_DATABASE_URL: URL_OK }],
+    ['SERVICE_PRODUCT_AUTH_CONFIG', { ...ROOT, SERVICE_PRODUCT_AUTH_CONFIG: 'auth.json' }],
+  ]
+
+  it.each(settings)('%s is refused by check and serve, and nowhere else', (name, given) => {
+    const environment = { ...BASE, ...given, ...CONFIRMED }
+    for (const mode of ['check', 'serve'] as const) {
+      const fault = failure(environment, mode)
+      expect(fault.code).toBe('SERVER_CONFIGURATION_INVALID')
+      expect(fault.violations).toEqual([
+        { path: name, rule: 'unset: this version does not support it' },
+      ])
+    }
+    parseConfiguration(environment, 'migrate')
+    parseConfiguration(environment, 'recover-bootstrap')
+  })
+})
+
+describe('a valid environment', () => {
+  it('needs three settings and has documented defaults', () => {
+    const configuration = parseConfiguration(BASE, 'serve')
+    expect(configuration).toMatchObject({
+      identityDatabase: { host: 'canary-db.test', port: 5433, name: 'canary_db' },
+      stateDirectory: '/var/lib/canary',
+      management: {
+        listen: { host: '127.0.0.1', port: 3220, loopback: true },
+        tlsTerminated: false,
+        publicUrl: null,
+      },
+      oidc: null,
+      managedSource: null,
+      product: null,
+      sandbox: 'preferred',
+      deprecatedNames: [],
+    })
+    expect(configuration.identityDatabase.url.reveal()).toBe(URL_OK)
+    expect(configuration.identityPepper.reveal()).toBe(PEPPER)
+    expect(JSON.stringify(configuration)).not.toContain(PEPPER)
+    expect(JSON.stringify(configuration)).not.toContain('canary%40pw')
+  })
+
+  it('is frozen all the way down', () => {
+    const configuration = parseConfiguration({ ...BASE, ...APPLICATION }, 'serve')
+    const { management, product, identityDatabase, deprecatedNames } = configuration
+    const parts = [configuration, management, management.listen, product, identityDatabase]
+    for (const part of [...parts, product?.allowedOrigins, deprecatedNames]) {
+      expect(Object.isFrozen(part)).toBe(true)
+    }
+  })
+
+  it('takes every setting of the slice', () => {
+    const configuration = parseConfiguration(
+      {
+        ...BASE,
+        ...APPLICATION,
+        SERVICE_STATE_DIRECTORY: '/var//lib/canary/',
+        SERVICE_MANAGEMENT_LISTEN: '[::]:0',
+        SERVICE_MANAGEMENT_TLS_TERMINATED: 'true',
+        SERVICE_PUBLIC_MANAGEMENT_URL: 'https://manage.test:8443',
+        SERVICE_PRODUCT_ALLOWED_ORIGINS: 'https://app.test,http://localhost:5173',
+        SERVICE_RUNNER_SANDBOX: 'required',
+      },
+      'serve',
+    )
+    expect(configuration).toMatchObject({
+      stateDirectory: '/var/lib/canary',
+      management: {
+        listen: { host: '::', port: 0, loopback: false },
+        tlsTerminated: true,
+        publicUrl: 'https://manage.test:8443',
+      },
+      product: {
+        root: '/srv/canary',
+        applicationListen: { host: '127.0.0.9', port: 4567, loopback: true },
+        allowedOrigins: ['https://app.test', 'http://localhost:5173'],
+        database: null,
+        authConfigPath: null,
+      },
+      sandbox: 'required',
+    })
+  })
+
+  it('may keep all of its secrets in files, with one trailing newline or none', () => {
+    const { SERVICE_STATE_DIRECTORY } = BASE
+    const configuration = parseConfiguration(
+      {
+        SERVICE_STATE_DIRECTORY,
+        SERVICE_IDENTITY_DATABASE_URL_FILE: file('database-url', `${URL_OK}\n`),
+        SERVICE_PLATFORM_IDENTITY_PEPPER_FILE: file('pepper', PEPPER),
+      },
+      'serve',
+    )
+    expect(configuration.identityDatabase.url.reveal()).toBe(URL_OK)
+    expect(configuration.identityPepper.reveal()).toBe(PEPPER)
+  })
+
+  it('takes both managed settings, and the token of exactly 32 bytes', () => {
+    const token = 'x'.repeat(32)
+    const environment = { ...BASE, ...MANAGED, SERVICE_PLATFORM_MANAGED_ENROLLMENT_TOKEN: token }
+    const { managedSource } = parseConfiguration(environment, 'migrate')
+    expect(managedSource?.enrollmentToken.reveal()).toBe(token)
+    expect(managedSource?.authority).toBe('https://canary.test')
+  })
+
+  it('takes exactly 64 origins', () => {
+    const origins = Array.from({ length: 64 }, (_, i) => `https://a${i}.test`).join()
+    const environment = { ...BASE, ...ROOT, SERVICE_PRODUCT_ALLOWED_ORIGINS: origins }
+    expect(parseConfiguration(environment, 'serve').product?.allowedOrigins).toHaveLength(64)
+  })
+
+  it.each([
+    ['SERVICE_DATABASE_URL', URL_OK],
+    ['SERVICE_DATABASE_URL_FILE', file('legacy-url', URL_OK)],
+  ])('may use the deprecated name %s alone, and is told so', (name, value) => {
+    const { SERVICE_IDENTITY_DATABASE_URL: _, ...rest } = BASE
+    const configuration = parseConfiguration({ ...rest, [name]: value }, 'serve')
+    expect(configuration.identityDatabase.name).toBe('canary_db')
+    expect(configuration.deprecatedNames).toEqual([name])
+  })
+
+  it.each(['SERVICE_PRODUCT_DATABASE_URL', 'SERVICE_PRODUCT_DATABASE_URL_FILE'])(
+    'knows %s as a name of the platform database',
+    (name) => {
+      const value = name.endsWith('_FILE') ? file('platform-url', URL_OK) : URL_OK
+      const configuration = parseConfiguration({ ...BASE, ...ROOT, [name]: value }, 'migrate')
+      expect(configuration.product?.database?.host).toBe('canary-db.test')
+      expect(configuration.deprecatedNames).toEqual([name])
+    },
+  )
+
+  it('lets two listeners share port 0, because the operating system separates them', () => {
+    const shared = {
+      SERVICE_MANAGEMENT_LISTEN: '127.0.0.1:0',
+      SERVICE_APPLICATION_LISTEN: '127.0.0.1:0',
+    }
+    parseConfiguration({ ...BASE, ...APPLICATION, ...shared }, 'serve')
+  })
+})
+
+describe('the table of settings', () => {
+  it('has a default that the parser accepts', () => {
+    for (const row of VARIABLES) {
+      if ('default' in row) expect(parseListener(row.default)).not.toBeNull()
+    }
+  })
+
+  it('names every source once', () => {
+    const names = VARIABLES.flatMap((row) => sourceNames(row))
+    expect(new Set(names).size).toBe(names.length)
+    expect(names).toHaveLength(19 + 4 + 2 * 2)
+  })
+
+  it('tells which SERVICE_ names nothing reads', () => {
+    const known = Object.fromEntries(
+      VARIABLES.flatMap((row) => sourceNames(row)).map((n) => [n, '']),
+    )
+    const environment = {
+      ...known,
+      SERVICE_MANAGMENT_LISTEN: 'x',
+      PATH: DIR,
+      SERVICE_UNSET: undefined,
+    }
+    expect(unreadNames(environment)).toEqual(['SERVICE_MANAGMENT_LISTEN'])
+  })
+})

@@ -1,0 +1,183 @@
+/**
+ * Every setting of the server, once: what the parser may read, what `svc-server --help` shows and
+ * what the README's table is generated from. The rules themselves stand in configuration.ts.
+ */
+
+export interface Variable {
+  readonly name: string
+  readonly required: 'yes' | 'one source' | 'paired' | 'no' | 'recovery only' | 'client only'
+  readonly secret: boolean
+  /** Whether `<name>_FILE` may name a file that holds the value. */
+  readonly file: boolean
+  /** The deprecated name of the same role; it has a `_FILE` form where this one has. */
+  readonly legacy?: string
+  readonly default?: string
+  readonly description: string
+}
+
+export const VARIABLES = [
+  {
+    name: 'SERVICE_IDENTITY_DATABASE_URL',
+    required: 'one source',
+    secret: true,
+    file: true,
+    legacy: 'SERVICE_DATABASE_URL',
+    description: 'PostgreSQL URL of the identity database: postgres://user:password@host/database',
+  },
+  {
+    name: 'SERVICE_PLATFORM_IDENTITY_PEPPER',
+    required: 'one source',
+    secret: true,
+    file: true,
+    description: '32 random bytes as URL-safe base64 without padding; keys every stored digest',
+  },
+  {
+    name: 'SERVICE_STATE_DIRECTORY',
+    required: 'yes',
+    secret: false,
+    file: false,
+    description: 'Absolute path, other than /, that only the server writes; holds the first code',
+  },
+  {
+    name: 'SERVICE_MANAGEMENT_LISTEN',
+    required: 'no',
+    secret: false,
+    file: false,
+    default: '127.0.0.1:3220',
+    description: 'Address of the Management listener: 127.0.0.1:3220 or [::1]:3220',
+  },
+  {
+    name: 'SERVICE_MANAGEMENT_TLS_TERMINATED',
+    required: 'no',
+    secret: false,
+    file: false,
+    description: 'Exactly true permits a non-loopback Management listener behind trusted TLS',
+  },
+  {
+    name: 'SERVICE_PUBLIC_MANAGEMENT_URL',
+    required: 'no',
+    secret: false,
+    file: false,
+    description: 'Public HTTPS origin of the Management listener, as login discovery returns it',
+  },
+  {
+    name: 'SERVICE_PLATFORM_OIDC_CONFIG',
+    required: 'no',
+    secret: false,
+    file: false,
+    description: 'Absolute path of the OIDC provider configuration, at most 64 KiB of strict JSON',
+  },
+  {
+    name: 'SERVICE_PLATFORM_MANAGED_ENROLLMENT_TOKEN',
+    required: 'paired',
+    secret: true,
+    file: true,
+    description: 'Internal gateway secret of at least 32 bytes; enables managed grants',
+  },
+  {
+    name: 'SERVICE_PLATFORM_MANAGED_SOURCE_AUTHORITY',
+    required: 'paired',
+    secret: false,
+    file: false,
+    description: 'HTTPS origin that owns every grant accepted with the managed token',
+  },
+  {
+    name: 'SERVICE_PRODUCT_ROOT',
+    required: 'no',
+    secret: false,
+    file: false,
+    description: 'Absolute path of the initialized Product Environment root that is served',
+  },
+  {
+    name: 'SERVICE_APPLICATION_LISTEN',
+    required: 'paired',
+    secret: false,
+    file: false,
+    description: 'Address of the application listener; needs the Product root',
+  },
+  {
+    name: 'SERVICE_APPLICATION_TLS_TERMINATED',
+    required: 'paired',
+    secret: false,
+    file: false,
+    description: 'Exactly true: TLS ends at a trusted proxy before the application listener',
+  },
+  {
+    name: 'SERVICE_PLATFORM_DATABASE_URL',
+    required: 'no',
+    secret: true,
+    file: true,
+    legacy: 'SERVICE_PRODUCT_DATABASE_URL',
+    description: 'PostgreSQL URL for documents and schedules; needs the Product root',
+  },
+  {
+    name: 'SERVICE_PRODUCT_ALLOWED_ORIGINS',
+    required: 'no',
+    secret: false,
+    file: false,
+    description: 'Up to 64 exact browser origins, separated by commas; needs the Product root',
+  },
+  {
+    name: 'SERVICE_PRODUCT_AUTH_CONFIG',
+    required: 'no',
+    secret: false,
+    file: false,
+    description: 'Path of the JWT descriptor inside the Product root; needs the Product root',
+  },
+  {
+    name: 'SERVICE_RUNNER_SANDBOX',
+    required: 'no',
+    secret: false,
+    file: false,
+    description: 'Exactly required refuses to start where Functions cannot be contained',
+  },
+  {
+    name: 'SERVICE_BOOTSTRAP_RECOVERY_CONFIRM',
+    required: 'recovery only',
+    secret: false,
+    file: false,
+    description: 'Must equal replace-lost-initial-owner-code for recover-bootstrap',
+  },
+  {
+    name: 'SERVICE_OWNER_RECOVERY_CONFIRM',
+    required: 'recovery only',
+    secret: false,
+    file: false,
+    description: 'Must equal issue-owner-invitation for recover-owner',
+  },
+  {
+    name: 'SERVICE_CONFIG_HOME',
+    required: 'client only',
+    secret: false,
+    file: false,
+    description: 'Absolute directory of the client credentials file',
+  },
+] as const satisfies readonly Variable[]
+
+type Row = (typeof VARIABLES)[number]
+export type VariableName = Row['name']
+export type SecretName = Extract<Row, { secret: true }>['name']
+export type PlainName = Exclude<VariableName, SecretName>
+
+export function variable(name: VariableName): Variable {
+  return VARIABLES.find((row) => row.name === name)!
+}
+
+export function isRequired(row: Variable): boolean {
+  return row.required === 'yes' || row.required === 'one source'
+}
+
+/** Every name that may give the value of one variable, the preferred one first. */
+export function sourceNames(row: Variable): readonly string[] {
+  const names = row.legacy === undefined ? [row.name] : [row.name, row.legacy]
+  return row.file ? names.flatMap((name) => [name, `${name}_FILE`]) : names
+}
+
+/** `SERVICE_*` names of an environment that nothing here reads: most often a misspelled one. */
+export function unreadNames(environment: Readonly<Record<string, string | undefined>>): string[] {
+  const known = new Set(VARIABLES.flatMap((row) => sourceNames(row)))
+  return Object.keys(environment)
+    .filter((name) => name.startsWith('SERVICE_') && environment[name] !== undefined)
+    .filter((name) => !known.has(name))
+    .sort()
+}

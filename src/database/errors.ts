@@ -1,0 +1,87 @@
+/**
+ * What PostgreSQL's failures mean; no other file knows a SQLSTATE. Messages of the server can echo
+ * stored values, so only its codes and names of constraints go any further.
+ */
+import { DatabaseError } from 'pg'
+import { Fault } from '../errors/fault.ts'
+
+export type QueryFailureKind =
+  /** The server undid the transaction to keep others consistent: run it again. */
+  | 'retry'
+  /** The connection is gone, or can no longer be trusted. */
+  | 'lost'
+  /** The server refuses for now: a timeout, no space, a standby. */
+  | 'unavailable'
+  /** The schema is not the one that we made, or pages are damaged. */
+  | 'corrupt'
+  /** Our statement was wrong. */
+  | 'programming'
+
+/** A statement that failed. transaction.ts makes a Fault of it before it leaves this folder. */
+export class QueryFailure extends Error {
+  readonly kind: QueryFailureKind
+  /** Five characters; null where the server did not answer. */
+  readonly sqlstate: string | null
+
+  constructor(kind: QueryFailureKind, detail: string, sqlstate: string | null) {
+    super(detail)
+    this.name = 'QueryFailure'
+    this.kind = kind
+    this.sqlstate = sqlstate
+  }
+
+  toFault(): Fault {
+    switch (this.kind) {
+      case 'retry':
+      case 'lost':
+      case 'unavailable':
+        return new Fault('PLATFORM_UNAVAILABLE', { detail: this.message })
+      case 'corrupt':
+        return new Fault('PLATFORM_IDENTITY_STORAGE_CORRUPT', { detail: this.message })
+      case 'programming':
+        return new Fault('PLATFORM_INTERNAL', { detail: this.message })
+    }
+  }
+
+  /** Whether a COMMIT that failed like this has surely undone the transaction. */
+  get certainlyUndone(): boolean {
+    const sqlstate = this.sqlstate ?? ''
+    // 40003 is "statement completion unknown"; class 57 can end a backend after its commit.
+    return /^(?:23|25|40)/.test(sqlstate) && sqlstate !== '40003'
+  }
+}
+
+const LOST = /^(?:08|57P0[1235])/
+const UNAVAILABLE = /^(?:53|58|28|57014|57P04|55P03|25P0[34]|25006|3D000)/
+const CORRUPT = /^(?:XX00[12]|42P01|42703|3F000)/
+
+/** `error` is what node-postgres threw for a connection or a statement. */
+export function toQueryFailure(error: unknown): QueryFailure {
+  if (!(error instanceof DatabaseError) || error.code === undefined) {
+    const message = error instanceof Error ? error.message : 'no message'
+    return new QueryFailure('lost', `connection: ${message}`, null)
+  }
+  const detail = [`sqlstate ${error.code}`, error.table, error.column, error.constraint]
+    .filter((part) => part !== undefined)
+    .join(' ')
+  return new QueryFailure(kindOf(error.code), detail, error.code)
+}
+
+function kindOf(sqlstate: string): QueryFailureKind {
+  if (sqlstate === '40001' || sqlstate === '40P01') return 'retry'
+  if (LOST.test(sqlstate)) return 'lost'
+  if (UNAVAILABLE.test(sqlstate)) return 'unavailable'
+  return CORRUPT.test(sqlstate) ? 'corrupt' : 'programming'
+}
+
+/** Makes a failure of a startup step the one code that the contract has for this database. */
+export function toStartupFault(error: unknown): unknown {
+  if (error instanceof QueryFailure) {
+    return new Fault('SERVER_PLATFORM_DATABASE_UNAVAILABLE', { detail: error.message })
+  }
+  if (error instanceof Fault && error.code.startsWith('PLATFORM_')) {
+    const detail = `${error.code}: ${error.detail ?? 'no detail'}`
+    return new Fault('SERVER_PLATFORM_DATABASE_UNAVAILABLE', { detail })
+  }
+  return error
+}

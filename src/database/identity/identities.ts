@@ -1,0 +1,60 @@
+/** Rows of service_operator_identities: which external subject is which operator. */
+import type { OperatorId } from '../../value/ids.ts'
+import type { Reader } from '../database.ts'
+import { readBoolean, readId } from '../rows.ts'
+import { expectOneRow, type Tx } from '../transaction.ts'
+
+export interface ExternalIdentity {
+  readonly providerId: string
+  /** Keyed digest of the subject; the subject itself is never stored. */
+  readonly subjectDigest: Uint8Array
+}
+
+export interface LinkedOperator {
+  readonly operatorId: OperatorId
+  readonly disabled: boolean
+}
+
+export async function findLinkedOperator(
+  reader: Reader,
+  { providerId, subjectDigest }: ExternalIdentity,
+): Promise<LinkedOperator | null> {
+  const rows = await reader.rows(
+    `select i.operator_id, o.disabled_at_micros is not null as disabled
+       from service_operator_identities i
+       join service_operators o on o.operator_id = i.operator_id
+      where i.provider_id = $1 and i.subject_digest = $2`,
+    [providerId, subjectDigest],
+  )
+  const row = rows[0]
+  if (row === undefined) return null
+  return {
+    operatorId: readId(row, 'operator_id', 'opr'),
+    disabled: readBoolean(row, 'disabled'),
+  }
+}
+
+/** Whether any provider's subject is this operator. */
+export async function hasIdentity(reader: Reader, operatorId: OperatorId): Promise<boolean> {
+  const rows = await reader.rows(
+    `select exists (select 1 from service_operator_identities where operator_id = $1) as found`,
+    [operatorId],
+  )
+  return readBoolean(rows[0] ?? {}, 'found')
+}
+
+/** The caller holds the lock of the subject and has found no row. */
+export async function insertIdentity(
+  tx: Tx,
+  { providerId, subjectDigest }: ExternalIdentity,
+  operatorId: OperatorId,
+  atMicros: bigint,
+): Promise<void> {
+  const inserted = await tx.execute(
+    `insert into service_operator_identities
+       (provider_id, subject_digest, operator_id, linked_at_micros)
+     values ($1, $2, $3, $4)`,
+    [providerId, subjectDigest, operatorId, atMicros],
+  )
+  expectOneRow(inserted, 'an identity was not inserted')
+}

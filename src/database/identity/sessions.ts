@@ -1,0 +1,228 @@
+/** Rows of service_operator_sessions. Only digests of tokens go in, and none comes out. */
+import type { OperatorId, SessionId } from '../../value/ids.ts'
+import type { RawRow } from '../connection.ts'
+import type { Database, Reader } from '../database.ts'
+import { corrupt, readCount, readId, readNullable, readText } from '../rows.ts'
+import { expectOneRow, type Tx } from '../transaction.ts'
+import { type Grant, toGrant } from './grants.ts'
+import { type Operator, toOperator } from './operators.ts'
+
+export interface Session {
+  readonly sessionId: SessionId
+  readonly operatorId: OperatorId
+  readonly deviceName: string | null
+  readonly createdAtMicros: bigint
+  readonly lastUsedAtMicros: bigint
+  readonly accessExpiresAtMicros: bigint
+  /** Absolute: a refresh does not move it. */
+  readonly refreshExpiresAtMicros: bigint
+}
+
+export interface SessionDigests {
+  readonly access: Uint8Array
+  readonly refresh: Uint8Array
+}
+
+/** What a request acts with: the session of a token, its operator and the grants of this moment. */
+export interface AuthenticatedSession {
+  readonly session: Session
+  readonly operator: Operator
+  readonly grants: readonly Grant[]
+}
+
+const COLUMNS = `session_id, operator_id, device_name, created_at_micros, last_used_at_micros,
+       access_expires_at_micros, refresh_expires_at_micros`
+/** Sessions of one operator in one answer. */
+const SESSIONS_MAX = 1_000
+
+/** Its generation is 1. */
+export async function insertSession(
+  tx: Tx,
+  session: Session,
+  digests: SessionDigests,
+): Promise<void> {
+  const inserted = await tx.execute(
+    `insert into service_operator_sessions
+       (session_id, operator_id, device_name, access_digest, access_expires_at_micros,
+        refresh_digest, refresh_generation, refresh_expires_at_micros, created_at_micros,
+        last_used_at_micros)
+     values ($1, $2, $3, $4, $5, $6, 1, $7, $8, $9)`,
+    [
+      session.sessionId,
+      session.operatorId,
+      session.deviceName,
+      digests.access,
+      session.accessExpiresAtMicros,
+      digests.refresh,
+      session.refreshExpiresAtMicros,
+      session.createdAtMicros,
+      session.lastUsedAtMicros,
+    ],
+  )
+  expectOneRow(inserted, 'a session was not inserted')
+}
+
+/** One indexed statement. null for unknown, expired, revoked and disabled alike. */
+export async function findSessionByAccess(
+  reader: Reader,
+  accessDigest: Uint8Array,
+  atMicros: bigint,
+): Promise<AuthenticatedSession | null> {
+  const rows = await reader.rows(
+    `select s.session_id, s.operator_id, s.device_name, s.last_used_at_micros,
+            s.access_expires_at_micros, s.refresh_expires_at_micros,
+            s.created_at_micros as session_created_at_micros,
+            o.operator_name, o.created_at_micros, o.authorization_revision,
+            (select coalesce(
+                      json_agg(
+                        json_build_object(
+                          'scope_kind', g.scope_kind, 'project_id', g.project_id,
+                          'environment_id', g.environment_id,
+                          'capabilities', g.capabilities, 'source', g.source)
+                        order by g.grant_id),
+                      '[]')
+               from service_operator_grants g
+              where g.operator_id = s.operator_id) as grants
+       from service_operator_sessions s
+       join service_operators o on o.operator_id = s.operator_id
+      where s.access_digest = $1
+        and s.access_expires_at_micros > $2
+        and s.revoked_at_micros is null
+        and o.disabled_at_micros is null`,
+    [accessDigest, atMicros],
+  )
+  const row = rows[0]
+  if (row === undefined) return null
+  if (!Array.isArray(row.grants)) throw corrupt('grants')
+  return {
+    session: toSession({ ...row, created_at_micros: row.session_created_at_micros }),
+    operator: toOperator(row),
+    grants: row.grants.map((grant: RawRow) => toGrant(grant)),
+  }
+}
+
+/** Only forward, so that a late writer changes nothing. */
+export async function markSessionUsed(
+  database: Database,
+  sessionId: SessionId,
+  atMicros: bigint,
+): Promise<void> {
+  await database.rows(
+    `update service_operator_sessions
+        set last_used_at_micros = $2
+      where session_id = $1 and last_used_at_micros < $2`,
+    [sessionId, atMicros],
+  )
+}
+
+export interface Rotation {
+  readonly sessionId: SessionId
+  /** Generation of the presented token. */
+  readonly generation: bigint
+  readonly presentedRefreshDigest: Uint8Array
+  readonly next: SessionDigests
+  readonly accessExpiresAtMicros: bigint
+  readonly atMicros: bigint
+}
+
+/**
+ * Replaces both tokens if the presented one is the current one of a live session. The condition
+ * and the change are one statement, so of any number of refreshes with one token one wins.
+ */
+export async function rotateSession(tx: Tx, rotation: Rotation): Promise<Session | null> {
+  const rows = await tx.rows(
+    `update service_operator_sessions
+        set access_digest = $4, refresh_digest = $5, refresh_generation = $2::bigint + 1,
+            access_expires_at_micros = least($6, refresh_expires_at_micros),
+            last_used_at_micros = greatest($7, last_used_at_micros)
+      where session_id = $1
+        and refresh_generation = $2::bigint
+        and refresh_digest = $3
+        and revoked_at_micros is null
+        and refresh_expires_at_micros > $7
+        and exists (
+          select 1 from service_operators o
+           where o.operator_id = service_operator_sessions.operator_id
+             and o.disabled_at_micros is null)
+     returning ${COLUMNS}`,
+    [
+      rotation.sessionId,
+      rotation.generation,
+      rotation.presentedRefreshDigest,
+      rotation.next.access,
+      rotation.next.refresh,
+      rotation.accessExpiresAtMicros,
+      rotation.atMicros,
+    ],
+  )
+  return rows[0] === undefined ? null : toSession(rows[0])
+}
+
+/** Revokes a live session that is past `generation`; answers whose it was, null where none is. */
+export async function revokeReusedSession(
+  tx: Tx,
+  sessionId: SessionId,
+  generation: bigint,
+  atMicros: bigint,
+): Promise<OperatorId | null> {
+  const rows = await tx.rows(
+    `update service_operator_sessions
+        set revoked_at_micros = $3, revocation = 'reuse'
+      where session_id = $1 and refresh_generation > $2 and revoked_at_micros is null
+     returning operator_id`,
+    [sessionId, generation, atMicros],
+  )
+  return rows[0] === undefined ? null : readId(rows[0], 'operator_id', 'opr')
+}
+
+/** Answers whether this call revoked it. */
+export async function markSessionRevoked(
+  tx: Tx,
+  sessionId: SessionId,
+  atMicros: bigint,
+): Promise<boolean> {
+  const changed = await tx.execute(
+    `update service_operator_sessions
+        set revoked_at_micros = $2, revocation = 'requested'
+      where session_id = $1 and revoked_at_micros is null`,
+    [sessionId, atMicros],
+  )
+  return changed === 1
+}
+
+export async function findSession(reader: Reader, sessionId: SessionId): Promise<Session | null> {
+  const rows = await reader.rows(
+    `select ${COLUMNS} from service_operator_sessions where session_id = $1`,
+    [sessionId],
+  )
+  return rows[0] === undefined ? null : toSession(rows[0])
+}
+
+/** Those that can still be used or refreshed, newest first, at most 1,000. */
+export async function listActiveSessions(
+  reader: Reader,
+  operatorId: OperatorId,
+  atMicros: bigint,
+): Promise<Session[]> {
+  const rows = await reader.rows(
+    `select ${COLUMNS}
+       from service_operator_sessions
+      where operator_id = $1 and revoked_at_micros is null and refresh_expires_at_micros > $2
+      order by session_id desc
+      limit ${SESSIONS_MAX}`,
+    [operatorId, atMicros],
+  )
+  return rows.map(toSession)
+}
+
+function toSession(row: RawRow): Session {
+  return {
+    sessionId: readId(row, 'session_id', 'ops'),
+    operatorId: readId(row, 'operator_id', 'opr'),
+    deviceName: readNullable(row, 'device_name', readText),
+    createdAtMicros: readCount(row, 'created_at_micros'),
+    lastUsedAtMicros: readCount(row, 'last_used_at_micros'),
+    accessExpiresAtMicros: readCount(row, 'access_expires_at_micros'),
+    refreshExpiresAtMicros: readCount(row, 'refresh_expires_at_micros'),
+  }
+}

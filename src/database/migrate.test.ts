@@ -1,0 +1,252 @@
+import { afterEach, expect, test } from 'vitest'
+import { freshDatabase, type TestDatabase } from '../../build/testing/postgres.ts'
+import { CODES } from '../errors/codes.ts'
+import { Fault } from '../errors/fault.ts'
+import { Secret } from '../value/secret.ts'
+import { Database } from './database.ts'
+import { type Migration, migrate, serverRefusal } from './migrate.ts'
+import { MIGRATIONS } from './migrations.generated.ts'
+
+const AT = 1_700_000_000_000_000n
+const opened: { database: Database; base: TestDatabase }[] = []
+
+afterEach(async () => {
+  for (const { database, base } of opened.splice(0)) {
+    await database.close()
+    await base.drop()
+  }
+})
+
+async function empty(): Promise<{ database: Database; url: string }> {
+  const base = await freshDatabase()
+  const database = new Database({ url: new Secret(base.url) })
+  opened.push({ database, base })
+  return { database, url: base.url }
+}
+
+/** Everything that a schema is made of, in one text. */
+async function schemaOf(database: Database): Promise<string> {
+  const rows = await database.rows(
+    `select 'column ' || table_name || '.' || column_name || ' ' || data_type || ' '
+              || is_nullable || ' ' || coalesce(column_default, '-') || ' '
+              || coalesce(numeric_precision::text, '-') as line
+       from information_schema.columns where table_schema = 'public'
+     union all
+     select 'constraint ' || conrelid::regclass || ' ' || conname || ' '
+              || pg_get_constraintdef(oid)
+       from pg_constraint where connamespace = 'public'::regnamespace
+     union all
+     select 'index ' || indexdef from pg_indexes where schemaname = 'public'
+     order by line`,
+  )
+  return rows.map((row) => String(row.line)).join('\n')
+}
+
+async function failure(work: Promise<unknown>): Promise<Fault> {
+  try {
+    await work
+  } catch (error) {
+    if (error instanceof Fault) return error
+    throw error
+  }
+  return expect.unreachable('nothing was thrown')
+}
+
+test('an empty database gets every version, and a second run changes nothing', async () => {
+  const { database } = await empty()
+  expect(await migrate(database, AT)).toEqual({ from: 0, to: 3 })
+  const schema = await schemaOf(database)
+  expect(await migrate(database, AT + 1n)).toEqual({ from: 3, to: 3 })
+  expect(await schemaOf(database)).toBe(schema)
+  const recorded = await database.rows(
+    'select version, name, applied_at_micros from service_platform_migrations order by version',
+  )
+  expect(recorded).toEqual([
+    { version: 1, name: 'initial', applied_at_micros: String(AT) },
+    { version: 2, name: 'invitation-operations', applied_at_micros: String(AT) },
+    { version: 3, name: 'managed-grants', applied_at_micros: String(AT) },
+  ])
+})
+
+test('a schema migrated step by step equals a fresh one', async () => {
+  const fresh = await empty()
+  await migrate(fresh.database, AT)
+  const stepwise = await empty()
+  for (let version = 1; version <= MIGRATIONS.length; version++) {
+    const result = await migrate(stepwise.database, AT, MIGRATIONS.slice(0, version))
+    expect(result).toEqual({ from: version - 1, to: version })
+  }
+  expect(await schemaOf(stepwise.database)).toBe(await schemaOf(fresh.database))
+})
+
+test('grants from before version 3 become unmanaged legacy with their capabilities', async () => {
+  const { database } = await empty()
+  await migrate(database, AT, MIGRATIONS.slice(0, 2))
+  await database.rows(
+    `insert into service_operators (operator_id, operator_name, created_at_micros)
+     values ('opr_00000000000000000000000001', 'old', 1)`,
+  )
+  await database.rows(
+    `insert into service_operator_grants
+       (operator_id, scope_kind, capabilities, created_at_micros)
+     values ('opr_00000000000000000000000001', 'installation', array['logs:read'], 1)`,
+  )
+  await migrate(database, AT)
+  const grants = await database.rows(
+    'select source, source_id, capabilities from service_operator_grants',
+  )
+  expect(grants).toEqual([{ source: 'legacy', source_id: null, capabilities: ['logs:read'] }])
+})
+
+test('servers that migrate at once take turns and all succeed', async () => {
+  const { database, url } = await empty()
+  const others = Array.from({ length: 5 }, () => new Database({ url: new Secret(url) }))
+  try {
+    const results = await Promise.all([database, ...others].map((each) => migrate(each, AT)))
+    expect(results.filter((result) => result.from === 0)).toHaveLength(1)
+    expect(results.filter((result) => result.from === 3)).toHaveLength(5)
+  } finally {
+    await Promise.all(others.map((other) => other.close()))
+  }
+})
+
+test.each([
+  [
+    'a version that this program does not know',
+    'unknown',
+    (database: Database) =>
+      database.rows(
+        `insert into service_platform_migrations (version, name, checksum, applied_at_micros)
+       values (4, 'future', decode(repeat('00', 32), 'hex'), 1)`,
+      ),
+  ],
+  [
+    'an edited checksum',
+    'another definition',
+    (database: Database) =>
+      database.rows(
+        `update service_platform_migrations set checksum = decode(repeat('00', 32), 'hex')
+        where version = 2`,
+      ),
+  ],
+  [
+    'another name',
+    'another definition',
+    (database: Database) =>
+      database.rows(`update service_platform_migrations set name = 'x' where version = 1`),
+  ],
+  [
+    'a missing version',
+    'not recorded',
+    (database: Database) =>
+      database.rows('delete from service_platform_migrations where version = 2'),
+  ],
+  [
+    'a version record that was cut',
+    'contradict',
+    (database: Database) =>
+      database.rows('delete from service_platform_migrations where version = 3'),
+  ],
+  [
+    'the mark of another program',
+    'contradict',
+    (database: Database) => database.rows(`update service_platform_meta set product = 'x'`),
+  ],
+])('%s fails closed and writes nothing', async (_, detail, tamper) => {
+  const { database } = await empty()
+  await migrate(database, AT)
+  await tamper(database)
+  const before = await database.rows('select * from service_platform_migrations order by version')
+  const fault = await failure(migrate(database, AT))
+  expect(fault.code).toBe('SERVER_PLATFORM_DATABASE_UNAVAILABLE')
+  expect(fault.detail).toContain(detail)
+  expect(fault.message).toBe(CODES.SERVER_PLATFORM_DATABASE_UNAVAILABLE.message)
+  expect(await database.rows('select * from service_platform_migrations order by version')).toEqual(
+    before,
+  )
+})
+
+test('an older program refuses a newer schema', async () => {
+  const { database } = await empty()
+  await migrate(database, AT)
+  const fault = await failure(migrate(database, AT, MIGRATIONS.slice(0, 2)))
+  expect(fault.detail).toContain('version 3 is unknown')
+})
+
+test('a migration that fails leaves the database as it was', async () => {
+  const { database } = await empty()
+  const broken: Migration = {
+    version: 4,
+    name: 'broken',
+    sql: 'create table service_platform_extra (id integer); select 1 / 0;',
+  }
+  const fault = await failure(migrate(database, AT, [...MIGRATIONS, broken]))
+  expect(fault.code).toBe('SERVER_PLATFORM_DATABASE_UNAVAILABLE')
+  expect(await schemaOf(database)).toBe('')
+})
+
+test('tables of somebody else are left alone', async () => {
+  const { database } = await empty()
+  await database.rows('create table service_operators (mine integer)')
+  const fault = await failure(migrate(database, AT))
+  expect(fault.code).toBe('SERVER_PLATFORM_DATABASE_UNAVAILABLE')
+  expect(await schemaOf(database)).toBe('column service_operators.mine integer YES - 32')
+})
+
+test('a database without synchronous commits is refused', async () => {
+  const { database, url } = await empty()
+  const name = new URL(url).pathname.slice(1)
+  await database.rows(`alter database ${name} set synchronous_commit = off`)
+  const other = new Database({ url: new Secret(url) })
+  try {
+    const fault = await failure(migrate(other, AT))
+    expect(fault.detail).toContain('synchronous_commit = off')
+  } finally {
+    await other.close()
+  }
+})
+
+test('a database that does not hold Unicode is refused', async () => {
+  const { database, url } = await empty()
+  const name = `${new URL(url).pathname.slice(1)}_ascii`
+  await database.rows(`create database ${name} template template0 encoding 'SQL_ASCII'`)
+  const address = new URL(url)
+  address.pathname = `/${name}`
+  const ascii = new Database({ url: new Secret(address.href) })
+  try {
+    expect((await failure(migrate(ascii, AT))).detail).toContain('UTF-8')
+  } finally {
+    await ascii.close()
+    await database.rows(`drop database ${name}`)
+  }
+})
+
+test('a server that does not answer is unavailable, and its password is not named', async () => {
+  const database = new Database({ url: new Secret('postgres://u:hunter2@127.0.0.1:1/x') })
+  const fault = await failure(migrate(database, AT))
+  expect(fault.code).toBe('SERVER_PLATFORM_DATABASE_UNAVAILABLE')
+  expect(`${fault.detail}${fault.message}`).not.toContain('hunter2')
+  await database.close()
+})
+
+const SOUND = {
+  version: 160_000,
+  fsync: 'on',
+  full_page_writes: 'on',
+  synchronous_commit: 'on',
+  server_encoding: 'UTF8',
+  standby: false,
+}
+
+test.each([
+  [{}, null],
+  [{ synchronous_commit: 'remote_apply' }, null],
+  [{ version: 159_999 }, 'PostgreSQL is older than 16'],
+  [{ fsync: 'off' }, 'PostgreSQL runs with fsync = off'],
+  [{ full_page_writes: 'off' }, 'PostgreSQL runs with full_page_writes = off'],
+  [{ synchronous_commit: 'off' }, 'PostgreSQL runs with synchronous_commit = off'],
+  [{ server_encoding: 'LATIN1' }, 'the database is not encoded in UTF-8'],
+  [{ standby: true }, 'PostgreSQL is a standby'],
+])('a server with %j is judged %j', (change, refusal) => {
+  expect(serverRefusal({ ...SOUND, ...change })).toBe(refusal)
+})

@@ -1,0 +1,153 @@
+/**
+ * Modules of Node, of Bun and of the web. A runner has none of them, and the bundler would put
+ * half-working substitutes in their place, so that the import of one fails the build, with the
+ * chain of imports that leads to it.
+ */
+import { readFileSync, statSync } from 'node:fs'
+import { isBuiltin } from 'node:module'
+import { dirname, join } from 'node:path'
+import type { Problem } from './problems.ts'
+
+export const BUILTIN_NAMESPACE = 'svc-builtin'
+
+const ELSEWHERE = /^(?:node|bun|https?):/
+
+/** The bundler's record of who imports whom. */
+export interface ImportGraph {
+  readonly inputs: {
+    readonly [path: string]: {
+      readonly imports: readonly { readonly path: string; readonly original?: string }[]
+    }
+  }
+  readonly entry: string
+}
+
+/**
+ * Sends builtins to a namespace of their own; undefined leaves the module to the bundler. A package
+ * may say that it needs no such module in browsers, or be installed under the name of one.
+ */
+export function resolveBuiltin({ path, importer }: { path: string; importer: string }) {
+  if (ELSEWHERE.test(path) || path === 'bun') return { path, namespace: BUILTIN_NAMESPACE }
+  if (!isBuiltin(`node:${path}`)) return undefined
+  const directory = dirname(importer)
+  if (replacedForBrowsers(path, directory)) return undefined
+  const installed = installedPackage(path, directory)
+  return installed === null ? { path, namespace: BUILTIN_NAMESPACE } : { path: installed }
+}
+
+/** The nearest package.json decides, as its `browser` field is about its own files. */
+function replacedForBrowsers(specifier: string, start: string): boolean {
+  for (const directory of upwards(start)) {
+    const json = packageJson(directory)
+    if (json === null) continue
+    const { browser } = json
+    return typeof browser === 'object' && browser !== null && Object.hasOwn(browser, specifier)
+  }
+  return false
+}
+
+/**
+ * The entry of a package that has the name of a builtin, which the bundler would prefer to it. The
+ * runtime's own resolver is of no use here: it downloads what is not installed.
+ */
+function installedPackage(name: string, start: string): string | null {
+  for (const above of upwards(start)) {
+    const directory = join(above, 'node_modules', name)
+    const json = packageJson(directory)
+    if (json === null) continue
+    const entry = [json.browser, json.module, json.main].find((each) => typeof each === 'string')
+    const path = join(directory, entry ?? 'index.js')
+    const candidates = [path, `${path}.js`, join(path, 'index.js')]
+    return candidates.find((each) => statSync(each, NO_THROW)?.isFile()) ?? null
+  }
+  return null
+}
+
+const NO_THROW = { throwIfNoEntry: false } as const
+
+function* upwards(start: string): Generator<string> {
+  for (let directory = start; ; directory = dirname(directory)) {
+    yield directory
+    if (dirname(directory) === directory) return
+  }
+}
+
+function packageJson(directory: string): { readonly [name: string]: unknown } | null {
+  try {
+    const json: unknown = JSON.parse(readFileSync(join(directory, 'package.json'), 'utf8'))
+    return typeof json === 'object' ? (json as { readonly [name: string]: unknown } | null) : null
+  } catch {
+    // Absent, or not JSON: then the bundler reports it, if it needs it.
+    return null
+  }
+}
+
+/** One problem for each builtin in the graph. `nameOf` makes a path fit to be read. */
+export function builtinProblems(graph: ImportGraph, nameOf: (path: string) => string): Problem[] {
+  const arrivals = walk(graph)
+  const builtins = [...arrivals.keys()].filter(
+    (path) => path.startsWith(`${BUILTIN_NAMESPACE}:`) || ELSEWHERE.test(path),
+  )
+  return builtins.sort().map((path) => problem(path, arrivals, nameOf))
+}
+
+interface Arrival {
+  readonly importer: string
+  readonly specifier: string
+}
+
+/** How each module is reached first, breadth first, so that chains are as short as can be. */
+function walk({ inputs, entry }: ImportGraph): ReadonlyMap<string, Arrival> {
+  const arrivals = new Map<string, Arrival>()
+  const queue = [entry]
+  for (const importer of queue) {
+    for (const { path, original } of inputs[importer]?.imports ?? []) {
+      if (arrivals.has(path) || path === entry) continue
+      arrivals.set(path, { importer, specifier: original ?? path })
+      queue.push(path)
+    }
+  }
+  return arrivals
+}
+
+function problem(
+  path: string,
+  arrivals: ReadonlyMap<string, Arrival>,
+  nameOf: (path: string) => string,
+): Problem {
+  const chain: Arrival[] = []
+  for (let at = arrivals.get(path); at !== undefined; at = arrivals.get(at.importer)) {
+    chain.unshift(at)
+  }
+  // The first link is the generated entry, which no author wrote.
+  const [first, ...rest] = chain.slice(1)
+  const name = chain.at(-1)!.specifier
+  const links = [first!, ...rest].map(
+    ({ importer, specifier }) => `${nameOf(importer)} imports "${specifier}"`,
+  )
+  const why = name.startsWith('http')
+    ? 'is not part of the Workspace: a bundle is complete in itself.'
+    : 'is not available: a Function has no files, network or processes.'
+  return {
+    file: nameOf(first!.importer),
+    ...placeOfImport(first!),
+    message: [`"${name}" ${why}`, ...(rest.length === 0 ? [] : links)].join('\n'),
+    mend:
+      rest.length === 0
+        ? 'Remove the import.'
+        : 'Use a package that works in browsers, or remove the import.',
+  }
+}
+
+function placeOfImport({ importer, specifier }: Arrival): Pick<Problem, 'line' | 'column'> {
+  try {
+    const lines = readFileSync(importer, 'utf8').split('\n')
+    for (const [i, text] of lines.entries()) {
+      const column = Math.max(text.indexOf(`'${specifier}'`), text.indexOf(`"${specifier}"`))
+      if (column !== -1) return { line: i + 1, column: column + 1 }
+    }
+  } catch {
+    // A file that cannot be read again is named without a line.
+  }
+  return { line: null, column: null }
+}

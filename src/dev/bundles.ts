@@ -1,0 +1,247 @@
+/**
+ * One script from the files of a Workspace, by the bundler inside the executable. The same source
+ * gives the same bytes wherever it lies and whoever builds it: no path, no environment variable and
+ * no time gets in. Nothing of the Workspace is executed here.
+ */
+import { readFileSync } from 'node:fs'
+import { relative, resolve } from 'node:path'
+import { FRAME_BYTES_MAX } from '../runner/messages.ts'
+import { SDK_RUNTIME } from '../sdk/embedded.generated.ts'
+import { utf8Length } from '../value/values.ts'
+import { BUILTIN_NAMESPACE, builtinProblems, resolveBuiltin } from './builtins.ts'
+import { type ForbiddenSyntax, findForbiddenSyntax } from './forbidden-syntax.ts'
+import { fileProblem, type Problem, workspaceFault } from './problems.ts'
+import { SourceMap, type SourceMapJson } from './source-maps.ts'
+import { SCHEMA_FILE, type WorkspaceFiles } from './workspace-files.ts'
+
+export interface Bundle {
+  /** Calls `__svc.define` once; `__svc` is given by whoever evaluates it. */
+  readonly source: string
+  /** JSON text. Its sources are relative to the Workspace, `svc` for the SDK. */
+  readonly sourceMap: string
+}
+
+const ENTRY = 'svc:entry'
+const SDK = 'svc'
+const NAMESPACE = 'svc-virtual'
+
+/** Throws WORKSPACE_INVALID with file, line and mend of every defect. */
+export async function bundleWorkspace(files: WorkspaceFiles): Promise<Bundle> {
+  const output = await Bun.build(configuration(files))
+  if (!output.success) {
+    throw workspaceFault(output.logs.map((log) => buildProblem(log, files)))
+  }
+  const { inputs } = output.metafile!
+  const builtins = builtinProblems({ inputs, entry: `${NAMESPACE}:${ENTRY}` }, (path) =>
+    sourceName(path, files),
+  )
+  if (builtins.length > 0) throw workspaceFault(builtins)
+  const extra = output.outputs.find(({ kind }) => kind !== 'entry-point' && kind !== 'sourcemap')
+  if (extra !== undefined) {
+    const message = `A file of this kind cannot be imported: ${extra.path}.`
+    throw workspaceFault([
+      fileProblem('functions', message, 'Import TypeScript, JavaScript, JSON or text.'),
+    ])
+  }
+  const script = output.outputs.find(({ kind }) => kind === 'entry-point')!
+  const map = normalMap(JSON.parse(await script.sourcemap!.text()), files)
+  // The debug ID behind the script is of no use, and names no version of anything.
+  const source = (await script.text()).replace(/\n*\/\/# debugId=[0-9A-F]+\s*$/, '\n')
+  checkSyntax(source, map, files)
+  checkSize(source)
+  return { source, sourceMap: JSON.stringify(map) }
+}
+
+function configuration(files: WorkspaceFiles): Bun.BuildConfig & { readonly macros: false } {
+  return {
+    entrypoints: [ENTRY],
+    root: files.directory,
+    target: 'browser',
+    format: 'iife',
+    // Comments would name absolute paths. Names stay, since authors read them in stack traces.
+    minify: { whitespace: true, syntax: false, identifiers: false },
+    sourcemap: 'external',
+    metafile: true,
+    throw: false,
+    // A macro is code of the Workspace that would run here, with all that this process may do.
+    macros: false,
+    env: 'disable',
+    define: {
+      'process.env.NODE_ENV': '"production"',
+      __dirname: '"/"',
+      __filename: '"/bundle.js"',
+    },
+    plugins: [
+      {
+        name: 'svc',
+        setup(build) {
+          build.onResolve({ filter: /^svc(?::entry)?$/ }, ({ path }) => ({
+            path,
+            namespace: NAMESPACE,
+          }))
+          build.onResolve({ filter: /.*/ }, resolveBuiltin)
+          build.onLoad({ filter: /.*/, namespace: NAMESPACE }, ({ path }) => ({
+            contents: path === SDK ? SDK_RUNTIME : entryText(files),
+            loader: 'js',
+          }))
+          // Stands for a module that does not exist, until the chain that leads to it is known.
+          build.onLoad({ filter: /.*/, namespace: BUILTIN_NAMESPACE }, () => ({
+            contents: 'module.exports = {}',
+            loader: 'js',
+          }))
+        },
+      },
+    ],
+  }
+}
+
+const NO_SCHEMA = `The default export of ${SCHEMA_FILE} must be defineSchema({ ... }).`
+
+function entryText({ directory, modules }: WorkspaceFiles): string {
+  const path = (file: string) => JSON.stringify(resolve(directory, file))
+  return [
+    `import schema from ${path(SCHEMA_FILE)}`,
+    ...modules.map(({ file }, i) => `import * as m${i} from ${path(file)}`),
+    `if (!schema?.[Symbol.for('svc.schema')])`,
+    `throw Object.assign(new Error(${JSON.stringify(NO_SCHEMA)}), { name: 'DefinitionError' })`,
+    `__svc.define({ schema, modules: {`,
+    ...modules.map(({ name }, i) => `${JSON.stringify(name)}: m${i},`),
+    `} })`,
+  ].join('\n')
+}
+
+/** The bundler's paths are relative to the working directory. */
+function sourceName(path: string, { directory }: WorkspaceFiles): string {
+  if (path.startsWith(`${NAMESPACE}:`)) return path.slice(NAMESPACE.length + 1)
+  const name = relative(directory, resolve(path)).replaceAll('\\', '/')
+  // Where a package manager put the package, and through which links, is not part of the source.
+  const installed = name.lastIndexOf('node_modules/')
+  return installed === -1 ? name : name.slice(installed)
+}
+
+function normalMap(map: SourceMapJson, files: WorkspaceFiles): SourceMapJson {
+  return {
+    version: 3,
+    sources: map.sources.map((path) => sourceName(path, files)),
+    names: map.names,
+    mappings: map.mappings,
+  }
+}
+
+function buildProblem(log: BuildMessage | ResolveMessage, files: WorkspaceFiles): Problem {
+  const { position } = log
+  const path = position?.file ?? ''
+  const inFile = position !== null && position.line > 0 && position.namespace === 'file'
+  const file = path === '' || !inFile ? ownerOfVirtual(log.message) : sourceName(path, files)
+  return {
+    file,
+    line: inFile ? position.line : null,
+    column: inFile ? position.column : null,
+    ...explain(log, files),
+  }
+}
+
+/** Failures of the generated entry are about the files that it imports. */
+function ownerOfVirtual(message: string): string {
+  return message.includes(SCHEMA_FILE) ? SCHEMA_FILE : 'functions'
+}
+
+function explain(
+  log: BuildMessage | ResolveMessage,
+  files: WorkspaceFiles,
+): Pick<Problem, 'message' | 'mend'> {
+  const { message } = log
+  if (log.name === 'ResolveMessage') {
+    const { specifier } = log as ResolveMessage
+    return specifier.startsWith('.') || specifier.startsWith('/')
+      ? { message: `There is no file "${specifier}".`, mend: 'Check the path and its spelling.' }
+      : {
+          message: `There is no package "${specifier}".`,
+          mend: `Install it in the Workspace: npm install ${packageName(specifier)}`,
+        }
+  }
+  const missing = /^No matching export in "(.*)" for import "(.*)"$/.exec(message)
+  if (missing !== null) {
+    const file = sourceName(missing[1]!, files)
+    if (missing[2] === 'default' && file === SCHEMA_FILE) {
+      const mend = 'Write: export default defineSchema({ ... })'
+      return { message: 'The schema is not exported.', mend }
+    }
+    const mend = file === SDK ? 'Check the spelling.' : `Export it there, or check the spelling.`
+    return { message: `"${file}" exports no "${missing[2]}".`, mend }
+  }
+  if (message.includes('"await" can only be used inside')) {
+    return { message: 'There is no await outside of functions.', mend: 'Move it into a handler.' }
+  }
+  if (message === 'Macros are disabled') {
+    return { message: 'Macros are not available.', mend: 'Import the function without macro.' }
+  }
+  const duplicate =
+    /^"(.*)" has already been declared$|^Multiple exports with the same name "(.*)"$/
+  const name = duplicate.exec(message)
+  if (name !== null) {
+    return { message: `"${name[1] ?? name[2]}" is declared twice.`, mend: 'Rename one of the two.' }
+  }
+  return { message: message.endsWith('.') ? message : `${message}.`, mend: null }
+}
+
+function packageName(specifier: string): string {
+  return specifier.split('/', specifier.startsWith('@') ? 2 : 1).join('/')
+}
+
+const FORBIDDEN: Readonly<Record<ForbiddenSyntax['kind'], Pick<Problem, 'message' | 'mend'>>> = {
+  'import()': {
+    message: 'import(...) with a computed name cannot be bundled.',
+    mend: 'Write the name as text, as in import("./module"), or import it at the top.',
+  },
+  'import.meta': {
+    message: 'import.meta is not available: a bundle has no files and no address.',
+    mend: 'Leave it out, or use another package.',
+  },
+}
+
+function checkSyntax(source: string, map: SourceMapJson, files: WorkspaceFiles): void {
+  const found = findForbiddenSyntax(source)
+  if (found.length === 0) return
+  const sourceMap = new SourceMap(map)
+  throw workspaceFault(
+    found.map(({ kind, offset }) => {
+      const before = source.slice(0, offset)
+      const line = before.split('\n').length
+      const column = offset - before.lastIndexOf('\n')
+      const place = sourceMap.find(line, column)
+      return {
+        file: place?.file ?? 'functions',
+        line: place === null ? null : exactLine(place.file, place.line, kind, files),
+        column: null,
+        ...FORBIDDEN[kind],
+      }
+    }),
+  )
+}
+
+/** The map knows where the statement begins; the words themselves may stand some lines below. */
+function exactLine(
+  file: string,
+  line: number,
+  kind: ForbiddenSyntax['kind'],
+  { directory }: WorkspaceFiles,
+): number {
+  try {
+    const lines = readFileSync(resolve(directory, file), 'utf8').split('\n')
+    const form = kind === 'import()' ? /\bimport\s*\(/ : /\bimport\s*\.\s*meta\b/
+    const found = lines.findIndex((text, i) => i >= line - 1 && i < line + 20 && form.test(text))
+    return found === -1 ? line : found + 1
+  } catch {
+    return line
+  }
+}
+
+function checkSize(source: string): void {
+  // It travels to a runner as a JSON string in one frame.
+  const bytes = utf8Length(JSON.stringify(source))
+  const most = FRAME_BYTES_MAX - 1_024
+  if (bytes <= most) return
+  const message = `The bundle has ${bytes} bytes; at most ${most} can be loaded.`
+  throw workspaceFault([fileProblem('functions', message, 'Import less, or smaller packages.')])
+}

@@ -1,0 +1,323 @@
+import { spawnSync } from 'node:child_process'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import type { FunctionManifest } from '../value/manifest.ts'
+import type { ValidatorJson } from '../value/validators.ts'
+import { generateFiles, typeText } from './codegen.ts'
+import { writeWorkspace } from './new-workspaces.ts'
+
+const TSC = join(import.meta.dirname, '../../node_modules/.bin/tsc')
+let root = ''
+let chat = ''
+
+beforeAll(() => {
+  root = mkdtempSync(join(tmpdir(), 'svc-types-'))
+  chat = join(root, 'chat')
+  writeWorkspace(chat)
+})
+afterAll(() => rmSync(root, { recursive: true, force: true }))
+
+/** What the compiler says of a directory; nothing where all is well. */
+function compile(directory: string, ...options: readonly string[]): string {
+  const { stdout, stderr } = spawnSync(TSC, ['-p', directory, ...options], { encoding: 'utf8' })
+  return stdout + stderr
+}
+
+const TYPES: readonly [ValidatorJson, string][] = [
+  [{ type: 'null' }, 'null'],
+  [{ type: 'boolean' }, 'boolean'],
+  [{ type: 'int64', minimum: '0' }, 'bigint'],
+  [{ type: 'timestamp' }, 'bigint'],
+  [{ type: 'float64' }, 'number'],
+  [{ type: 'string', maximumLength: 3 }, 'string'],
+  [{ type: 'bytes' }, 'Uint8Array'],
+  [{ type: 'any' }, 'unknown'],
+  [{ type: 'id', table: 'messages' }, "Id<'messages'>"],
+  [{ type: 'literal', value: { string: 'a"\n' } }, '"a\\"\\n"'],
+  [{ type: 'literal', value: { boolean: false } }, 'false'],
+  [{ type: 'literal', value: { int64: '-5' } }, '-5n'],
+  [{ type: 'array', items: { type: 'string' } }, 'string[]'],
+  [{ type: 'array', items: { type: 'nullable', inner: { type: 'string' } } }, '(string | null)[]'],
+  [{ type: 'record', values: { type: 'int64' } }, '{ [key: string]: bigint }'],
+  [{ type: 'object', fields: {} }, 'Record<string, never>'],
+  [
+    {
+      type: 'object',
+      fields: {
+        a: { type: 'string' },
+        'b-c': { type: 'optional', inner: { type: 'null' } },
+      },
+    },
+    '{ a: string; "b-c"?: null | undefined }',
+  ],
+  [
+    { type: 'union', members: [{ type: 'int64' }, { type: 'timestamp' }, { type: 'null' }] },
+    'bigint | null',
+  ],
+]
+
+test.each(TYPES)('the validator %j is printed as a flat type', (json, text) => {
+  expect(typeText(json)).toBe(text)
+})
+
+test('references nest by path and export, public and internal apart', () => {
+  const make = (name: string, more: Partial<FunctionManifest> = {}): FunctionManifest => ({
+    name,
+    kind: 'query',
+    visibility: 'public',
+    clients: [],
+    auth: 'none',
+    arguments: {},
+    returns: { type: 'null' },
+    errors: {},
+    ...more,
+  })
+  const functions = [
+    make('admin/name.name', { kind: 'mutation', errors: { B: 'invalid', A: 'conflict' } }),
+    make('admin/two-words.list', { visibility: 'internal' }),
+    make('z.default'),
+  ]
+  const types = { module: '', globals: '' }
+  const text = generateFiles({ functions, tables: [] }, types).find(({ path }) =>
+    path.endsWith('api.ts'),
+  )!.text
+  expect(text.slice(text.indexOf('/** Functions that applications call'))).toBe(`\
+/** Functions that applications call. */
+export const api = {
+  admin: {
+    name: {
+      name: { kind: 'mutation', name: 'admin/name.name' } as Mutation<
+        Record<string, never>,
+        null,
+        'APP_A' | 'APP_B'
+      >,
+    },
+  },
+  z: {
+    default: { kind: 'query', name: 'z.default' } as Query<
+      Record<string, never>,
+      null,
+      never
+    >,
+  },
+}
+
+/** Functions that only other Functions call. */
+export const internal = {
+  admin: {
+    "two-words": {
+      list: { kind: 'query', name: 'admin/two-words.list' } as Query<
+        Record<string, never>,
+        null,
+        never
+      >,
+    },
+  },
+}
+`)
+})
+
+test('a new Workspace compiles with nothing installed, under the strictest settings too', () => {
+  expect(compile(chat)).toBe('')
+  const strictest = ['--exactOptionalPropertyTypes', '--noPropertyAccessFromIndexSignature']
+  expect(compile(chat, '--skipLibCheck', 'false', ...strictest)).toBe('')
+})
+
+const MISTAKES = `
+import { internalQuery, mutation, query, table, v } from 'svc'
+import type { Doc, Id, Infer, MutationContext, QueryContext } from 'svc'
+import schema from '../schema'
+
+type Equal<A, B> =
+  (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false
+const same = <_ extends true>() => {}
+
+same<Equal<Doc<'channels'>, {
+  _id: Id<'channels'>; _createdAt: bigint; _revision: bigint
+  name: string; topic?: string | undefined
+}>>()
+same<Equal<Doc<'messages'>['kind'], 'text' | 'system'>>()
+const five = v.object({ a: v.literal(5n), b: v.optional(v.record(v.float64())) })
+const choice = v.union(v.null(), five)
+same<Equal<Infer<typeof choice>, null | { a: 5n; b?: { [key: string]: number } | undefined }>>()
+
+async function anyQuery(ctx: QueryContext) { return ctx.now() }
+async function failing(ctx: QueryContext<'Y'>) { return ctx.fail('Y') }
+async function writing(ctx: MutationContext, id: Id<'channels'>) { await ctx.db.delete(id) }
+
+export const reads = query({
+  arguments: { id: v.id('messages'), channel: v.id('channels') },
+  errors: { X: 'conflict' },
+  handler: async (ctx, { id, channel }) => {
+    const messages = ctx.db.table('messages')
+    const message = await ctx.db.get(id)
+    same<Equal<typeof message, Doc<'messages'> | null>>()
+    messages.index('byAuthor', (q) =>
+      q.eq('author', 'x').eq('channel', channel).gte('_createdAt', 5n).lt('_createdAt', 7n))
+    messages.index('byAuthor', (q) => q.gt('author', 'x').lte('author', 'y'))
+    messages.index('byChannel')
+    for await (const each of messages.scan().order('desc')) {
+      same<Equal<typeof each, Doc<'messages'>>>()
+    }
+    const page = await messages.scan().paginate({ cursor: null, limit: 10 })
+    same<Equal<typeof page.items, Doc<'messages'>[]>>()
+    // @ts-expect-error a table that does not exist
+    ctx.db.table('nope')
+    // @ts-expect-error an ID of a table that does not exist
+    v.id('nope')
+    // @ts-expect-error an index that does not exist
+    messages.index('nope')
+    // @ts-expect-error the second field of the index first
+    messages.index('byAuthor', (q) => q.eq('channel', channel))
+    // @ts-expect-error a comparison behind a bound
+    messages.index('byAuthor', (q) => q.gt('author', 'x').eq('channel', channel))
+    // @ts-expect-error two lower bounds
+    messages.index('byAuthor', (q) => q.gt('author', 'x').gte('author', 'y'))
+    // @ts-expect-error the creation time before the fields
+    messages.index('byAuthor', (q) => q.gt('_createdAt', 5n))
+    // @ts-expect-error the creation time can only be bounded
+    messages.index('byChannel', (q) => q.eq('channel', channel).eq('_createdAt', 5n))
+    // @ts-expect-error an ID of another table
+    messages.index('byChannel', (q) => q.eq('channel', id))
+    // @ts-expect-error a write in a Query
+    ctx.db.insert('channels', { name: 'x' })
+    // @ts-expect-error a write in a Query
+    ctx.db.delete(id)
+    // @ts-expect-error a code that is not declared
+    ctx.fail('Y')
+    // @ts-expect-error plain text is no ID
+    ctx.db.get('messages_1')
+    anyQuery(ctx)
+    // @ts-expect-error a helper that fails with what is not declared
+    failing(ctx)
+    // @ts-expect-error a helper that writes
+    writing(ctx, channel)
+    if (message === null) return ctx.fail('X')
+    return message.likes
+  },
+})
+
+export const writes = mutation({
+  arguments: { channel: v.id('channels') },
+  returns: v.null(),
+  handler: async (ctx, { channel }) => {
+    const message = { channel, author: 'a', body: 'b', kind: 'text', likes: 5n } as const
+    await ctx.db.insert('messages', message)
+    // @ts-expect-error an int64 is a bigint
+    await ctx.db.insert('messages', { ...message, likes: 5 })
+    // @ts-expect-error not a member of the union
+    await ctx.db.insert('messages', { ...message, kind: 'nope' })
+    // @ts-expect-error a field that is missing
+    await ctx.db.insert('messages', { channel, author: 'a' })
+    // @ts-expect-error a field that does not exist
+    await ctx.db.insert('channels', { name: 'a', nope: 1n })
+    // @ts-expect-error a table that does not exist
+    await ctx.db.insert('nope', {})
+    await ctx.db.patch(channel, { topic: undefined })
+    // @ts-expect-error text, not a number
+    await ctx.db.patch(channel, { topic: 5 })
+    // @ts-expect-error system fields are not written
+    await ctx.db.patch(channel, { _createdAt: 5n })
+    // @ts-expect-error no code is declared
+    ctx.fail('Y')
+    // @ts-expect-error a helper that fails with what is not declared
+    failing(ctx)
+    anyQuery(ctx)
+    writing(ctx, channel)
+    console.log(new URL('https://example.com').host, crypto.randomUUID(), new TextEncoder())
+    // @ts-expect-error there are no timers
+    setTimeout(() => {}, 5)
+    // @ts-expect-error there is no network
+    fetch('https://example.com')
+  },
+})
+
+export const whole = query({ returns: v.int64(), handler: () => 5n })
+// @ts-expect-error the result is a number
+export const a = query({ returns: v.int64(), handler: () => 5 })
+// @ts-expect-error the option is called arguments
+export const b = query({ args: {}, handler: () => 5n })
+// @ts-expect-error an internal Function has no clients
+export const c = internalQuery({ clients: ['public'], handler: () => 5n })
+// @ts-expect-error a kind that does not exist
+export const d = query({ clients: ['publc'], handler: () => 5n })
+// @ts-expect-error a result is there or null
+export const e = query({ returns: v.optional(v.string()), handler: () => 'x' })
+// @ts-expect-error a kind of error that does not exist
+export const f = query({ errors: { X: 'missing' }, handler: () => 'x' })
+// @ts-expect-error only a field can be left out
+v.array(v.optional(v.string()))
+// @ts-expect-error bounds of an int64 are bigints
+v.int64({ minimum: 0 })
+// @ts-expect-error a number is no literal
+v.literal(5)
+// @ts-expect-error a field that the table has not
+table({ a: v.string() }).index('byB', ['b'])
+// @ts-expect-error an index without fields
+table({ a: v.string() }).index('byNothing', [])
+// @ts-expect-error a table that does not exist
+schema.document('nope')
+`
+
+test('the compiler finds the mistakes of an author, and nothing else', () => {
+  writeFileSync(join(chat, 'functions/mistakes.ts'), MISTAKES)
+  expect(compile(chat, '--skipLibCheck', 'false')).toBe('')
+  const bare = MISTAKES.replaceAll(/^.*@ts-expect-error.*$/gm, '')
+  writeFileSync(join(chat, 'functions/mistakes.ts'), bare)
+  const found = new Set(
+    [...compile(chat).matchAll(/mistakes\.ts\((\d+),/g)].map(([, line]) => line),
+  )
+  rmSync(join(chat, 'functions/mistakes.ts'))
+  expect(found.size).toBe([...MISTAKES.matchAll(/@ts-expect-error/g)].length)
+})
+
+test('an application compiles with the references alone', () => {
+  const application = join(root, 'application')
+  mkdirSync(application)
+  const api = readFileSync(join(chat, '_generated/api.ts'), 'utf8')
+  writeFileSync(join(application, 'api.ts'), api)
+  writeFileSync(
+    join(application, 'main.ts'),
+    `
+import { api, type FunctionReference, type Id } from './api'
+declare function call<A, R, E extends string>(
+  reference: FunctionReference<'query' | 'mutation', A, R, E>,
+  args: A,
+): { result: R; error: E }
+
+const channel = 'channels_1' as Id<'channels'>
+const { result, error } = call(api.messages.send, { channel, author: 'a', body: 'b' })
+export const id: Id<'messages'> = result
+export const code: 'APP_CHANNEL_NOT_FOUND' = error
+export const names: string[] = call(api.channels.list, {}).result.map(({ name }) => name)
+// @ts-expect-error a field that is missing
+call(api.messages.send, { channel, author: 'a' })
+// @ts-expect-error an argument where there is none
+call(api.channels.list, { limit: 5n })
+// @ts-expect-error an int64 is a bigint
+call(api.messages.list, { channel, limit: 5 })
+`,
+  )
+  const settings = {
+    compilerOptions: {
+      target: 'es2022',
+      module: 'esnext',
+      moduleResolution: 'bundler',
+      types: [],
+      strict: true,
+      noEmit: true,
+      exactOptionalPropertyTypes: true,
+      verbatimModuleSyntax: true,
+      isolatedDeclarations: true,
+      declaration: true,
+      erasableSyntaxOnly: true,
+    },
+    include: ['*.ts'],
+  }
+  writeFileSync(join(application, 'tsconfig.json'), JSON.stringify(settings))
+  const said = compile(application).split('\n')
+  // What main.ts itself infers is of no interest here.
+  expect(said.filter((line) => line !== '' && !/^main.*TS9010/.test(line))).toEqual([])
+})

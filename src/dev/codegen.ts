@@ -1,0 +1,203 @@
+/**
+ * `_generated/`: the types of the module "svc" for one schema, and references to its Functions with
+ * types that are already resolved, so that an application compiles without the Workspace's code.
+ */
+import type { FunctionManifest, WorkspaceDescription } from '../value/manifest.ts'
+import type { FieldsJson, LiteralJson, ValidatorJson } from '../value/validators.ts'
+
+export interface GeneratedFile {
+  /** Relative to the Workspace, with forward slashes. */
+  readonly path: string
+  readonly text: string
+}
+
+/** The declarations that every Workspace has. */
+export interface SdkTypes {
+  /** Of the module "svc". */
+  readonly module: string
+  /** Of what a Function finds around it. */
+  readonly globals: string
+}
+
+export function generateFiles(
+  description: WorkspaceDescription,
+  types: SdkTypes,
+): readonly GeneratedFile[] {
+  const texts = {
+    'README.md': 'Written by `svc build`: do not edit.\n',
+    'api.ts': apiText(description),
+    'globals.d.ts': `${HEAD}\n${types.globals}`,
+    'svc.d.ts': moduleText(description, types.module),
+  }
+  return Object.entries(texts).map(([name, text]) => ({ path: `_generated/${name}`, text }))
+}
+
+const HEAD = '/* eslint-disable */\n/** Written by `svc build`: do not edit. */\n'
+
+function moduleText({ tables }: WorkspaceDescription, module: string): string {
+  const names = tables.map(({ name }) => `'${name}'`).join(' | ') || 'never'
+  return `${HEAD}
+import type schema from '../schema'
+
+${module}
+export interface Register {
+  readonly schema: typeof schema
+  readonly tables: ${names}
+}
+`
+}
+
+const API_TYPES = `/** The ID of a document: text that remembers its table. */
+export type Id<Table extends string> = string & { readonly __table: Table }
+
+/** A Function, with the types of its arguments, its result and the errors that it declares. */
+export interface FunctionReference<
+  Kind extends 'query' | 'mutation',
+  Arguments,
+  Result,
+  ErrorCode extends string,
+> {
+  readonly kind: Kind
+  readonly name: string
+  /** For the compiler; absent at run time. */
+  readonly types?: {
+    readonly arguments: Arguments
+    readonly result: Result
+    readonly errorCode: ErrorCode
+  }
+}
+
+export type Query<Arguments, Result, ErrorCode extends string> = FunctionReference<
+  'query',
+  Arguments,
+  Result,
+  ErrorCode
+>
+
+export type Mutation<Arguments, Result, ErrorCode extends string> = FunctionReference<
+  'mutation',
+  Arguments,
+  Result,
+  ErrorCode
+>
+`
+
+function apiText({ functions }: WorkspaceDescription): string {
+  const having = (visibility: FunctionManifest['visibility']) =>
+    functions.filter((each) => each.visibility === visibility)
+  return `${HEAD}
+${API_TYPES}
+/** Functions that applications call. */
+export const api = ${treeText(treeOf(having('public')), 1)}
+
+/** Functions that only other Functions call. */
+export const internal = ${treeText(treeOf(having('internal')), 1)}
+`
+}
+
+interface Tree {
+  readonly [name: string]: Tree | FunctionManifest
+}
+
+/** `admin/users.ban` is at `admin`, `users`, `ban`. */
+export function functionPath(name: string): readonly string[] {
+  const dot = name.lastIndexOf('.')
+  return [...name.slice(0, dot).split('/'), name.slice(dot + 1)]
+}
+
+function treeOf(functions: readonly FunctionManifest[]): Tree {
+  const root: { [name: string]: Tree | FunctionManifest } = {}
+  for (const each of functions) {
+    const path = functionPath(each.name)
+    let at = root
+    for (const segment of path.slice(0, -1)) {
+      at[segment] ??= {}
+      at = at[segment] as typeof root
+    }
+    at[path.at(-1)!] = each
+  }
+  return root
+}
+
+function isFunction(node: Tree | FunctionManifest): node is FunctionManifest {
+  return typeof node.name === 'string'
+}
+
+function treeText(tree: Tree, depth: number): string {
+  const indent = '  '.repeat(depth)
+  const lines = Object.entries(tree).map(([name, node]) => {
+    const text = isFunction(node) ? referenceText(node, indent) : treeText(node, depth + 1)
+    return `${indent}${keyText(name)}: ${text},\n`
+  })
+  return lines.length === 0 ? '{}' : `{\n${lines.join('')}${'  '.repeat(depth - 1)}}`
+}
+
+function referenceText({ kind, name, ...types }: FunctionManifest, indent: string): string {
+  const codes = Object.keys(types.errors)
+    .sort()
+    .map((code) => `'APP_${code}'`)
+  const parts = [fieldsText(types.arguments), typeText(types.returns), codes.join(' | ') || 'never']
+  const generic = kind === 'query' ? 'Query' : 'Mutation'
+  const inner = parts.map((part) => `\n${indent}  ${part}`).join(',')
+  return `{ kind: '${kind}', name: '${name}' } as ${generic}<${inner}\n${indent}>`
+}
+
+/** A validator as the type of the JavaScript values that it accepts. */
+export function typeText(json: ValidatorJson): string {
+  switch (json.type) {
+    case 'null':
+    case 'boolean':
+    case 'string':
+      return json.type
+    case 'int64':
+    case 'timestamp':
+      return 'bigint'
+    case 'float64':
+      return 'number'
+    case 'bytes':
+      return 'Uint8Array'
+    case 'any':
+      return 'unknown'
+    case 'id':
+      return `Id<'${json.table}'>`
+    case 'literal':
+      return literalText(json.value)
+    case 'array':
+      return `${grouped(json.items)}[]`
+    case 'record':
+      return `{ [key: string]: ${typeText(json.values)} }`
+    case 'object':
+      return fieldsText(json.fields)
+    case 'nullable':
+      return unionText([json.inner, { type: 'null' }])
+    case 'union':
+      return unionText(json.members)
+  }
+}
+
+function unionText(members: readonly ValidatorJson[]): string {
+  return [...new Set(members.map(typeText))].join(' | ')
+}
+
+function grouped(json: ValidatorJson): string {
+  const text = typeText(json)
+  return json.type === 'union' || json.type === 'nullable' ? `(${text})` : text
+}
+
+function literalText(value: LiteralJson): string {
+  if ('string' in value) return JSON.stringify(value.string)
+  return 'boolean' in value ? String(value.boolean) : `${value.int64}n`
+}
+
+function fieldsText(fields: FieldsJson): string {
+  const members = Object.entries(fields).map(([name, field]) =>
+    field.type === 'optional'
+      ? `${keyText(name)}?: ${typeText(field.inner)} | undefined`
+      : `${keyText(name)}: ${typeText(field)}`,
+  )
+  return members.length === 0 ? 'Record<string, never>' : `{ ${members.join('; ')} }`
+}
+
+function keyText(name: string): string {
+  return /^[A-Za-z_$][A-Za-z0-9_$]*$/.test(name) ? name : JSON.stringify(name)
+}

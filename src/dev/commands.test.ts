@@ -1,0 +1,72 @@
+import { mkdtempSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { describeHere } from '../../build/testing/describe-here.ts'
+import { sha256 } from '../system/digests.ts'
+import { parseId } from '../value/ids.ts'
+import { parseManifest } from '../value/manifest.ts'
+import { decodePackage } from '../value/workspace-package.ts'
+import { runBuild, runPackage, workspaceTools } from './commands.ts'
+
+const projectId = parseId('prj', 'prj_01JZ0000000000000000000000')
+const tools = workspaceTools({ describe: describeHere })
+let root = ''
+let workspaceDirectory = ''
+
+beforeEach(async () => {
+  root = mkdtempSync(join(tmpdir(), 'svc-commands-'))
+  workspaceDirectory = join(root, 'chat')
+  await tools.writeWorkspace({ workspaceDirectory, name: 'Chat' })
+})
+afterEach(() => rmSync(root, { recursive: true, force: true }))
+
+const request = () => ({ workspaceDirectory, describe: describeHere })
+
+test('a build touches only generated files whose text changes', async () => {
+  expect((await runBuild(request())).changed).toEqual([])
+  const types = join(workspaceDirectory, '_generated/svc.d.ts')
+  const before = statSync(types).mtimeMs
+  const source = join(workspaceDirectory, 'functions/messages.ts')
+  writeFileSync(source, readFileSync(source, 'utf8').replace('const send', 'const post'))
+  expect((await runBuild(request())).changed).toEqual(['_generated/api.ts'])
+  expect(statSync(types).mtimeMs).toBe(before)
+  const api = readFileSync(join(workspaceDirectory, '_generated/api.ts'), 'utf8')
+  expect(api).toContain("post: { kind: 'mutation', name: 'messages.post' }")
+})
+
+test('a build that fails leaves the generated files as they were', async () => {
+  writeFileSync(join(workspaceDirectory, 'functions/channels.ts'), 'export const = 1')
+  rmSync(join(workspaceDirectory, '_generated'), { recursive: true })
+  await expect(runBuild(request())).rejects.toMatchObject({ code: 'WORKSPACE_INVALID' })
+  expect(statSync(join(workspaceDirectory, '_generated'), { throwIfNoEntry: false })).toBe(
+    undefined,
+  )
+})
+
+test('a linked generated file is replaced, and what it points to stays as it is', async () => {
+  const api = join(workspaceDirectory, '_generated/api.ts')
+  writeFileSync(join(root, 'elsewhere'), 'mine')
+  rmSync(api)
+  symlinkSync(join(root, 'elsewhere'), api)
+  expect((await runBuild(request())).changed).toEqual(['_generated/api.ts'])
+  expect(readFileSync(join(root, 'elsewhere'), 'utf8')).toBe('mine')
+})
+
+test('a package file holds what the tools give to a publication', async () => {
+  const out = join(root, 'out/chat.svcpkg')
+  await runPackage({ ...request(), projectId, out })
+  const frame = readFileSync(out)
+  expect(frame.equals(await tools.build({ workspaceDirectory, projectId }))).toBe(true)
+  const manifest = parseManifest(decodePackage(frame, sha256).manifest)
+  expect(manifest).toMatchObject({ projectId, workspace: 'default' })
+})
+
+test('a package file that cannot be written is named', async () => {
+  writeFileSync(join(root, 'taken'), '')
+  const out = join(root, 'taken/chat.svcpkg')
+  await expect(runPackage({ ...request(), projectId, out })).rejects.toMatchObject({
+    code: 'CLIENT_FILE_FAILED',
+    detail: expect.stringContaining(out),
+  })
+})

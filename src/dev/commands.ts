@@ -1,0 +1,83 @@
+/** What the command line does with Workspaces; it prints what these answer and throw. */
+import { lstatSync, mkdirSync, readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import type { WorkspaceTools } from '../client/contexts.ts'
+import { Fault } from '../errors/fault.ts'
+import { SDK_TYPES } from '../sdk/embedded.generated.ts'
+import { FileFailure, writeFileAtomic } from '../system/files.ts'
+import type { ProjectId } from '../value/ids.ts'
+import { buildWorkspace, type Describe, type WorkspaceBuild } from './build.ts'
+import { generateFiles } from './codegen.ts'
+import { writeWorkspace } from './new-workspaces.ts'
+import { encodeWorkspacePackage } from './package.ts'
+
+export interface BuildRequest {
+  readonly workspaceDirectory: string
+  readonly describe: Describe
+}
+
+export interface BuildResult {
+  readonly build: WorkspaceBuild
+  /** Files of `_generated` that were renewed, relative to the Workspace. */
+  readonly changed: readonly string[]
+}
+
+/**
+ * Builds and renews `_generated/`; a file that is current is not touched, so that watchers stay
+ * calm. Faults: WORKSPACE_INVALID, CLIENT_FILE_FAILED.
+ */
+export async function runBuild({
+  workspaceDirectory,
+  describe,
+}: BuildRequest): Promise<BuildResult> {
+  const build = await buildWorkspace(workspaceDirectory, { describe })
+  const changed = generateFiles(build.description, SDK_TYPES)
+    .filter(({ path, text }) => writeIfChanged(join(build.directory, path), text))
+    .map(({ path }) => path)
+  return { build, changed }
+}
+
+export interface PackageRequest extends BuildRequest {
+  readonly projectId: ProjectId
+  /** Absolute path of the package file; it is replaced. */
+  readonly out: string
+}
+
+/** As runBuild, and writes the package file. */
+export async function runPackage(request: PackageRequest): Promise<BuildResult> {
+  const result = await runBuild(request)
+  write(request.out, encodeWorkspacePackage(result.build, request.projectId))
+  return result
+}
+
+/** The part of the command line that needs the executable. */
+export function workspaceTools({ describe }: { readonly describe: Describe }): WorkspaceTools {
+  return {
+    async build({ workspaceDirectory, projectId }) {
+      const { build } = await runBuild({ workspaceDirectory, describe })
+      return encodeWorkspacePackage(build, projectId)
+    },
+    writeWorkspace: async ({ workspaceDirectory }) => writeWorkspace(workspaceDirectory),
+  }
+}
+
+function writeIfChanged(path: string, text: string): boolean {
+  try {
+    // Behind a symbolic link lies a file that is not ours to write.
+    if (lstatSync(path).isFile() && readFileSync(path, 'utf8') === text) return false
+  } catch {
+    // Nothing is there yet.
+  }
+  write(path, text)
+  return true
+}
+
+function write(path: string, content: string | Uint8Array): void {
+  try {
+    mkdirSync(dirname(path), { recursive: true })
+    writeFileAtomic(path, content, { mode: 0o644 })
+  } catch (error) {
+    const reason = error instanceof FileFailure ? `is not ${error.message}` : 'cannot be written'
+    throw new Fault('CLIENT_FILE_FAILED', { detail: `${path} ${reason}.`, cause: error })
+  }
+}

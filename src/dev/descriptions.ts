@@ -1,0 +1,133 @@
+/** What is wrong among Functions and tables that look right alone: names and references. */
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { quotedList } from '../sdk/definition-errors.ts'
+import { referencedTables } from '../sdk/validators.ts'
+import type { Malformed } from '../value/malformed.ts'
+import type { FunctionManifest, WorkspaceDescription } from '../value/manifest.ts'
+import { functionPath } from './codegen.ts'
+import { fileProblem, type Problem } from './problems.ts'
+import { SCHEMA_FILE, type WorkspaceFiles } from './workspace-files.ts'
+
+export interface DescriptionProblems {
+  readonly problems: readonly Problem[]
+  /** Allowed, but seldom meant. */
+  readonly diagnostics: readonly Problem[]
+}
+
+export function descriptionProblems(
+  description: WorkspaceDescription,
+  files: WorkspaceFiles,
+): DescriptionProblems {
+  const tables = description.tables.map(({ name }) => name)
+  const { functions } = description
+  return {
+    problems: [
+      ...functions.flatMap((each) => referenceProblems(each, tables, files)),
+      ...nameProblems(functions, files),
+    ],
+    diagnostics: diagnosticsOf(functions, files),
+  }
+}
+
+function referenceProblems(
+  definition: FunctionManifest,
+  tables: readonly string[],
+  files: WorkspaceFiles,
+): Problem[] {
+  const references = [
+    ...referencedTables({ type: 'object', fields: definition.arguments }, 'arguments'),
+    ...referencedTables(definition.returns, 'returns'),
+  ]
+  return references
+    .filter(({ table }) => !tables.includes(table))
+    .map(({ table, at }) => ({
+      ...placeOfFunction(definition.name, files),
+      message: `${definition.name}: ${at} is an ID of "${table}", which is no table.`,
+      mend:
+        tables.length === 0
+          ? `Declare the table in ${SCHEMA_FILE}.`
+          : `Use ${quotedList(tables)}, or declare the table in ${SCHEMA_FILE}.`,
+    }))
+}
+
+/** References nest by path and export, so a Function cannot have the name of a folder of others. */
+function nameProblems(functions: readonly FunctionManifest[], files: WorkspaceFiles): Problem[] {
+  const paths = new Map(functions.map(({ name }) => [functionPath(name).join('.'), name]))
+  return functions.flatMap(({ name }) => {
+    const path = functionPath(name)
+    const place = placeOfFunction(name, files)
+    if (path.includes('__proto__')) {
+      const message = `${name}: nothing can be named __proto__.`
+      return [{ ...place, message, mend: 'Rename it.' }]
+    }
+    for (let length = 1; length < path.length; length++) {
+      const other = paths.get(path.slice(0, length).join('.'))
+      if (other === undefined) continue
+      const shared = `api.${path.slice(0, length).join('.')}`
+      const message = `${name} is a duplicate of ${other}: applications write ${shared} for both.`
+      return [{ ...place, message, mend: 'Rename the export or the file.' }]
+    }
+    return []
+  })
+}
+
+function diagnosticsOf(functions: readonly FunctionManifest[], files: WorkspaceFiles): Problem[] {
+  if (functions.length === 0) {
+    const message = 'There are no Functions.'
+    return [fileProblem('functions', message, 'Export a query(...) or mutation(...) from a file.')]
+  }
+  return functions
+    .filter(({ visibility, clients }) => visibility === 'public' && clients.length === 0)
+    .map(({ name, kind }) => {
+      const internal = kind === 'query' ? 'internalQuery' : 'internalMutation'
+      return {
+        ...placeOfFunction(name, files),
+        message: `${name} has no clients, so that no application can call it.`,
+        mend: `Add clients: ["public"], or write ${internal}.`,
+      }
+    })
+}
+
+/** The line on which the export is declared. */
+function placeOfFunction(
+  name: string,
+  files: WorkspaceFiles,
+): Pick<Problem, 'file' | 'line' | 'column'> {
+  const dot = name.lastIndexOf('.')
+  const exported = name.slice(dot + 1)
+  const module = files.modules.find((each) => each.name === name.slice(0, dot))
+  if (module === undefined) return { file: 'functions', line: null, column: null }
+  const form = new RegExp(
+    exported === 'default'
+      ? '\\bexport\\s+default\\b'
+      : `\\bexport\\s+(?:const|let|var)\\s+${RegExp.escape(exported)}(?![\\w$])`,
+  )
+  return { file: module.file, line: lineOf(module.file, form, files), column: null }
+}
+
+function lineOf(file: string, form: RegExp, { directory }: WorkspaceFiles): number | null {
+  const lines = readFileSync(join(directory, file), 'utf8').split('\n')
+  const found = lines.findIndex((line) => form.test(line))
+  return found === -1 ? null : found + 1
+}
+
+/** A description that breaks a rule of manifests, with the place in terms of the Workspace. */
+export function describeMalformed(
+  { path, rule }: Malformed,
+  said: unknown,
+  files: WorkspaceFiles,
+): Problem {
+  const match = /^\$\.(functions|tables)\[(\d+)\]\.?(.*)$/.exec(path)
+  const list = (said as Partial<Record<string, readonly { readonly name?: unknown }[]>> | null)?.[
+    match?.[1] ?? ''
+  ]
+  const name = list?.[Number(match?.[2])]?.name
+  if (match === null || typeof name !== 'string') {
+    return fileProblem(SCHEMA_FILE, `The Workspace must have ${rule} (${path}).`, null)
+  }
+  const message = `${name}: expected ${rule}${match[3] === '' ? '' : ` at ${match[3]}`}.`
+  if (match[1] === 'functions') return { ...placeOfFunction(name, files), message, mend: null }
+  const line = lineOf(SCHEMA_FILE, new RegExp(`\\b${RegExp.escape(name)}\\b\\s*:`), files)
+  return { file: SCHEMA_FILE, line, column: null, message, mend: null }
+}

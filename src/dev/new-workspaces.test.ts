@@ -1,0 +1,77 @@
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { writeWorkspace } from './new-workspaces.ts'
+
+let root = ''
+beforeEach(() => {
+  root = mkdtempSync(join(tmpdir(), 'svc-new-'))
+})
+afterEach(() => rmSync(root, { recursive: true, force: true }))
+
+const FILES = [
+  '.gitignore',
+  '_generated/README.md',
+  '_generated/api.ts',
+  '_generated/globals.d.ts',
+  '_generated/svc.d.ts',
+  'README.md',
+  'functions/channels.ts',
+  'functions/messages.ts',
+  'package.json',
+  'schema.ts',
+  'svc.json',
+  'tsconfig.json',
+]
+
+test('a Workspace is written with its directories', () => {
+  const directory = join(root, 'a/b')
+  expect([...writeWorkspace(directory)].sort()).toEqual(FILES.toSorted())
+  for (const file of FILES) expect(existsSync(join(directory, file))).toBe(true)
+})
+
+test('files that are there already are all named, and nothing is written', () => {
+  mkdirSync(join(root, 'functions'))
+  writeFileSync(join(root, 'schema.ts'), 'mine')
+  writeFileSync(join(root, 'functions/messages.ts'), 'mine')
+  expect(() => writeWorkspace(root)).toThrow(
+    expect.objectContaining({
+      code: 'CLIENT_FILE_FAILED',
+      detail: expect.stringContaining('functions/messages.ts, schema.ts'),
+    }),
+  )
+  expect(readdirSync(root, { recursive: true }).sort()).toEqual([
+    'functions',
+    'functions/messages.ts',
+    'schema.ts',
+  ])
+  expect(readFileSync(join(root, 'schema.ts'), 'utf8')).toBe('mine')
+})
+
+test('a failure half-way takes back what was written before it', () => {
+  // A dangling link does not exist for whoever looks, but cannot be created either.
+  symlinkSync(join(root, 'elsewhere'), join(root, 'svc.json'))
+  expect(() => writeWorkspace(root)).toThrow(
+    expect.objectContaining({ code: 'CLIENT_FILE_FAILED' }),
+  )
+  expect(readdirSync(root)).toEqual(['svc.json'])
+  expect(existsSync(join(root, 'elsewhere'))).toBe(false)
+})
+
+test('a file in the place of a directory is named, and nothing is written', () => {
+  writeFileSync(join(root, 'functions'), 'mine')
+  expect(() => writeWorkspace(root)).toThrow(
+    expect.objectContaining({ code: 'CLIENT_FILE_FAILED' }),
+  )
+  expect(readdirSync(root)).toEqual(['functions'])
+})

@@ -1,0 +1,62 @@
+/** Writes a new Workspace from a template: all of its files, or none. */
+import { closeSync, existsSync, mkdirSync, openSync, rmdirSync, rmSync, writeSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { assert } from '../errors/assert.ts'
+import { Fault } from '../errors/fault.ts'
+import { TEMPLATES } from '../sdk/embedded.generated.ts'
+
+export const DEFAULT_TEMPLATE = 'chat'
+
+/**
+ * Answers the paths that it made, relative to `directory`; the types of `_generated` are among
+ * them. Throws CLIENT_FILE_FAILED, with nothing changed, where one of the files is there already or
+ * cannot be written.
+ */
+export function writeWorkspace(directory: string, template = DEFAULT_TEMPLATE): readonly string[] {
+  const files = TEMPLATES[template]
+  assert(files !== undefined, `there is no template ${template}`)
+  const paths = Object.keys(files)
+  const taken = paths.filter((path) => existsSync(join(directory, path)))
+  if (taken.length > 0) {
+    throw new Fault('CLIENT_FILE_FAILED', {
+      detail: `Nothing was written: ${directory} has ${taken.join(', ')} already.`,
+    })
+  }
+  const undo: (() => void)[] = []
+  try {
+    for (const path of paths) write(join(directory, path), files[path]!, undo)
+  } catch (error) {
+    for (const step of undo.reverse()) step()
+    const detail = `Nothing was written: ${error instanceof Error ? error.message : 'unknown'}.`
+    throw new Fault('CLIENT_FILE_FAILED', { detail, cause: error })
+  }
+  return paths
+}
+
+/** The exclusive flag refuses what appeared since it was looked at, symbolic links included. */
+function write(path: string, text: string, undo: (() => void)[]): void {
+  makeDirectory(dirname(path), undo)
+  const file = openSync(path, 'wx', 0o644)
+  undo.push(() => rmSync(path, { force: true }))
+  try {
+    const bytes = new TextEncoder().encode(text)
+    for (let at = 0; at < bytes.length; ) at += writeSync(file, bytes, at)
+  } finally {
+    closeSync(file)
+  }
+}
+
+function makeDirectory(path: string, undo: (() => void)[]): void {
+  if (existsSync(path)) return
+  makeDirectory(dirname(path), undo)
+  mkdirSync(path)
+  undo.push(() => removeEmpty(path))
+}
+
+function removeEmpty(directory: string): void {
+  try {
+    rmdirSync(directory)
+  } catch {
+    // Something else is in it by now, and stays.
+  }
+}

@@ -1,0 +1,35 @@
+/** The frame that travels: manifest and artifact of one build, for one Project. */
+import { sha256 } from '../system/digests.ts'
+import { canonicalJson } from '../value/canonical-json.ts'
+import type { ProjectId } from '../value/ids.ts'
+import { Malformed } from '../value/malformed.ts'
+import { parseManifest, type WorkspaceManifest } from '../value/manifest.ts'
+import type { Json } from '../value/strict-json.ts'
+import { digestName, encodePackage } from '../value/workspace-package.ts'
+import type { WorkspaceBuild } from './build.ts'
+import { fileProblem, workspaceFault } from './problems.ts'
+
+/** Canonical JSON text. */
+export function manifestText(build: WorkspaceBuild, projectId: ProjectId): string {
+  const manifest: WorkspaceManifest = {
+    version: 1,
+    projectId,
+    workspace: build.workspace,
+    artifact: { digest: digestName(sha256(build.artifact)), bytes: build.artifact.length },
+    ...build.description,
+  }
+  return canonicalJson(manifest as unknown as Json)
+}
+
+/** Throws WORKSPACE_INVALID where the Workspace is larger than a package may be. */
+export function encodeWorkspacePackage(build: WorkspaceBuild, projectId: ProjectId): Uint8Array {
+  const manifest = manifestText(build, projectId)
+  try {
+    parseManifest(manifest)
+    return encodePackage({ manifest, artifact: build.artifact }, sha256)
+  } catch (error) {
+    if (!(error instanceof Malformed)) throw error
+    const message = `The package must have ${error.rule} (${error.path}).`
+    throw workspaceFault([fileProblem('functions', message, null)], error)
+  }
+}

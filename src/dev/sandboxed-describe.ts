@@ -1,0 +1,22 @@
+/** Loads a bundle the way a server does, so that a build says what publishing will. */
+import { createRunnerPool } from '../engine/runner-pool.ts'
+import { runnerCommand } from '../runner/command.ts'
+import { runnerSpawner } from '../runner/processes.ts'
+import { realSystem } from '../system/system.ts'
+import { createLog } from '../telemetry/log.ts'
+import type { Bundle } from './bundles.ts'
+
+/** Raises what RunnerPool.describe raises. */
+export async function describeInSandbox(bundle: Bundle): Promise<unknown> {
+  const system = realSystem()
+  // Whatever matters of a failure is in the Fault; a line of the log would interleave with output.
+  const log = createLog({ system, sink: () => undefined })
+  const spawn = runnerSpawner(runnerCommand())
+  const pool = createRunnerPool({ system, log, spawn, size: 1 })
+  try {
+    await pool.start({ sandbox: 'preferred' })
+    return await pool.describe({ ...bundle, releaseId: system.ids.make('rel') })
+  } finally {
+    await pool.close()
+  }
+}

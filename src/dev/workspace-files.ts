@@ -1,0 +1,159 @@
+/** The files of a Workspace: which ones count, what they are called, and what svc.json says. */
+import { readdirSync, readFileSync, realpathSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { Malformed } from '../value/malformed.ts'
+import { WORKSPACE_NAME } from '../value/manifest.ts'
+import { type Json, parseStrictJson } from '../value/strict-json.ts'
+import { fileProblem, type Problem, workspaceFault } from './problems.ts'
+
+export interface WorkspaceModule {
+  /** Path below `functions` without the extension: the first part of its Functions' names. */
+  readonly name: string
+  /** Relative to the Workspace, with forward slashes. */
+  readonly file: string
+}
+
+export interface WorkspaceFiles {
+  /** Absolute, without symbolic links. */
+  readonly directory: string
+  /** The name to publish under. */
+  readonly workspace: string
+  /** Sorted by name. */
+  readonly modules: readonly WorkspaceModule[]
+}
+
+export const SCHEMA_FILE = 'schema.ts'
+const SETTINGS_FILE = 'svc.json'
+const FUNCTIONS_DIRECTORY = 'functions'
+const SEGMENT = /^[A-Za-z0-9_-]+$/
+/** Declarations and tests may lie beside Functions; they are never part of a bundle. */
+const NOT_SOURCE = /\.(?:d|test|spec)\.ts$/
+const FILES_MAX = 10_000
+const DEPTH_MAX = 16
+
+/** Throws WORKSPACE_INVALID with every defect found. */
+export function readWorkspaceFiles(path: string): WorkspaceFiles {
+  const problems: Problem[] = []
+  const directory = realDirectory(path)
+  if (!isFile(join(directory, SCHEMA_FILE))) {
+    problems.push(
+      fileProblem(
+        SCHEMA_FILE,
+        `There is no such file in ${directory}.`,
+        'Write it, with: export default defineSchema({}). Or make a new Workspace with svc init.',
+      ),
+    )
+  }
+  const workspace = readSettings(directory, problems)
+  const modules: WorkspaceModule[] = []
+  collect(join(directory, FUNCTIONS_DIRECTORY), [], { modules, problems })
+  modules.sort((a, b) => (a.name < b.name ? -1 : 1))
+  checkCase(modules, problems)
+  if (problems.length > 0) throw workspaceFault(problems)
+  return { directory, workspace, modules }
+}
+
+function realDirectory(path: string): string {
+  try {
+    const real = realpathSync(path)
+    if (statSync(real).isDirectory()) return real
+  } catch {
+    // Falls through: a path that cannot be looked at is no directory either.
+  }
+  throw workspaceFault([fileProblem(path, 'There is no such directory.', null)])
+}
+
+function isFile(path: string): boolean {
+  return statSync(path, { throwIfNoEntry: false })?.isFile() ?? false
+}
+
+interface Found {
+  readonly modules: WorkspaceModule[]
+  readonly problems: Problem[]
+}
+
+/** Symbolic links are not followed: they could lead out of the Workspace, or in a circle. */
+function collect(directory: string, segments: readonly string[], found: Found): void {
+  const file = (name: string) => [FUNCTIONS_DIRECTORY, ...segments, name].join('/')
+  for (const entry of entriesOf(directory)) {
+    if (entry.name.startsWith('.') || entry.name === 'node_modules') continue
+    if (entry.isDirectory()) {
+      if (segments.length === DEPTH_MAX) {
+        const message = `Folders are nested more than ${DEPTH_MAX} deep.`
+        found.problems.push(fileProblem(file(entry.name), message, 'Move its files further up.'))
+        continue
+      }
+      collect(join(directory, entry.name), [...segments, entry.name], found)
+    } else if (entry.isFile() && entry.name.endsWith('.ts') && !NOT_SOURCE.test(entry.name)) {
+      const name = [...segments, entry.name.slice(0, -3)]
+      if (!name.every((segment) => SEGMENT.test(segment))) {
+        found.problems.push(
+          fileProblem(
+            file(entry.name),
+            'Its path is part of the names of its Functions, and has characters that they cannot.',
+            'Rename it with letters, digits, _ and - only.',
+          ),
+        )
+      } else found.modules.push({ name: name.join('/'), file: file(entry.name) })
+      if (found.modules.length > FILES_MAX) {
+        const message = `There are more than ${FILES_MAX} files.`
+        throw workspaceFault([fileProblem(FUNCTIONS_DIRECTORY, message, null)])
+      }
+    }
+  }
+}
+
+function entriesOf(directory: string) {
+  return statSync(directory, { throwIfNoEntry: false })?.isDirectory()
+    ? readdirSync(directory, { withFileTypes: true })
+    : []
+}
+
+/** Two files that macOS and Windows take for one would build there differently, or not at all. */
+function checkCase(modules: readonly WorkspaceModule[], problems: Problem[]): void {
+  const seen = new Map<string, string>()
+  for (const { name, file } of modules) {
+    const other = seen.get(name.toLowerCase())
+    if (other === undefined) seen.set(name.toLowerCase(), file)
+    else {
+      const message = `Its name differs from ${other} only in upper and lower case.`
+      problems.push(fileProblem(file, message, 'Rename one of the two.'))
+    }
+  }
+}
+
+function readSettings(directory: string, problems: Problem[]): string {
+  const path = join(directory, SETTINGS_FILE)
+  if (!isFile(path)) return 'default'
+  let json: Json
+  try {
+    json = parseStrictJson(readFileSync(path))
+  } catch (error) {
+    if (!(error instanceof Malformed)) throw error
+    problems.push(
+      fileProblem(
+        SETTINGS_FILE,
+        `Expected ${error.rule} (${error.path}).`,
+        'Write JSON: { "workspace": "default" }',
+      ),
+    )
+    return 'default'
+  }
+  const settings = json !== null && typeof json === 'object' && !Array.isArray(json) ? json : null
+  const unknown = Object.keys(settings ?? {}).find((name) => name !== 'workspace')
+  const { workspace = 'default' } = settings ?? {}
+  if (settings === null || unknown !== undefined) {
+    const message =
+      settings === null ? 'Expected an object.' : `There is no setting named "${unknown}".`
+    problems.push(fileProblem(SETTINGS_FILE, message, 'Write { "workspace": "default" }'))
+  } else if (typeof workspace !== 'string' || !WORKSPACE_NAME.test(workspace)) {
+    problems.push(
+      fileProblem(
+        SETTINGS_FILE,
+        '"workspace" is not a name.',
+        'Use a lower-case letter, then lower-case letters, digits and -, at most 63 characters.',
+      ),
+    )
+  }
+  return workspace as string
+}

@@ -1,0 +1,118 @@
+/** Writes the transactions of a batch. The caller owns the SQLite transaction around them. */
+import type { Database } from 'bun:sqlite'
+import { assert } from '../../errors/assert.ts'
+import { binaryBytes } from '../key-encoding.ts'
+import type {
+  CommitBatch,
+  DocumentWrite,
+  EntryWrite,
+  OperationRecord,
+  TransactionWrite,
+} from '../store.ts'
+import { IN_USE, type WriterState } from './writer-state.ts'
+
+/** Retention by age needs no better resolution, and the table stays at one row a second. */
+const TIME_STEP_MICROS = 1_000_000
+
+export class Batches {
+  readonly #insertVersion
+  readonly #insertEntry
+  readonly #endEntry
+  readonly #insertOperation
+  readonly #setLatest
+  readonly #insertTime
+
+  constructor(database: Database) {
+    this.#insertVersion = database.prepare<null, [number, string, number, number, string | null]>(
+      `insert into documents (row, id, sequence, created_at_micros, text)
+       values (?1, ?2, ?3, ?4, ?5)`,
+    )
+    this.#insertEntry = database.prepare<null, [number, Uint8Array, number]>(
+      `insert into index_entries (index_id, key, from_sequence, until_sequence)
+       select ?1, ?2, ?3, ${IN_USE}
+        where not exists (select 1 from index_entries
+                           where index_id = ?1 and key = ?2 and until_sequence = ${IN_USE})`,
+    )
+    this.#endEntry = database.prepare<null, [number, Uint8Array, number]>(
+      `update index_entries set until_sequence = ?3
+        where index_id = ?1 and key = ?2 and until_sequence = ${IN_USE}`,
+    )
+    this.#insertOperation = database.prepare<
+      null,
+      [string, Uint8Array, number | null, string, string, string, number, number]
+    >(
+      `insert into operations (operation_id, fingerprint, commit_sequence, release_id, function,
+                               result, attempts, created_at_micros)
+       values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)`,
+    )
+    this.#setLatest = database.prepare<null, [number]>('update store set latest_sequence = ?1')
+    this.#insertTime = database.prepare<null, [number, number]>(
+      'insert into sequence_times (sequence, at_micros) values (?1, ?2)',
+    )
+  }
+
+  write(state: WriterState, batch: CommitBatch): void {
+    let atMicros = 0
+    const before = state.latestSequence
+    for (const transaction of batch.transactions) {
+      if (transaction.sequence !== null) {
+        this.#writeVersions(state, transaction, transaction.sequence)
+        atMicros = micros(transaction.atMicros)
+      }
+      if (transaction.operation !== undefined) this.#writeOperation(transaction.operation)
+    }
+    if (state.latestSequence === before) return
+    this.#setLatest.run(state.latestSequence)
+    // A clock that went back must not silence the table until it has caught up.
+    const step = state.timeMicros === null ? null : Math.abs(atMicros - state.timeMicros)
+    if (step === null || step >= TIME_STEP_MICROS) {
+      this.#insertTime.run(state.latestSequence, atMicros)
+      state.timeMicros = atMicros
+    }
+  }
+
+  #writeVersions(state: WriterState, transaction: TransactionWrite, sequence: number): void {
+    assert(
+      Number.isSafeInteger(sequence) && sequence > state.latestSequence,
+      'sequences do not ascend',
+    )
+    state.latestSequence = sequence
+    for (const write of transaction.writes) this.#writeVersion(state, write, sequence)
+  }
+
+  #writeVersion(state: WriterState, write: DocumentWrite, sequence: number): void {
+    const createdAt = micros(write.createdAtMicros)
+    this.#insertVersion.run(state.nextRow++, write.id, sequence, createdAt, write.text)
+    for (const entry of write.entries) this.#writeEntry(state, entry, sequence)
+  }
+
+  #writeEntry(state: WriterState, entry: EntryWrite, sequence: number): void {
+    const index = state.indexes.get(entry.index)
+    // Its removal was on the way when the entries were computed.
+    if (index === undefined || index.state === 'dropped') return
+    const statement = entry.live ? this.#insertEntry : this.#endEntry
+    const { changes } = statement.run(entry.index, binaryBytes(entry.key), sequence)
+    // A building index may not have the old key of a document yet.
+    const missing = changes === 0 && (entry.live || index.state === 'ready')
+    assert(!missing, 'an index entry contradicts the ones before it')
+  }
+
+  #writeOperation(record: OperationRecord): void {
+    this.#insertOperation.run(
+      record.operationId,
+      record.fingerprint,
+      record.commitSequence,
+      record.releaseId,
+      record.function,
+      record.result,
+      record.attempts,
+      micros(record.createdAtMicros),
+    )
+  }
+}
+
+function micros(value: bigint): number {
+  const number = Number(value)
+  assert(Number.isSafeInteger(number), 'a time is outside of 53 bits')
+  return number
+}

@@ -1,0 +1,122 @@
+import { Database } from 'bun:sqlite'
+import { existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { fault } from '../store-suite.ts'
+import { openDatabase } from './databases.ts'
+import { rangeStatement } from './reads.ts'
+import { openSqliteDocuments } from './stores.ts'
+
+let directory: string
+let path: string
+
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), 'documents-'))
+  path = join(directory, 'documents.db')
+})
+
+afterEach(() => rmSync(directory, { recursive: true }))
+
+async function storeWithOneDocument(): Promise<void> {
+  const store = await openSqliteDocuments(path)
+  const id = `notes_${'0'.repeat(26)}`
+  const writes = [{ id, createdAtMicros: 0n, text: '{}', entries: [] }]
+  await store.commit({ transactions: [{ sequence: 1, atMicros: 0n, writes }] })
+  await store.close()
+}
+
+function tamper(...statements: readonly string[]): void {
+  const database = new Database(path)
+  for (const statement of statements) database.run(statement)
+  database.close()
+}
+
+describe('the document file', () => {
+  test('is created for its owner only, and closing it leaves one whole file', async () => {
+    const before = process.umask(0)
+    try {
+      await storeWithOneDocument()
+    } finally {
+      process.umask(before)
+    }
+    expect(statSync(path).mode & 0o777).toBe(0o600)
+    for (const suffix of ['-wal', '-shm']) {
+      const other = path + suffix
+      if (existsSync(other)) expect(statSync(other).mode & 0o777).toBe(0o600)
+    }
+    const walBytes = existsSync(`${path}-wal`) ? statSync(`${path}-wal`).size : 0
+    expect(walBytes).toBe(0)
+  })
+
+  test('is durable at each commit and takes nothing from a foreign schema', async () => {
+    const database = openDatabase(path)
+    const pragma = (name: string) => Object.values(database.query(`pragma ${name}`).get() as object)
+    expect(pragma('journal_mode')).toEqual(['wal'])
+    expect(pragma('synchronous')).toEqual([2])
+    expect(pragma('trusted_schema')).toEqual([0])
+    expect(pragma('page_size')).toEqual([8192])
+    expect(() => database.run('delete from documents')).toThrow(/readonly/)
+    database.close()
+  })
+
+  const rejected: readonly [string, () => unknown][] = [
+    ['a text file', () => writeFileSync(path, 'not a database'.repeat(1_000))],
+    [
+      'the database of another application',
+      () => tamper('create table other (id integer)', 'pragma application_id = 7'),
+    ],
+    ['a database of nobody', () => tamper('create table other (id integer)')],
+    ['a newer version', () => tamper('pragma user_version = 1000')],
+    [
+      'another migration under the same number',
+      () => tamper('update migrations set checksum = zeroblob(32)'),
+    ],
+    ['a changed schema', () => tamper('drop index index_entries_by_end')],
+    [
+      'a schema with a trigger',
+      () => tamper('create trigger t after insert on documents begin delete from documents; end'),
+    ],
+    ['a document from the future', () => tamper('update store set latest_sequence = 0')],
+    ['no store row', () => tamper('delete from store')],
+    ['a document that is not Stored JSON', () => tamper("update documents set text = '{'")],
+    [
+      'an index without fields',
+      () =>
+        tamper(
+          `insert into indexes (table_name, fields, state, built_id)
+           values ('a', '{}', 'building', '')`,
+        ),
+    ],
+  ]
+  for (const [name, damage] of rejected) {
+    test(`${name} is refused`, async () => {
+      const fresh = name.startsWith('a text') || name.includes('database')
+      if (!fresh) await storeWithOneDocument()
+      damage()
+      expect(() => openDatabase(path)).toThrowError(fault('PRODUCT_CORRUPT'))
+      await expect(openSqliteDocuments(path)).rejects.toEqual(fault('PRODUCT_CORRUPT'))
+    })
+  }
+
+  test('a directory that is not there is unavailable, not corrupt', async () => {
+    const missing = join(directory, 'missing', 'documents.db')
+    await expect(openSqliteDocuments(missing)).rejects.toEqual(fault('UNAVAILABLE'))
+  })
+
+  test('a range walks the primary key, without a scan and without sorting', () => {
+    const database = openDatabase(path)
+    for (const order of ['asc', 'desc'] as const) {
+      const plan = database
+        .query<{ detail: string }, []>(`explain query plan ${rangeStatement(order)}`)
+        .all()
+        .map(({ detail }) => detail)
+        .join('\n')
+      expect(plan).toMatch(/SEARCH e USING PRIMARY KEY \(index_id=\? AND key>\? AND key<\?\)/)
+      expect(plan).toMatch(/SEARCH d USING INTEGER PRIMARY KEY \(rowid=\?\)/)
+      expect(plan).toMatch(/SEARCH v USING COVERING INDEX documents_by_version \(id=\? AND seq/)
+      expect(plan).not.toMatch(/SCAN|TEMP B-TREE/)
+    }
+    database.close()
+  })
+})

@@ -1,0 +1,141 @@
+/**
+ * Opens the document file: creates it, brings its schema up to date and refuses one that is not
+ * ours or does not fit. A whole check of a large file takes minutes, so only its frame is checked.
+ */
+import { Database, SQLiteError } from 'bun:sqlite'
+import { closeSync, constants, fsyncSync, openSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { AssertionFailure, assert } from '../../errors/assert.ts'
+import { Fault, isFault } from '../../errors/fault.ts'
+import { digestEquals, sha256 } from '../../system/digests.ts'
+import { Malformed } from '../../value/malformed.ts'
+import { decodeStored } from '../../value/stored.ts'
+import { MIGRATIONS } from './migrations.generated.ts'
+import { configure } from './pragmas.ts'
+import { loadState } from './writer-state.ts'
+
+/** "svcd": tells our file from any other one of SQLite. */
+const APPLICATION_ID = 0x73766364
+
+/**
+ * A connection that only reads. UNAVAILABLE where the file cannot be opened, PRODUCT_CORRUPT where
+ * it is not a document store that this version can use.
+ */
+export function openDatabase(path: string): Database {
+  let database: Database | undefined
+  try {
+    createFile(path)
+    database = new Database(path, { readwrite: true, create: false })
+    refuseForeign(database)
+    configure(database, { cacheMiB: 64 })
+    migrate(database)
+    checkSchema(database)
+    checkRows(database)
+    database.run('pragma query_only = on')
+    return database
+  } catch (error) {
+    database?.close()
+    throw storeFault(error)
+  }
+}
+
+/** The fault of a failed read or opening. */
+export function storeFault(error: unknown): Fault {
+  if (isFault(error)) return error
+  if (error instanceof AssertionFailure || error instanceof Malformed) {
+    return new Fault('PRODUCT_CORRUPT', { detail: `documents: ${error.message}`, cause: error })
+  }
+  const code = error instanceof SQLiteError ? (error.code ?? 'SQLITE_ERROR') : 'the file'
+  const broken = /^SQLITE_(?:CORRUPT|NOTADB|FORMAT|SCHEMA|MISMATCH|ERROR)/.test(code)
+  const detail = `documents: ${code} failed`
+  return new Fault(broken ? 'PRODUCT_CORRUPT' : 'UNAVAILABLE', { detail, cause: error })
+}
+
+/** Only the server's user may read documents, whatever the umask; SQLite copies the mode. */
+function createFile(path: string): void {
+  const { O_CREAT, O_EXCL, O_NOFOLLOW, O_RDWR } = constants
+  try {
+    closeSync(openSync(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600))
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EEXIST') return
+    throw error
+  }
+  const directory = openSync(dirname(path), constants.O_RDONLY)
+  try {
+    // Otherwise the name of the file may be gone after a power loss, with every commit in it.
+    fsyncSync(directory)
+  } finally {
+    closeSync(directory)
+  }
+}
+
+function pragma(database: Database, name: 'application_id' | 'user_version'): number {
+  return Number(Object.values(database.query<object, []>(`pragma ${name}`).get() ?? {})[0])
+}
+
+function refuseForeign(database: Database): void {
+  const objects = database
+    .query<{ count: number }, []>('select count(*) as count from sqlite_schema')
+    .get()
+  const empty = objects?.count === 0 && pragma(database, 'user_version') === 0
+  const id = pragma(database, 'application_id')
+  assert(id === APPLICATION_ID || (empty && id === 0), 'the file is not a document store')
+  const version = pragma(database, 'user_version')
+  assert(version <= MIGRATIONS.length, 'the file was written by a newer version')
+}
+
+function migrate(database: Database): void {
+  const applied = pragma(database, 'user_version')
+  for (const { version, name, sql } of MIGRATIONS) {
+    const checksum = sha256(sql)
+    if (version <= applied) {
+      const row = database
+        .query<{ checksum: Uint8Array }, [number]>(
+          'select checksum from migrations where version = ?1',
+        )
+        .get(version)
+      const same = row !== null && digestEquals(row.checksum, checksum)
+      assert(same, `migration ${version} is not the one that was applied`)
+      continue
+    }
+    database.transaction(() => {
+      database.run(sql)
+      database.run('insert into migrations (version, name, checksum) values (?1, ?2, ?3)', [
+        version,
+        name,
+        checksum,
+      ])
+      database.run(`pragma user_version = ${version}`)
+      database.run(`pragma application_id = ${APPLICATION_ID}`)
+    })()
+  }
+}
+
+function checkSchema(database: Database): void {
+  const fresh = new Database(':memory:')
+  try {
+    for (const { sql } of MIGRATIONS) fresh.run(sql)
+    assert(schemaText(database) === schemaText(fresh), 'the schema is not that of its version')
+  } finally {
+    fresh.close()
+  }
+}
+
+function schemaText(database: Database): string {
+  const rows = database
+    .query<object, []>('select type, name, tbl_name, sql from sqlite_schema order by type, name')
+    .all()
+  return JSON.stringify(rows)
+}
+
+function checkRows(database: Database): void {
+  const { latestSequence } = loadState(database)
+  const newest = database
+    .query<{ sequence: number; text: string | null }, []>(
+      'select sequence, text from documents order by row desc limit 1',
+    )
+    .get()
+  if (newest === null) return
+  assert(newest.sequence <= latestSequence, 'a document is newer than the latest sequence')
+  if (newest.text !== null) decodeStored(newest.text)
+}

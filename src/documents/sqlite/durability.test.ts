@@ -1,0 +1,127 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { documentId, whole } from '../store-fixtures.ts'
+import { openSqliteDocuments } from './stores.ts'
+
+const KILLS = 20
+const INDEX = 1
+
+let directory: string
+let path: string
+let script: string
+
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), 'documents-'))
+  path = join(directory, 'documents.db')
+  script = join(directory, 'child.ts')
+  writeFileSync(script, CHILD)
+})
+
+afterEach(() => rmSync(directory, { recursive: true }))
+
+/** Commits batches as fast as it can and writes each sequence only after it was acknowledged. */
+const CHILD = `
+import { writeSync } from 'node:fs'
+const { openSqliteDocuments } = await import(process.argv[2])
+const { indexKey } = await import(process.argv[3])
+const store = await openSqliteDocuments(process.argv[4])
+const [index] = await store.ensureIndexes([{ table: 'notes', fields: ['n'] }])
+await store.buildIndex(index.id)
+let sequence = store.latestSequence
+for (;;) {
+  const transactions = []
+  for (let i = 0; i <= sequence % 7; i++) {
+    sequence += 1
+    const id = 'notes_' + String(sequence).padStart(26, '0')
+    const fields = new Map([['n', BigInt(sequence)]])
+    const key = indexKey(index, { id, createdAtMicros: 0n, fields })
+    const text = JSON.stringify({ n: { $i: String(sequence) } })
+    const entries = [{ index: index.id, key, live: true }]
+    const operation = {
+      operationId: 'opn_' + String(sequence).padStart(26, '0'),
+      fingerprint: new Uint8Array(32),
+      commitSequence: sequence,
+      releaseId: 'rel_1',
+      function: 'notes.add',
+      result: '{"type":"null"}',
+      attempts: 1,
+      createdAtMicros: 0n,
+    }
+    const writes = [{ id, createdAtMicros: 0n, text, entries }]
+    transactions.push({ sequence, atMicros: 0n, writes, operation })
+  }
+  try {
+    await store.commit({ transactions })
+  } catch (error) {
+    writeSync(1, error.code + ' ' + store.status.state + '\\n')
+    process.exit(0)
+  }
+  writeSync(1, sequence + '\\n')
+}
+`
+
+function childArguments(script: string, path: string): string[] {
+  const modules = ['stores.ts', '../keys.ts'].map((name) => join(import.meta.dirname, name))
+  return [script, ...modules, path]
+}
+
+async function acknowledgedUntilKilled(script: string, path: string, millis: number) {
+  const child = spawn(process.execPath, childArguments(script, path), {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  let output = ''
+  child.stdout.on('data', (chunk: Buffer) => {
+    // The clock starts when there is something to lose.
+    if (output === '') setTimeout(() => child.kill('SIGKILL'), millis)
+    output += chunk.toString()
+  })
+  const [, signal] = await once(child, 'close')
+  expect(signal).toBe('SIGKILL')
+  const lines = output.split('\n')
+  // What follows the last line break was cut off by the kill.
+  return Number(lines.at(-2))
+}
+
+/** Reads everything back: a sequence tells which documents, keys and operations there must be. */
+async function sequenceOfWholeStore(): Promise<number> {
+  const store = await openSqliteDocuments(path)
+  const latest = store.latestSequence
+  const { documents } = await store.range(whole(INDEX, latest))
+  expect(documents.map(({ sequence }) => sequence)).toEqual(
+    Array.from({ length: latest }, (_, i) => i + 1),
+  )
+  for (let sequence = 1; sequence <= latest; sequence++) {
+    expect(await store.operation(documentId('opn', sequence))).not.toBeNull()
+  }
+  expect(await store.operation(documentId('opn', latest + 1))).toBeNull()
+  await store.close()
+  return latest
+}
+
+test('what was acknowledged survives kill -9 at any moment, and a batch is whole', async () => {
+  // Kill a child that commits without a pause; then let the next one go on with the same file.
+  for (let kill = 0; kill < KILLS; kill++) {
+    const acknowledged = await acknowledgedUntilKilled(script, path, (kill * 37) % 150)
+    expect(await sequenceOfWholeStore()).toBeGreaterThanOrEqual(acknowledged)
+  }
+}, 120_000)
+
+test('a commit that the system cuts off is uncertain until the next opening', async () => {
+  // A limit on file sizes makes a write inside COMMIT fail with an error that is not a full disk.
+  const limited = `trap '' XFSZ; ulimit -f 2000; exec "$0" "$@"`
+  const child = spawn('sh', ['-c', limited, process.execPath, ...childArguments(script, path)], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  let output = ''
+  child.stdout.on('data', (chunk: Buffer) => {
+    output += chunk.toString()
+  })
+  await once(child, 'close')
+  const lines = output.trimEnd().split('\n')
+  expect(lines.at(-1)).toBe('RESULT_UNCERTAIN failed')
+  expect(await sequenceOfWholeStore()).toBeGreaterThanOrEqual(Number(lines.at(-2)))
+}, 60_000)

@@ -1,0 +1,218 @@
+/** The prepared reads of the document file. Whether a snapshot may be read is decided before. */
+import type { Database } from 'bun:sqlite'
+import { assert } from '../../errors/assert.ts'
+import { binaryBytes, binaryString } from '../key-encoding.ts'
+import { keySuccessor } from '../keys.ts'
+import type {
+  KeyedDocument,
+  OperationRecord,
+  RangeRequest,
+  RangeResult,
+  StoredDocument,
+} from '../store.ts'
+import { NewestVersions } from './newest-versions.ts'
+
+interface VersionRow {
+  readonly created_at_micros: number
+  readonly sequence: number
+  readonly text: string | null
+}
+
+interface EntryRow {
+  readonly key: Uint8Array
+  readonly id: string | null
+  readonly created_at_micros: number
+  readonly sequence: number
+  readonly text: string | null
+}
+
+interface KeyRow {
+  readonly key: Uint8Array
+}
+
+type KeyParameters = [number, Uint8Array, Uint8Array, number, number]
+type RangeParameters = [number, Uint8Array, Uint8Array, number, number, number]
+
+interface OperationRow {
+  readonly fingerprint: Uint8Array
+  readonly commit_sequence: number | null
+  readonly release_id: string
+  readonly function: string
+  readonly result: string
+  readonly attempts: number
+  readonly created_at_micros: number
+}
+
+/** Rows of one statement: a generator costs more than the few that most reads want. */
+const PAGE_ROWS = 64
+
+/** Documents that are looked up one by one; from more on one joined statement is faster. */
+const LOOKUPS_MAX = 4
+
+export class Reads {
+  readonly newest = new NewestVersions()
+  readonly #begin
+  readonly #end
+  #isHeld = false
+  readonly #version
+  readonly #ascending
+  readonly #descending
+  readonly #keysAscending
+  readonly #keysDescending
+  readonly #operation
+  readonly #sequenceAt
+
+  constructor(database: Database) {
+    this.#begin = database.prepare('begin')
+    this.#end = database.prepare('commit')
+    this.#version = database.prepare<VersionRow, [string, number]>(
+      `select created_at_micros, sequence, text
+         from documents
+        where id = ?1 and sequence <= ?2
+        order by sequence desc limit 1`,
+    )
+    this.#ascending = database.prepare<EntryRow, RangeParameters>(rangeStatement('asc'))
+    this.#descending = database.prepare<EntryRow, RangeParameters>(rangeStatement('desc'))
+    this.#keysAscending = database.prepare<KeyRow, KeyParameters>(keyStatement('asc'))
+    this.#keysDescending = database.prepare<KeyRow, KeyParameters>(keyStatement('desc'))
+    this.#operation = database.prepare<OperationRow, [string]>(
+      `select fingerprint, commit_sequence, release_id, function, result, attempts,
+              created_at_micros
+         from operations
+        where operation_id = ?1`,
+    )
+    this.#sequenceAt = database.prepare<{ sequence: number | null }, [number]>(
+      'select max(sequence) as sequence from sequence_times where at_micros <= ?1',
+    )
+  }
+
+  /**
+   * Reads from here on share one transaction of the file: taking and leaving its locks costs as
+   * much as a read. It must end before a write, or the log of the file could never shrink.
+   */
+  hold(): void {
+    if (this.#isHeld) return
+    this.#begin.run()
+    this.#isHeld = true
+  }
+
+  release(): void {
+    if (!this.#isHeld) return
+    this.#isHeld = false
+    this.#end.run()
+  }
+
+  /** `latest` says that nothing newer than the snapshot is durable, so what is found is newest. */
+  read(id: string, snapshot: number, latest: boolean): StoredDocument | null {
+    const known = this.newest.find(id, snapshot)
+    if (known !== undefined) return known
+    const row = this.#version.get(id, snapshot)
+    if (row === null || row.text === null) return null
+    const createdAtMicros = BigInt(row.created_at_micros)
+    const version = { id, createdAtMicros, sequence: row.sequence, text: row.text }
+    if (latest) this.newest.keep(version)
+    return version
+  }
+
+  range(request: RangeRequest, table: string, latest: boolean): RangeResult {
+    const { limit, textUnitsMax } = request
+    const documents: KeyedDocument[] = []
+    let { lower, upper } = request
+    let units = 0
+    for (;;) {
+      const asked = Math.min(limit - documents.length, PAGE_ROWS)
+      const page = this.#page({ ...request, lower, upper, limit: asked }, table, latest)
+      for (const document of page) {
+        documents.push(document)
+        units += document.text.length
+        if (units >= textUnitsMax) return { documents, exhausted: false }
+      }
+      if (page.length < asked) return { documents, exhausted: true }
+      if (documents.length === limit) return { documents, exhausted: false }
+      const { key } = documents.at(-1)!
+      if (request.order === 'asc') lower = keySuccessor(key)
+      else upper = key
+    }
+  }
+
+  /** Keys first: most of their documents are in memory, and a few that are not are looked up. */
+  #page(request: RangeRequest, table: string, latest: boolean): KeyedDocument[] {
+    const { index, snapshot, limit } = request
+    const lower = binaryBytes(request.lower)
+    const upper = binaryBytes(request.upper)
+    // An ID is its table, "_" and 26 characters.
+    const idBytes = table.length + 27
+    const statement = request.order === 'asc' ? this.#keysAscending : this.#keysDescending
+    const documents: KeyedDocument[] = []
+    let missed = 0
+    for (const row of statement.all(index, lower, upper, snapshot, limit)) {
+      const key = binaryString(row.key)
+      const id = key.slice(-idBytes)
+      if (this.newest.find(id, snapshot) === undefined && ++missed > LOOKUPS_MAX) {
+        return this.#joined(request, [index, lower, upper, snapshot, limit, idBytes], latest)
+      }
+      const version = this.read(id, snapshot, latest)
+      assert(version !== null, 'an index entry has no document')
+      documents.push({ ...version, key })
+    }
+    return documents
+  }
+
+  #joined(request: RangeRequest, parameters: RangeParameters, latest: boolean): KeyedDocument[] {
+    const statement = request.order === 'asc' ? this.#ascending : this.#descending
+    return statement.all(...parameters).map((row) => {
+      const { id, text, sequence } = row
+      assert(id !== null && text !== null, 'an index entry has no document')
+      const version = { id, createdAtMicros: BigInt(row.created_at_micros), sequence, text }
+      if (latest) this.newest.keep(version)
+      return { ...version, key: binaryString(row.key) }
+    })
+  }
+
+  operation(operationId: string): OperationRecord | null {
+    const row = this.#operation.get(operationId)
+    if (row === null) return null
+    return {
+      operationId,
+      fingerprint: row.fingerprint,
+      commitSequence: row.commit_sequence,
+      releaseId: row.release_id,
+      function: row.function,
+      result: row.result,
+      attempts: row.attempts,
+      createdAtMicros: BigInt(row.created_at_micros),
+    }
+  }
+
+  /** A sequence that was durable at this time, at most about a second before it; 0 if none was. */
+  sequenceAt(micros: bigint): number {
+    return this.#sequenceAt.get(Number(micros))?.sequence ?? 0
+  }
+}
+
+/**
+ * Walks the entries of the index in the order of its primary key, so that it ends with the limit;
+ * each document is the newest version that the snapshot sees, found by its ID at the key's end.
+ */
+export function rangeStatement(order: 'asc' | 'desc'): string {
+  return `
+    select e.key, d.id, d.created_at_micros, d.sequence, d.text
+      from index_entries e
+      left join documents d
+        on d.row = (select v.row from documents v
+                     where v.id = cast(substr(e.key, -?6) as text) and v.sequence <= ?4
+                     order by v.sequence desc limit 1)
+     where e.index_id = ?1 and e.key >= ?2 and e.key < ?3
+       and e.from_sequence <= ?4 and e.until_sequence > ?4
+     order by e.key ${order}
+     limit ?5`
+}
+
+function keyStatement(order: 'asc' | 'desc'): string {
+  return `
+    select key from index_entries
+     where index_id = ?1 and key >= ?2 and key < ?3
+       and from_sequence <= ?4 and until_sequence > ?4
+     order by key ${order}
+     limit ?5`
+}

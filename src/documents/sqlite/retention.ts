@@ -1,0 +1,107 @@
+/** Removes what no snapshot at or after a horizon can see, some rows at a time. */
+import type { Database } from 'bun:sqlite'
+import { IN_USE, type WriterState } from './writer-state.ts'
+
+export interface RetentionRequest {
+  /** Snapshots before it are gone. At most the latest sequence. */
+  readonly horizon: number
+  readonly operationsBeforeMicros: bigint
+  /** Of each table that one call may look at. */
+  readonly rowsMax: number
+}
+
+interface Version {
+  readonly row: number
+  readonly id: string
+  readonly sequence: number
+  readonly deleted: 0 | 1
+}
+
+export class Retention {
+  readonly #versions
+  readonly #deleteOlder
+  readonly #deleteVersion
+  readonly #setPruned
+  readonly #deleteEntries
+  readonly #deleteDroppedEntries
+  readonly #deleteIndex
+  readonly #deleteOperations
+  readonly #deleteTimes
+
+  constructor(database: Database) {
+    // typeof() does not load the text, which may be a megabyte.
+    this.#versions = database.prepare<Version, [number]>(
+      `select row, id, sequence, typeof(text) = 'null' as deleted
+         from documents
+        where row > (select pruned_row from store)
+        order by row limit ?1`,
+    )
+    this.#deleteOlder = database.prepare<null, [string, number]>(
+      'delete from documents where id = ?1 and sequence < ?2',
+    )
+    this.#deleteVersion = database.prepare<null, [number]>('delete from documents where row = ?1')
+    this.#setPruned = database.prepare<null, [number]>('update store set pruned_row = ?1')
+    this.#deleteEntries = database.prepare<null, [number, number]>(
+      `delete from index_entries
+        where (index_id, key, from_sequence) in
+              (select index_id, key, from_sequence from index_entries
+                where until_sequence < ${IN_USE} and until_sequence <= ?1 limit ?2)`,
+    )
+    this.#deleteDroppedEntries = database.prepare<null, [number, number]>(
+      `delete from index_entries
+        where (index_id, key, from_sequence) in
+              (select index_id, key, from_sequence from index_entries
+                where index_id = ?1 limit ?2)`,
+    )
+    this.#deleteIndex = database.prepare<null, [number]>('delete from indexes where id = ?1')
+    // Operations are appended as time goes by, so the oldest are the first rows.
+    this.#deleteOperations = database.prepare<null, [number, number]>(
+      `delete from operations
+        where row in (select row from (select row, created_at_micros from operations
+                                        order by row limit ?2)
+                       where created_at_micros < ?1)`,
+    )
+    // The newest one at or before the horizon stays: it tells the horizon's age.
+    this.#deleteTimes = database.prepare<null, [number]>(
+      `delete from sequence_times
+        where sequence < (select max(sequence) from sequence_times where sequence <= ?1)`,
+    )
+  }
+
+  prune(state: WriterState, request: RetentionRequest): { removed: number; more: boolean } {
+    const { horizon, rowsMax } = request
+    const counts = [this.#deleteEntries.run(horizon, rowsMax).changes]
+    for (const index of state.indexes.values()) {
+      if (index.state !== 'dropped') continue
+      const { changes } = this.#deleteDroppedEntries.run(index.id, rowsMax)
+      counts.push(changes)
+      if (changes === rowsMax) break
+      this.#deleteIndex.run(index.id)
+      state.indexes.delete(index.id)
+    }
+    const before = Number(request.operationsBeforeMicros)
+    counts.push(this.#deleteOperations.run(before, rowsMax).changes)
+    this.#deleteTimes.run(horizon)
+    const versions = this.#pruneVersions(horizon, rowsMax)
+    return {
+      removed: counts.reduce((sum, count) => sum + count, versions.removed),
+      more: versions.seen === rowsMax || counts.includes(rowsMax),
+    }
+  }
+
+  /** Each version is looked at once: it makes the older ones of its document garbage. */
+  #pruneVersions(horizon: number, rowsMax: number): { seen: number; removed: number } {
+    let seen = 0
+    let removed = 0
+    let last = 0
+    for (const version of this.#versions.all(rowsMax)) {
+      if (version.sequence > horizon) break
+      seen += 1
+      last = version.row
+      removed += this.#deleteOlder.run(version.id, version.sequence).changes
+      if (version.deleted === 1) removed += this.#deleteVersion.run(version.row).changes
+    }
+    if (last > 0) this.#setPruned.run(last)
+    return { seen, removed }
+  }
+}

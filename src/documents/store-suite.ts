@@ -1,0 +1,398 @@
+/** What every document store must do, whatever engine holds it. */
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import type { Code } from '../errors/codes.ts'
+import { isFault } from '../errors/fault.ts'
+import { keySuccessor } from './keys.ts'
+import type { DocumentStore, IndexDefinition, PruneRequest } from './store.ts'
+import {
+  builtIndexes,
+  documentId,
+  EVERYTHING,
+  fieldsOf,
+  Model,
+  operationRecord,
+  whole,
+} from './store-fixtures.ts'
+
+export interface StoreHarness {
+  /** Opens the same data each time; a store that is open must be closed before. */
+  open(): Promise<DocumentStore>
+  dispose(): Promise<void>
+}
+
+interface Context {
+  harness: StoreHarness
+  store: DocumentStore
+  model: Model
+}
+
+const CREATION: IndexDefinition = { table: 'messages', fields: [] }
+const BY_CHANNEL: IndexDefinition = { table: 'messages', fields: ['channel'] }
+
+export function documentStoreSuite(name: string, make: () => Promise<StoreHarness>): void {
+  describe(`document store: ${name}`, () => {
+    const context = {} as Context
+    beforeEach(async () => {
+      context.harness = await make()
+      context.store = await context.harness.open()
+      context.model = new Model()
+    })
+    afterEach(async () => {
+      await context.store.close()
+      await context.harness.dispose()
+    })
+    versionTests(context)
+    rangeTests(context)
+    operationTests(context)
+    indexTests(context)
+    retentionTests(context)
+    forgettingTests(context)
+    lifeTests(context)
+  })
+}
+
+export function fault(code: Code) {
+  return expect.toSatisfy((error: unknown) => isFault(error, code))
+}
+
+async function rejection(run: () => unknown): Promise<unknown> {
+  try {
+    await run()
+  } catch (error) {
+    return error
+  }
+  return null
+}
+
+function versionTests(context: Context): void {
+  test('a read sees the newest version at or before its snapshot', async () => {
+    const { store, model } = context
+    const at = { table: 'messages', number: 1 }
+    await model.commit(store, [model.write([], at, fieldsOf({ body: 'one' }))])
+    await model.commit(store, [model.write([], { ...at, number: 2 }, fieldsOf({ body: 'x' }))])
+    await model.commit(store, [model.write([], at, fieldsOf({ body: 'two' }))])
+    await model.commit(store, [model.write([], at, null)])
+    expect(store.latestSequence).toBe(4)
+    const id = documentId('messages', 1)
+    for (let snapshot = 0; snapshot <= 4; snapshot++) {
+      expect(await store.read(id, snapshot)).toEqual(model.read(id, snapshot))
+    }
+    expect(await store.read(id, 4)).toBeNull()
+    expect(await store.read(documentId('messages', 9), 4)).toBeNull()
+  })
+
+  test('the text of a document comes back as it was written', async () => {
+    const { store } = context
+    const text = `{"a":"\\u0000 é \u{1f600}","b":${'[1]'.padEnd(1_000_000)}}`
+    const write = { id: documentId('notes', 1), createdAtMicros: -5n, text, entries: [] }
+    await store.commit({ transactions: [{ sequence: 7, atMicros: 0n, writes: [write] }] })
+    const document = await store.read(write.id, 7)
+    expect(document).toEqual({ id: write.id, createdAtMicros: -5n, sequence: 7, text })
+  })
+
+  test('a batch is stored as a whole or not at all, and sequences only ascend', async () => {
+    const { store, model } = context
+    await model.commit(store, [model.write([], { table: 'notes', number: 1 }, fieldsOf({}))])
+    const write = (number: number) => ({
+      id: documentId('notes', number),
+      createdAtMicros: 0n,
+      text: '{}',
+      entries: [],
+    })
+    const batch = [2, 1].map((sequence, i) => ({
+      sequence,
+      atMicros: 0n,
+      writes: [write(i + 2)],
+    }))
+    const error = await rejection(() => store.commit({ transactions: batch }))
+    expect(error).toEqual(fault('PRODUCT_CORRUPT'))
+    expect(store.status.state).toBe('failed')
+    expect(await rejection(() => store.read(write(2).id, 2))).toEqual(fault('UNAVAILABLE'))
+    await store.close()
+    context.store = await context.harness.open()
+    expect(context.store.latestSequence).toBe(1)
+    expect(await context.store.read(write(2).id, 1)).toBeNull()
+  })
+}
+
+function rangeTests(context: Context): void {
+  async function filled() {
+    const { store, model } = context
+    const indexes = await builtIndexes(store, [CREATION, BY_CHANNEL])
+    for (let number = 1; number <= 20; number++) {
+      const fields = fieldsOf({ channel: number % 2 === 0 ? 'even' : 'odd', body: `${number}` })
+      const writes = [model.write(indexes, { table: 'messages', number }, fields)]
+      await model.commit(store, writes)
+    }
+    return { store, model, indexes, byChannel: indexes[1]! }
+  }
+
+  test('a range has the documents of the interval in key order, both ways', async () => {
+    const { store, model, byChannel } = await filled()
+    const all = model.range(BY_CHANNEL, 20)
+    const [lower, upper] = [all[3]!.key, all[15]!.key]
+    const request = { ...whole(byChannel.id, 20), lower, upper }
+    const expected = model.range(BY_CHANNEL, 20, lower, upper)
+    expect(expected).toHaveLength(12)
+    expect(await store.range(request)).toEqual({ documents: expected, exhausted: true })
+    expect(await store.range({ ...request, order: 'desc' })).toEqual({
+      documents: expected.toReversed(),
+      exhausted: true,
+    })
+    const empty = { documents: [], exhausted: true }
+    expect(await store.range({ ...request, lower: upper, upper: lower })).toEqual(empty)
+  })
+
+  test('a limit ends the walk, and the next page begins after the last key', async () => {
+    const { store, model, byChannel } = await filled()
+    let lower = ''
+    const pages: string[] = []
+    for (;;) {
+      const page = await store.range({ ...whole(byChannel.id, 20), lower, limit: 7 })
+      pages.push(...page.documents.map(({ id }) => id))
+      if (page.exhausted) break
+      lower = keySuccessor(page.documents.at(-1)!.key)
+    }
+    expect(pages).toEqual(model.range(BY_CHANNEL, 20).map(({ id }) => id))
+    const exact = await store.range({ ...whole(byChannel.id, 20), limit: 20 })
+    expect(exact.exhausted).toBe(false)
+    const units = await store.range({ ...whole(byChannel.id, 20), textUnitsMax: 58 })
+    expect(units.documents).toHaveLength(2)
+    expect(units.exhausted).toBe(false)
+  })
+
+  test('old versions, moved keys and deletions between the results do not count', async () => {
+    const { store, model, indexes, byChannel } = await filled()
+    for (let number = 1; number <= 18; number++) {
+      const at = { table: 'messages', number }
+      const channel = number % 2 === 0 ? 'even' : 'odd'
+      const fields = [
+        fieldsOf({ channel, body: 'same key' }),
+        fieldsOf({ channel: 'moved', body: '' }),
+        number % 3 === 0 ? null : fieldsOf({ channel, body: 'back' }),
+      ]
+      await model.commit(store, [model.write(indexes, at, fields[number % 3]!)])
+      await model.commit(store, [model.write(indexes, at, fields[(number + 1) % 3]!)])
+    }
+    for (const snapshot of [1, 20, 33, 40, 51, model.sequence]) {
+      for (const index of indexes) {
+        const documents = model.range(index, snapshot)
+        const result = await store.range(whole(index.id, snapshot))
+        expect(result).toEqual({ documents, exhausted: true })
+      }
+      const five = await store.range({ ...whole(byChannel.id, snapshot), limit: 5 })
+      expect(five.documents).toEqual(model.range(BY_CHANNEL, snapshot).slice(0, 5))
+    }
+  })
+}
+
+function operationTests(context: Context): void {
+  test('an operation is found again, with and without a write', async () => {
+    const { store, harness } = context
+    const [none, wrote] = [operationRecord(1), operationRecord(2, { commitSequence: 3 })]
+    await store.commit({
+      transactions: [
+        { sequence: null, atMicros: 0n, writes: [], operation: none },
+        { sequence: 3, atMicros: 0n, writes: [], operation: wrote },
+      ],
+    })
+    await store.close()
+    context.store = await harness.open()
+    expect(await context.store.operation(none.operationId)).toEqual(none)
+    expect(await context.store.operation(wrote.operationId)).toEqual(wrote)
+    expect(await context.store.operation(documentId('opn', 9))).toBeNull()
+    expect(context.store.latestSequence).toBe(3)
+  })
+
+  test('one operation cannot be recorded twice', async () => {
+    const { store } = context
+    const transactions = [
+      { sequence: null, atMicros: 0n, writes: [], operation: operationRecord(1) },
+    ]
+    await store.commit({ transactions })
+    const error = await rejection(() => store.commit({ transactions }))
+    expect(error).toEqual(fault('PRODUCT_CORRUPT'))
+  })
+}
+
+function indexTests(context: Context): void {
+  test('one definition has one index, which outlives the process', async () => {
+    const { store, harness } = context
+    const [a, b] = await store.ensureIndexes([CREATION, BY_CHANNEL])
+    expect((await store.ensureIndexes([BY_CHANNEL, CREATION])).map(({ id }) => id)).toEqual([
+      b!.id,
+      a!.id,
+    ])
+    expect(a).toEqual({ id: a!.id, ...CREATION, state: 'building' })
+    await store.buildIndex(a!.id)
+    await store.close()
+    context.store = await harness.open()
+    expect(context.store.listIndexes()).toEqual([
+      { id: a!.id, ...CREATION, state: 'ready' },
+      { id: b!.id, ...BY_CHANNEL, state: 'building' },
+    ])
+  })
+
+  test('a fill has every document, those that change meanwhile too', async () => {
+    const { store, model } = context
+    const writes = Array.from({ length: 700 }, (_, number) =>
+      model.write([], { table: 'messages', number }, fieldsOf({ channel: `${number % 9}` })),
+    )
+    await model.commit(store, writes)
+    const [index] = await store.ensureIndexes([BY_CHANNEL])
+    const built = store.buildIndex(index!.id)
+    for (let number = 0; number < 700; number += 35) {
+      const change = [null, fieldsOf({ channel: 'new' }), fieldsOf({ channel: `${number % 9}` })]
+      const at = { table: 'messages', number }
+      await model.commit(store, [model.write([index!], at, change[(number / 35) % 3]!)])
+    }
+    await built
+    const result = await store.range(whole(index!.id, model.sequence))
+    expect(result.documents).toEqual(model.range(BY_CHANNEL, model.sequence))
+    const early = await rejection(() => store.range(whole(index!.id, 1)))
+    expect(early).toEqual(fault('UNAVAILABLE'))
+  })
+
+  test('a document whose key is too long stops the fill and nothing else', async () => {
+    const { store, model } = context
+    const fields = fieldsOf({ channel: 'x'.repeat(20_000) })
+    await model.commit(store, [model.write([], { table: 'messages', number: 1 }, fields)])
+    const [index] = await store.ensureIndexes([BY_CHANNEL])
+    const error = await rejection(() => store.buildIndex(index!.id))
+    expect(error).toEqual(fault('LIMIT_EXCEEDED'))
+    await store.dropIndex(index!.id)
+    expect(store.listIndexes()).toEqual([])
+    const [again] = await store.ensureIndexes([BY_CHANNEL])
+    expect(again!.id).toBeGreaterThan(index!.id)
+    expect(store.status.state).toBe('open')
+  })
+
+  test('entries of a dropped index are left out, and the build of one ends', async () => {
+    const { store, model } = context
+    const indexes = await builtIndexes(store, [BY_CHANNEL])
+    const at = { table: 'messages', number: 1 }
+    await model.commit(store, [model.write(indexes, at, fieldsOf({ channel: 'a' }))])
+    const [creation] = await store.ensureIndexes([CREATION])
+    const outcome = rejection(() => store.buildIndex(creation!.id))
+    await Promise.all([store.dropIndex(indexes[0]!.id), store.dropIndex(creation!.id)])
+    await outcome
+    await model.commit(store, [model.write(indexes, at, fieldsOf({ channel: 'b' }))])
+    const removed = await pruneAll(store, { oldestSnapshot: model.sequence })
+    // One entry of each index: the first chunk of the build went before its drop.
+    expect(removed).toBe(2)
+    expect(store.listIndexes()).toEqual([])
+    expect(await store.read(documentId('messages', 1), model.sequence)).not.toBeNull()
+  })
+}
+
+async function pruneAll(store: DocumentStore, request: Partial<PruneRequest>): Promise<number> {
+  let removed = 0
+  for (;;) {
+    const result = await store.prune({
+      oldestSnapshot: EVERYTHING,
+      beforeMicros: BigInt(EVERYTHING),
+      operationsBeforeMicros: 0n,
+      rowsMax: 3,
+      ...request,
+    })
+    removed += result.removed
+    if (!result.more) return removed
+  }
+}
+
+function retentionTests(context: Context): void {
+  async function aged() {
+    const { store, model } = context
+    const indexes = await builtIndexes(store, [CREATION, BY_CHANNEL])
+    // Ten commits, ten seconds apart; document 4 is deleted by the last.
+    for (let i = 0; i < 10; i++) {
+      const at = { table: 'messages', number: i === 9 ? 4 : i % 5 }
+      const fields = i === 9 ? null : fieldsOf({ channel: `${i}` })
+      const writes = [model.write(indexes, at, fields)]
+      await model.commit(store, writes, BigInt(i) * 10_000_000n)
+    }
+    return { store, model, indexes }
+  }
+
+  test('what a snapshot at or after the horizon sees is never removed', async () => {
+    const { store, model, indexes } = await aged()
+    for (const horizon of [3, 7, 7, 10]) {
+      await pruneAll(store, { oldestSnapshot: horizon })
+      for (let snapshot = horizon; snapshot <= 10; snapshot++) {
+        for (const index of indexes) {
+          const result = await store.range(whole(index.id, snapshot))
+          expect(result.documents).toEqual(model.range(index, snapshot))
+        }
+      }
+      const before = await rejection(() => store.range(whole(indexes[0]!.id, horizon - 1)))
+      expect(before).toEqual(fault('UNAVAILABLE'))
+    }
+  })
+
+  test('everything else is removed, a bounded number of rows at a time', async () => {
+    const { store } = await aged()
+    // Documents: 5 replaced versions and 1 tombstone. Entries: 5 moved keys, 2 of the deletion.
+    expect(await pruneAll(store, { oldestSnapshot: 9 })).toBe(4 + 4)
+    expect(await pruneAll(store, { oldestSnapshot: 10 })).toBe(2 + 2)
+    expect(await pruneAll(store, {})).toBe(0)
+  })
+
+  test('versions that were replaced a short time ago are kept though nobody reads', async () => {
+    const { store } = await aged()
+    expect(await pruneAll(store, { beforeMicros: 55_000_000n })).toBe(2)
+    const id = documentId('messages', 1)
+    expect((await store.read(id, 6))?.sequence).toBe(2)
+    expect(await rejection(() => store.read(id, 5))).toEqual(fault('UNAVAILABLE'))
+  })
+}
+
+function forgettingTests(context: Context): void {
+  test('operation records are kept for their time', async () => {
+    const { store } = context
+    const records = [1, 2, 3, 4].map((n) =>
+      operationRecord(n, { createdAtMicros: BigInt(n) * 100n }),
+    )
+    const transactions = records.map((operation) => ({
+      sequence: null,
+      atMicros: 0n,
+      writes: [],
+      operation,
+    }))
+    await store.commit({ transactions })
+    expect(await pruneAll(store, { operationsBeforeMicros: 300n })).toBe(2)
+    const found = await Promise.all(records.map((r) => store.operation(r.operationId)))
+    expect(found.map((r) => r?.attempts ?? null)).toEqual([null, null, 1, 1])
+  })
+
+  test('no row is taken for one that retention has seen', async () => {
+    // The newest version is a tombstone, so that retention removes the last row there is.
+    const { store, model, harness } = context
+    const at = { table: 'messages', number: 1 }
+    await model.commit(store, [model.write([], at, fieldsOf({ body: 'a' }))])
+    await model.commit(store, [model.write([], at, null)], 2_000_000n)
+    expect(await pruneAll(store, {})).toBe(2)
+    await store.close()
+    context.store = await harness.open()
+    for (const time of [5_000_000n, 9_000_000n]) {
+      await model.commit(context.store, [model.write([], at, fieldsOf({}))], time)
+    }
+    expect(await pruneAll(context.store, {})).toBe(1)
+  })
+}
+
+function lifeTests(context: Context): void {
+  test('close waits for what was handed in, and nothing is taken after it', async () => {
+    const { store, model, harness } = context
+    const commits = Array.from({ length: 20 }, (_, number) =>
+      model.commit(store, [model.write([], { table: 'notes', number }, fieldsOf({}))]),
+    )
+    const closed = store.close()
+    const late = await rejection(() => store.commit({ transactions: [] }))
+    expect(late).toEqual(fault('UNAVAILABLE'))
+    await Promise.all([closed, ...commits])
+    expect(store.status).toEqual({ state: 'closed' })
+    expect(await rejection(() => store.read('x', 20))).toEqual(fault('UNAVAILABLE'))
+    context.store = await harness.open()
+    expect(context.store.latestSequence).toBe(20)
+  })
+}

@@ -1,0 +1,270 @@
+/**
+ * The one place where Mutations become real. It runs in memory, one at a time: it checks a read set
+ * against everything committed since its snapshot, assigns the sequence and gathers what is ready
+ * into one durable transaction. Nobody is answered before that transaction is on the disk.
+ */
+import { indexKey } from '../documents/keys.ts'
+import type {
+  DocumentStore,
+  DocumentWrite,
+  EntryWrite,
+  OperationRecord,
+  PhysicalIndex,
+  TransactionWrite,
+} from '../documents/store.ts'
+import { Fault } from '../errors/fault.ts'
+import type { System } from '../system/system.ts'
+import type { ValueObject } from '../value/values.ts'
+import type { PendingWrite } from './overlay.ts'
+import type { CommitWrites, ReadSet } from './read-set.ts'
+import { type Ticket, Tickets } from './tickets.ts'
+import { type Conflict, WriteLog } from './write-log.ts'
+
+/** Mutations of one durable transaction; more wait for the next one. */
+const BATCH_MAX = 512
+/** Documents and keys of recent commits that read sets are checked against. */
+const LOG_ENTRIES_MAX = 500_000
+/** Longer than any invocation lives. */
+const LOG_MILLIS_MAX = 60_000
+
+export interface CommitRequest {
+  readonly snapshot: number
+  readonly readSet: ReadSet
+  readonly writes: readonly PendingWrite[]
+  readonly atMicros: bigint
+  readonly operation: Omit<OperationRecord, 'commitSequence'>
+  /** What an attempt that runs again holds. */
+  readonly turn: Turn | null
+}
+
+export type CommitOutcome =
+  /** Durable. Null where nothing was written. */
+  | { readonly kind: 'committed'; readonly sequence: number | null }
+  /** Nothing was stored; wait for the keys and run again at a new snapshot. None: for everybody. */
+  | { readonly kind: 'conflict'; readonly keys: readonly string[] }
+
+/** The right to commit before others: of some keys, or of everything. */
+export interface Turn {
+  readonly ticket: Ticket | null
+  release(): void
+}
+
+interface Queued {
+  readonly transaction: TransactionWrite
+  readonly writes: CommitWrites
+  readonly settle: (error: unknown) => void
+}
+
+export interface CommitterOptions {
+  readonly store: DocumentStore
+  readonly system: System
+  /** Called for every durable commit, in order, before its Mutation is answered. */
+  readonly onCommit: (sequence: number, writes: CommitWrites) => void
+}
+
+export class Committer {
+  readonly #store: DocumentStore
+  readonly #system: System
+  readonly #onCommit: CommitterOptions['onCommit']
+  readonly #tickets = new Tickets()
+  #writeLog: WriteLog
+  #assigned: number
+  #durable: number
+  #queue: Queued[] = []
+  #scheduled = false
+  #inFlight: Promise<void> | null = null
+  /** Resolves when the next batch is durable or has failed. */
+  #flushed = Promise.withResolvers<void>()
+  #exclusive: { readonly turn: Turn; readonly done: Promise<void> } | null = null
+
+  constructor({ store, system, onCommit }: CommitterOptions) {
+    this.#store = store
+    this.#system = system
+    this.#onCommit = onCommit
+    this.#assigned = store.latestSequence
+    this.#durable = store.latestSequence
+    this.#writeLog = emptyLog(this.#durable)
+  }
+
+  /** The snapshot of a new invocation. */
+  get durable(): number {
+    return this.#durable
+  }
+
+  /** Whether anything that `readSet` holds was written by a durable commit after `snapshot`. */
+  changedSince(readSet: ReadSet, snapshot: number): boolean {
+    return this.#writeLog.conflicts(readSet, snapshot) !== null
+  }
+
+  /** Raises UNAVAILABLE where nothing was stored, RESULT_UNCERTAIN where that is unknown. */
+  async commit(request: CommitRequest): Promise<CommitOutcome> {
+    while (this.#exclusive !== null && this.#exclusive.turn !== request.turn) {
+      await this.#exclusive.done
+    }
+    const lost = this.#conflicts(request)
+    if (lost !== null) return { kind: 'conflict', keys: lost }
+    const sequence = request.writes.length === 0 ? null : this.#assigned + 1
+    const { transaction, writes } = this.#build(request, sequence)
+    if (sequence !== null) {
+      this.#assigned = sequence
+      const atMillis = this.#system.monotonicMillis()
+      this.#writeLog.append({ sequence, atMillis, writes })
+    }
+    await new Promise<void>((resolve, reject) => {
+      const settle = (error: unknown): void => (error === null ? resolve() : reject(error))
+      this.#queue.push({ transaction, writes, settle })
+      this.#schedule()
+    })
+    return { kind: 'committed', sequence }
+  }
+
+  /** Waits for a turn on the keys that an attempt lost, and for the commits that it lost to. */
+  async takeTurn(keys: readonly string[]): Promise<Turn> {
+    const ticket = await this.#tickets.acquire(keys)
+    await this.#assignedIsDurable()
+    return { ticket, release: () => ticket.release() }
+  }
+
+  /** Waits until this attempt is the only one that may commit. */
+  async takeExclusiveTurn(): Promise<Turn> {
+    while (this.#exclusive !== null) await this.#exclusive.done
+    const { promise, resolve } = Promise.withResolvers<void>()
+    const turn: Turn = {
+      ticket: null,
+      release: () => {
+        if (this.#exclusive?.turn !== turn) return
+        this.#exclusive = null
+        resolve()
+      },
+    }
+    this.#exclusive = { turn, done: promise }
+    await this.#assignedIsDurable()
+    return turn
+  }
+
+  /** Everything that was assigned before the call is durable, or has failed. */
+  async drain(): Promise<void> {
+    while (this.#queue.length > 0 || this.#inFlight !== null) {
+      this.#schedule()
+      await (this.#inFlight ?? new Promise((resolve) => setImmediate(resolve)))
+    }
+  }
+
+  /** A snapshot before that would lose to the same commits again. */
+  async #assignedIsDurable(): Promise<void> {
+    const assigned = this.#assigned
+    while (this.#durable < assigned && this.#assigned >= assigned) await this.#flushed.promise
+  }
+
+  #conflicts(request: CommitRequest): readonly string[] | null {
+    if (request.writes.length === 0) return null
+    const lost = this.#writeLog.conflicts(request.readSet, request.snapshot)
+    if (lost !== null) return lost === 'unknown' ? [] : ticketKeys(lost)
+    // Whoever commits alone waits for nobody: those who hold tickets wait for it.
+    if (this.#exclusive !== null) return null
+    const written = request.writes.map((write) => write.id)
+    const held = this.#tickets.heldByOther(written, request.turn?.ticket ?? null)
+    return held === null ? null : [held]
+  }
+
+  #build(request: CommitRequest, sequence: number | null) {
+    const keysByIndex = new Map<number, string[]>()
+    const indexes = this.#store.listIndexes()
+    const writes = request.writes.map((write) => documentWrite(write, indexes, keysByIndex))
+    const transaction: TransactionWrite = {
+      sequence,
+      atMicros: request.atMicros,
+      writes,
+      operation: { ...request.operation, commitSequence: sequence },
+    }
+    return {
+      transaction,
+      writes: { documents: writes.map((write) => write.id), keys: keysByIndex },
+    }
+  }
+
+  #schedule(): void {
+    if (this.#scheduled || this.#inFlight !== null || this.#queue.length === 0) return
+    this.#scheduled = true
+    // One turn of the event loop gathers the Mutations whose last message came with it.
+    setImmediate(() => {
+      this.#scheduled = false
+      this.#inFlight = this.#flush().finally(() => {
+        this.#inFlight = null
+        this.#flushed.resolve()
+        this.#flushed = Promise.withResolvers()
+        this.#schedule()
+      })
+    })
+  }
+
+  async #flush(): Promise<void> {
+    const batch = this.#queue.splice(0, BATCH_MAX)
+    try {
+      await this.#store.commit({ transactions: batch.map((queued) => queued.transaction) })
+    } catch (error) {
+      this.#abandon(batch, error)
+      return
+    }
+    for (const { transaction, writes } of batch) {
+      if (transaction.sequence === null) continue
+      this.#durable = transaction.sequence
+      this.#onCommit(transaction.sequence, writes)
+    }
+    for (const queued of batch) queued.settle(null)
+  }
+
+  /** What was assigned behind a failed batch read its writes or counted on its sequences. */
+  #abandon(batch: readonly Queued[], error: unknown): void {
+    const behind = this.#queue.splice(0)
+    this.#assigned = this.#durable
+    this.#writeLog = emptyLog(this.#durable)
+    for (const queued of batch) queued.settle(error)
+    for (const queued of behind) {
+      queued.settle(new Fault('UNAVAILABLE', { cause: error, detail: 'behind a failed commit' }))
+    }
+  }
+}
+
+function emptyLog(latestSequence: number): WriteLog {
+  return new WriteLog({
+    latestSequence,
+    entriesMax: LOG_ENTRIES_MAX,
+    ageMillisMax: LOG_MILLIS_MAX,
+  })
+}
+
+function ticketKeys({ documents, keys }: Conflict): readonly string[] {
+  return [...documents, ...keys.map(({ index, key }) => `${index}:${key}`)]
+}
+
+/** `keysByIndex` gains every key at which an index read sees this document change. */
+function documentWrite(
+  write: PendingWrite,
+  indexes: readonly PhysicalIndex[],
+  keysByIndex: Map<number, string[]>,
+): DocumentWrite {
+  const entries: EntryWrite[] = []
+  for (const index of indexes) {
+    if (index.table !== write.table) continue
+    const key = (fields: ValueObject | null): string | null =>
+      fields === null ? null : indexKey(index, { ...write, fields })
+    const before = key(write.before)
+    const after = key(write.after)
+    if (before !== after) {
+      if (before !== null) entries.push({ index: index.id, key: before, live: false })
+      if (after !== null) entries.push({ index: index.id, key: after, live: true })
+    }
+    const touched = before === after ? [before] : [before, after]
+    const list = keysByIndex.get(index.id)
+    const keys = touched.filter((item) => item !== null)
+    if (list === undefined) keysByIndex.set(index.id, keys)
+    else list.push(...keys)
+  }
+  return {
+    id: write.id,
+    createdAtMicros: write.createdAtMicros,
+    text: write.after === null ? null : write.document.text,
+    entries,
+  }
+}

@@ -1,0 +1,21 @@
+/** Bounds of one invocation (architecture, section 4). Passing one is LIMIT_EXCEEDED. */
+
+export const ARGUMENT_BYTES_MAX = 2 * 1024 * 1024
+export const RESULT_BYTES_MAX = 8 * 1024 * 1024
+export const DOCUMENTS_READ_MAX = 32_768
+export const BYTES_READ_MAX = 16 * 1024 * 1024
+export const DOCUMENTS_WRITTEN_MAX = 8_192
+export const BYTES_WRITTEN_MAX = 8 * 1024 * 1024
+export const DOCUMENT_BYTES_MAX = 1024 * 1024
+/** Milliseconds a Query or a Mutation may take in all, reruns included. */
+export const INVOCATION_MILLIS_MAX = 10_000
+/** Runs of one Mutation, the first included. */
+export const ATTEMPTS_MAX = 8
+/** From this attempt on a Mutation commits alone, so that it cannot lose again. */
+export const EXCLUSIVE_ATTEMPT = 4
+/** Invocations that may be in flight; one more is BUSY. */
+export const INVOCATIONS_MAX = 4_096
+/** Characters of keys, results and read sets in the query cache. */
+export const CACHE_CHARACTERS_MAX = 64 * 1024 * 1024
+/** A result of a Query that read the clock is kept this long. */
+export const CLOCK_CACHE_MILLIS = 10_000

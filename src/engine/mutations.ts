@@ -1,0 +1,172 @@
+/**
+ * Mutations: once for each operation ID. A repeat is answered from the record that the first one
+ * committed with its writes; a conflict runs the Function again behind whoever won.
+ */
+import type { DocumentStore, OperationRecord } from '../documents/store.ts'
+import { Fault } from '../errors/fault.ts'
+import { digestEquals, sha256 } from '../system/digests.ts'
+import type { Committer, Turn } from './committer.ts'
+import {
+  beginInvocation,
+  type Invocation,
+  type InvocationPort,
+  type Ran,
+  run,
+  seededEntropy,
+} from './invocations.ts'
+import { ATTEMPTS_MAX, EXCLUSIVE_ATTEMPT } from './limits.ts'
+import { Transaction } from './transaction.ts'
+
+export interface MutationPort extends InvocationPort {
+  readonly store: DocumentStore
+  readonly committer: Committer
+}
+
+export interface MutationInput
+  extends Pick<Invocation, 'prepared' | 'definition' | 'argumentsText' | 'context'> {
+  readonly operationId: string
+  /** As the caller named it. */
+  readonly target: string
+  /** Client, credential and principal. */
+  readonly caller: string
+}
+
+export interface MutationOutcome {
+  /** Tagged JSON. */
+  readonly resultText: string
+  readonly releaseId: string
+  /** Null for a Mutation that wrote nothing. */
+  readonly commitSequence: number | null
+  readonly replayed: boolean
+  /** Runs until the commit, the first included. */
+  readonly attempts: number
+}
+
+interface Running {
+  readonly fingerprint: Uint8Array
+  readonly outcome: Promise<MutationOutcome>
+}
+
+export class Mutations {
+  readonly #port: MutationPort
+  readonly #running = new Map<string, Running>()
+
+  constructor(port: MutationPort) {
+    this.#port = port
+  }
+
+  /** Raises OPERATION_REUSED where the ID was used for anything else. */
+  async invoke(input: MutationInput): Promise<MutationOutcome> {
+    const fingerprint = fingerprintOf(input)
+    const running = this.#running.get(input.operationId)
+    if (running !== undefined) {
+      checkSame(running.fingerprint, fingerprint)
+      return { ...(await running.outcome), replayed: true }
+    }
+    const outcome = this.#replayOrRun(input, fingerprint)
+    this.#running.set(input.operationId, { fingerprint, outcome })
+    try {
+      return await outcome
+    } finally {
+      this.#running.delete(input.operationId)
+    }
+  }
+
+  async #replayOrRun(input: MutationInput, fingerprint: Uint8Array): Promise<MutationOutcome> {
+    const record = await this.#port.store.operation(input.operationId)
+    if (record === null) return this.#execute(input, fingerprint)
+    checkSame(record.fingerprint, fingerprint)
+    return replay(record)
+  }
+
+  async #execute(input: MutationInput, fingerprint: Uint8Array): Promise<MutationOutcome> {
+    const { committer, system } = this.#port
+    const invocation = beginInvocation(this.#port, input)
+    let turn: Turn | null = null
+    let attempts = 0
+    try {
+      while (attempts < ATTEMPTS_MAX) {
+        if (system.monotonicMillis() >= invocation.deadline) throw new Fault('DEADLINE_EXCEEDED')
+        const transaction = this.#transaction(invocation)
+        const ran = await run(this.#port, invocation, transaction)
+        if (ran === null) continue
+        attempts += 1
+        const outcome = await this.#commit(input, fingerprint, transaction, { ran, attempts, turn })
+        if (outcome.kind === 'committed') {
+          return {
+            resultText: ran.resultText,
+            releaseId: input.prepared.release.releaseId,
+            commitSequence: outcome.sequence,
+            replayed: false,
+            attempts,
+          }
+        }
+        turn?.release()
+        turn =
+          attempts + 1 >= EXCLUSIVE_ATTEMPT || outcome.keys.length === 0
+            ? await committer.takeExclusiveTurn()
+            : await committer.takeTurn(outcome.keys)
+      }
+    } finally {
+      turn?.release()
+    }
+    throw new Fault('WRITE_CONFLICT')
+  }
+
+  #transaction(invocation: Invocation): Transaction {
+    return new Transaction({
+      store: this.#port.store,
+      release: invocation.prepared,
+      snapshot: this.#port.committer.durable,
+      nowMicros: invocation.nowMicros,
+      entropy: seededEntropy(invocation.seed),
+      writable: true,
+    })
+  }
+
+  #commit(
+    input: MutationInput,
+    fingerprint: Uint8Array,
+    transaction: Transaction,
+    { ran, attempts, turn }: { ran: Ran; attempts: number; turn: Turn | null },
+  ) {
+    const { committer, system } = this.#port
+    const atMicros = system.nowMicros()
+    return committer.commit({
+      snapshot: transaction.snapshot,
+      readSet: transaction.readSet,
+      writes: transaction.writes(),
+      atMicros,
+      operation: {
+        operationId: input.operationId,
+        fingerprint,
+        releaseId: input.prepared.release.releaseId,
+        function: input.definition.name,
+        result: ran.resultText,
+        attempts,
+        createdAtMicros: atMicros,
+      },
+      turn,
+    })
+  }
+}
+
+/** Everything that an exact repeat has in common (Document 2, Mutation operation). */
+function fingerprintOf(input: MutationInput): Uint8Array {
+  const parts = [input.target, input.definition.name, input.caller, input.argumentsText]
+  return sha256(JSON.stringify(parts))
+}
+
+function checkSame(a: Uint8Array, b: Uint8Array): void {
+  if (!digestEquals(a, b)) throw new Fault('OPERATION_REUSED')
+}
+
+function replay(record: OperationRecord): MutationOutcome {
+  return {
+    resultText: record.result,
+    releaseId: record.releaseId,
+    commitSequence: record.commitSequence,
+    replayed: true,
+    attempts: record.attempts,
+  }
+}

@@ -1,0 +1,53 @@
+/** What a runner may ask of its transaction, and the texts it is answered with. */
+
+import type { Operation, RangeRequest } from '../runner/messages.ts'
+import { decodeBase64Url, encodeBase64Url } from '../value/base64url.ts'
+import { Malformed } from '../value/malformed.ts'
+import { Refusal } from './refusal.ts'
+import type { Transaction } from './transaction.ts'
+
+/** Answers Stored JSON text. Throws Refusal for the author's mistakes, a Fault for a limit. */
+export async function perform(transaction: Transaction, operation: Operation): Promise<string> {
+  switch (operation[0]) {
+    case 'get':
+      return transaction.get(operation[1])
+    case 'range':
+      return range(transaction, operation[1])
+    case 'insert':
+      return JSON.stringify(await transaction.insert(operation[1], operation[2]))
+    case 'patch':
+      await transaction.patch(operation[1], operation[2], operation[3])
+      return 'null'
+    case 'replace':
+      await transaction.replace(operation[1], operation[2])
+      return 'null'
+    case 'delete':
+      await transaction.delete(operation[1])
+      return 'null'
+  }
+}
+
+async function range(transaction: Transaction, request: RangeRequest): Promise<string> {
+  const { cursor } = request
+  const afterKey = cursor === undefined ? undefined : decodeCursor(cursor)
+  const found = await transaction.range({ ...request, afterKey })
+  const next = found.lastKey === null ? null : encodeCursor(found.lastKey)
+  // Behind the last document there may be more later, so a finished list keeps its place too.
+  const place = next ?? cursor ?? null
+  const documents = found.documents.join(',')
+  return `{"cursor":${JSON.stringify(place)},"documents":[${documents}],"done":${found.done}}`
+}
+
+/** A cursor is the key of the last document; it is checked against the list that it is used on. */
+function encodeCursor(key: string): string {
+  return encodeBase64Url(Buffer.from(key, 'latin1'))
+}
+
+function decodeCursor(cursor: string): string {
+  try {
+    return Buffer.from(decodeBase64Url(cursor)).toString('latin1')
+  } catch (error) {
+    if (error instanceof Malformed) throw new Refusal('TypeError', 'the cursor is damaged')
+    throw error
+  }
+}

@@ -1,0 +1,112 @@
+/** What one Mutation wrote and nobody else can see yet, laid over what the store answers. */
+import { indexKey, type KeyInterval } from '../documents/keys.ts'
+import type {
+  KeyedDocument,
+  PhysicalIndex,
+  RangeResult,
+  StoredDocument,
+} from '../documents/store.ts'
+import type { ValueObject } from '../value/values.ts'
+
+export interface PendingWrite {
+  readonly id: string
+  readonly table: string
+  readonly createdAtMicros: bigint
+  /** Fields at the snapshot; null for a new document. */
+  readonly before: ValueObject | null
+  /** Fields from now on; null for a deleted one. */
+  readonly after: ValueObject | null
+  /**
+   * As this invocation reads it. The commit's sequence is not known yet, so `_revision` stays that
+   * of the version at the snapshot, and is 0 for a new document.
+   */
+  readonly document: StoredDocument
+}
+
+export interface Shadows {
+  /** Documents as this invocation sees them in the index. */
+  readonly visible: readonly KeyedDocument[]
+  /** How many stored documents may have to be skipped. */
+  readonly hidden: number
+}
+
+export interface MergedRange {
+  readonly documents: readonly KeyedDocument[]
+  readonly done: boolean
+  /** The last key that was looked at; null where the whole interval was. */
+  readonly examinedTo: string | null
+}
+
+export class Overlay {
+  readonly #writes = new Map<string, PendingWrite>()
+
+  get size(): number {
+    return this.#writes.size
+  }
+
+  get(id: string): PendingWrite | undefined {
+    return this.#writes.get(id)
+  }
+
+  set(write: PendingWrite): void {
+    this.#writes.set(write.id, write)
+  }
+
+  writes(): readonly PendingWrite[] {
+    return [...this.#writes.values()]
+  }
+
+  keysOf(index: PhysicalIndex): Shadows {
+    if (this.#writes.size === 0) return { visible: [], hidden: 0 }
+    const visible: KeyedDocument[] = []
+    let hidden = 0
+    for (const write of this.#writes.values()) {
+      if (write.table !== index.table) continue
+      if (write.before !== null) hidden += 1
+      if (write.after !== null) visible.push({ ...write.document, key: pendingKey(index, write) })
+    }
+    return { visible, hidden }
+  }
+
+  merge(
+    found: RangeResult,
+    shadows: Shadows,
+    range: KeyInterval & { readonly order: 'asc' | 'desc'; readonly limit: number },
+  ): MergedRange {
+    if (this.#writes.size === 0) {
+      const last = found.documents.at(-1)
+      return {
+        documents: found.documents,
+        done: found.exhausted,
+        examinedTo: found.exhausted || last === undefined ? null : last.key,
+      }
+    }
+    const stored = found.documents.filter((document) => !this.#writes.has(document.id))
+    // Beyond the last stored key nothing was looked at, so own documents there must wait.
+    const horizon = found.exhausted ? null : found.documents.at(-1)!.key
+    const reached = (key: string): boolean =>
+      horizon === null || (range.order === 'asc' ? key <= horizon : key >= horizon)
+    const own = shadows.visible.filter(
+      ({ key }) => key >= range.lower && key < range.upper && reached(key),
+    )
+    const all = [...stored, ...own].sort((a, b) => {
+      const ascending = a.key < b.key ? -1 : 1
+      return range.order === 'asc' ? ascending : -ascending
+    })
+    const documents = all.slice(0, range.limit)
+    const cut = all.length > range.limit
+    return {
+      documents,
+      done: found.exhausted && !cut,
+      examinedTo: cut ? documents.at(-1)!.key : horizon,
+    }
+  }
+}
+
+function pendingKey(index: PhysicalIndex, write: PendingWrite): string {
+  return indexKey(index, {
+    id: write.id,
+    createdAtMicros: write.createdAtMicros,
+    fields: write.after!,
+  })
+}

@@ -1,0 +1,84 @@
+/** What a Release needs of the documents before it runs: its indexes, and data that fits it. */
+import type { DocumentStore, IndexDefinition } from '../documents/store.ts'
+import { isFault } from '../errors/fault.ts'
+import type { ReleaseId } from '../value/ids.ts'
+import type { Committer } from './committer.ts'
+import { checkStoredDocuments, type PreparationCheck } from './compatibility.ts'
+import { type PreparedRelease, prepareRelease } from './prepared-release.ts'
+import type { Release } from './release.ts'
+
+export class Preparations {
+  readonly #store: DocumentStore
+  readonly #committer: Committer
+  readonly #running = new Map<ReleaseId, Promise<PreparedRelease>>()
+  readonly #prepared = new Map<ReleaseId, PreparedRelease>()
+
+  constructor(store: DocumentStore, committer: Committer) {
+    this.#store = store
+    this.#committer = committer
+  }
+
+  /** The Release if it was prepared already. */
+  find(releaseId: ReleaseId): PreparedRelease | null {
+    return this.#prepared.get(releaseId) ?? null
+  }
+
+  /** Once for each Release; a failure is tried again with the next call. */
+  async prepare(release: Release): Promise<PreparedRelease> {
+    const { releaseId } = release
+    const known = this.#prepared.get(releaseId) ?? this.#running.get(releaseId)
+    if (known !== undefined) return known
+    const making = makeIndexes(this.#store, this.#committer, release)
+    this.#running.set(releaseId, making)
+    try {
+      const prepared = await making
+      this.#prepared.set(releaseId, prepared)
+      return prepared
+    } finally {
+      this.#running.delete(releaseId)
+    }
+  }
+
+  /** A key that is too long for an index is a defect of the Release; other failures are ours. */
+  async check(release: Release): Promise<readonly PreparationCheck[]> {
+    let prepared: PreparedRelease
+    try {
+      prepared = await this.prepare(release)
+    } catch (error) {
+      if (!isFault(error, 'LIMIT_EXCEEDED')) throw error
+      return [{ name: 'indexes', outcome: 'failed', detail: error.detail ?? 'a key is too long' }]
+    }
+    const stored = await checkStoredDocuments(this.#store, prepared, this.#committer.durable)
+    return [{ name: 'indexes', outcome: 'passed', detail: '' }, ...stored]
+  }
+}
+
+async function makeIndexes(
+  store: DocumentStore,
+  committer: Committer,
+  release: Release,
+): Promise<PreparedRelease> {
+  const definitions: IndexDefinition[] = []
+  for (const table of release.tables.values()) {
+    definitions.push({ table: table.name, fields: [] })
+    for (const { fields } of table.indexes) definitions.push({ table: table.name, fields })
+  }
+  const indexes = await store.ensureIndexes(definitions)
+  const building = indexes.filter((index) => index.state === 'building')
+  if (building.length > 0) {
+    // Commits that were put together before the index existed do not keep it.
+    await committer.drain()
+    for (const index of building) await buildIndex(store, index.id)
+  }
+  return prepareRelease(release, await store.ensureIndexes(definitions))
+}
+
+/** An index that cannot be built must not stay: every commit would have to keep it. */
+async function buildIndex(store: DocumentStore, index: number): Promise<void> {
+  try {
+    await store.buildIndex(index)
+  } catch (error) {
+    if (isFault(error, 'LIMIT_EXCEEDED')) await store.dropIndex(index)
+    throw error
+  }
+}

@@ -1,0 +1,87 @@
+/** A Release with its validators compiled and its tables bound to physical indexes. */
+import type { PhysicalIndex } from '../documents/store.ts'
+import { assert } from '../errors/assert.ts'
+import type { IndexManifest, TableManifest } from '../value/manifest.ts'
+import type { FieldsJson } from '../value/validators.ts'
+import { type Check, compileValidator } from '../value/validators.ts'
+import type { Release } from './release.ts'
+
+export interface PreparedFunction {
+  /** Exact: arguments come from the wire, where every value has its type. */
+  readonly checkArguments: Check
+  /** Coerces: a result comes from JavaScript. */
+  readonly checkResult: Check
+}
+
+export interface PreparedIndex {
+  readonly manifest: IndexManifest
+  readonly physical: PhysicalIndex
+}
+
+export interface PreparedTable {
+  readonly manifest: TableManifest
+  /** Coerces a whole document's fields. */
+  readonly check: Check
+  /** Coerces one field, by name; absent for an undeclared one. */
+  readonly checkField: ReadonlyMap<string, Check>
+  readonly indexes: ReadonlyMap<string, PreparedIndex>
+  readonly uniqueIndexes: readonly PreparedIndex[]
+  /** Every document in creation order. */
+  readonly creationOrder: PhysicalIndex
+}
+
+export interface PreparedRelease {
+  readonly release: Release
+  readonly functions: ReadonlyMap<string, PreparedFunction>
+  readonly tables: ReadonlyMap<string, PreparedTable>
+}
+
+/** `physical` holds every index that the Release declares, and the creation order of its tables. */
+export function prepareRelease(
+  release: Release,
+  physical: readonly PhysicalIndex[],
+): PreparedRelease {
+  const functions = new Map<string, PreparedFunction>()
+  for (const [name, definition] of release.functions) {
+    functions.set(name, {
+      checkArguments: compileValidator(
+        { type: 'object', fields: definition.arguments },
+        { coerce: false },
+      ),
+      checkResult: compileValidator(definition.returns, { coerce: true }),
+    })
+  }
+  const tables = new Map<string, PreparedTable>()
+  for (const [name, manifest] of release.tables) {
+    tables.set(name, prepareTable(manifest, physical))
+  }
+  return { release, functions, tables }
+}
+
+function prepareTable(manifest: TableManifest, physical: readonly PhysicalIndex[]): PreparedTable {
+  const find = (fields: readonly string[]): PhysicalIndex => {
+    const found = physical.find(
+      (index) => index.table === manifest.name && index.fields.join() === fields.join(),
+    )
+    assert(found !== undefined, `no physical index of ${manifest.name}(${fields.join()})`)
+    return found
+  }
+  const indexes = new Map<string, PreparedIndex>()
+  for (const index of manifest.indexes) {
+    indexes.set(index.name, { manifest: index, physical: find(index.fields) })
+  }
+  return {
+    manifest,
+    check: compileValidator({ type: 'object', fields: manifest.fields }, { coerce: true }),
+    checkField: new Map(
+      Object.entries(manifest.fields).map(([field, json]) => [field, fieldCheck(json)]),
+    ),
+    indexes,
+    uniqueIndexes: [...indexes.values()].filter((index) => index.manifest.unique),
+    creationOrder: find([]),
+  }
+}
+
+function fieldCheck(json: FieldsJson[string]): Check {
+  return compileValidator(json.type === 'optional' ? json.inner : json, { coerce: true })
+}

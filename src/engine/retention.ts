@@ -1,0 +1,70 @@
+/**
+ * Forgets what nobody can ask for any more: document versions that no snapshot sees, and operation
+ * records after 30 days. It works in small steps, so that commits never wait long behind it.
+ */
+import type { DocumentStore } from '../documents/store.ts'
+import type { System } from '../system/system.ts'
+import type { Logger } from '../telemetry/log.ts'
+import type { Committer } from './committer.ts'
+
+const PERIOD_MILLIS = 30_000
+/** Replaced versions stay this long, so that a slow reader finds its snapshot. */
+const VERSIONS_MICROS = 10n * 60n * 1_000_000n
+const OPERATIONS_MICROS = 30n * 24n * 3_600n * 1_000_000n
+const ROWS_MAX = 2_000
+
+export interface RetentionOptions {
+  readonly store: DocumentStore
+  readonly committer: Committer
+  readonly system: System
+  readonly log: Logger
+}
+
+export class Retention {
+  readonly #options: RetentionOptions
+  #timer: ReturnType<typeof setInterval> | null = null
+  #running: Promise<void> | null = null
+  /** The durable sequence one period ago: no invocation lives that long. */
+  #previous: number
+
+  constructor(options: RetentionOptions) {
+    this.#options = options
+    this.#previous = options.committer.durable
+  }
+
+  start(): void {
+    this.#timer = setInterval(() => {
+      this.#running ??= this.#sweep().finally(() => {
+        this.#running = null
+      })
+    }, PERIOD_MILLIS)
+    this.#timer.unref()
+  }
+
+  async stop(): Promise<void> {
+    if (this.#timer !== null) clearInterval(this.#timer)
+    this.#timer = null
+    await this.#running
+  }
+
+  async #sweep(): Promise<void> {
+    const { store, committer, system, log } = this.#options
+    const oldestSnapshot = this.#previous
+    this.#previous = committer.durable
+    const now = system.nowMicros()
+    try {
+      let more = true
+      while (more && this.#timer !== null && store.status.state === 'open') {
+        const pruned = await store.prune({
+          oldestSnapshot,
+          beforeMicros: now - VERSIONS_MICROS,
+          operationsBeforeMicros: now - OPERATIONS_MICROS,
+          rowsMax: ROWS_MAX,
+        })
+        more = pruned.more
+      }
+    } catch (error) {
+      log.error('retention.failed', { error })
+    }
+  }
+}

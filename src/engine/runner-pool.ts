@@ -1,0 +1,259 @@
+/**
+ * The processes that execute Functions. Each holds one Release and is never shared with another;
+ * one more stands by without a Release, so that a call never waits for a process to start.
+ */
+import { Fault } from '../errors/fault.ts'
+import { SELF_TEST_FLAG } from '../runner/messages.ts'
+import type { SpawnRunner } from '../runner/processes.ts'
+import type { System } from '../system/system.ts'
+import type { Logger } from '../telemetry/log.ts'
+import type { ReleaseId } from '../value/ids.ts'
+import type { Json } from '../value/strict-json.ts'
+import { RESULT_BYTES_MAX } from './limits.ts'
+import type { ReleaseCode } from './release.ts'
+import {
+  type ContainmentLevel,
+  type ContainmentRule,
+  checkContainment,
+  levelOf,
+} from './runners/containment.ts'
+import { type GroupLimits, RunnerGroup } from './runners/groups.ts'
+import type { LoadFailure, RunnerCall, RunnerHost, RunnerOutcome } from './runners/outcomes.ts'
+import { Runner, type RunnerLimits } from './runners/runner.ts'
+
+export type { RunnerCall, RunnerHost, RunnerOutcome } from './runners/outcomes.ts'
+
+export interface PoolLimits extends RunnerLimits, GroupLimits {
+  /** Runners of all Releases; idle ones make room. */
+  readonly runnersOfAll: number
+}
+
+export interface RunnerPoolOptions {
+  readonly system: System
+  readonly log: Logger
+  readonly spawn: SpawnRunner
+  /** Runners of one Release; the number of CPUs where absent. */
+  readonly size?: number
+  readonly limits?: Partial<PoolLimits>
+}
+
+export interface RunnerPool {
+  /** Tries the known escapes. Raises SERVER_SANDBOX_UNAVAILABLE. */
+  start(rule: ContainmentRule): Promise<ContainmentLevel>
+  /** Raises BUSY, UNAVAILABLE, and what the host throws besides a Refusal. */
+  invoke(code: ReleaseCode, call: RunnerCall, host: RunnerHost): Promise<RunnerOutcome>
+  /**
+   * What the code says of itself, for parseDescription to check. Raises FUNCTION_FAILED and
+   * LIMIT_EXCEEDED for what the code does, DEADLINE_EXCEEDED, BUSY and UNAVAILABLE for the rest.
+   */
+  describe(code: ReleaseCode): Promise<Json>
+  /** Resolves when a runner holds the code; raises what `describe` raises. */
+  warm(code: ReleaseCode): Promise<void>
+  /** Stops the runners of a Release; calls in flight are lost. */
+  forget(releaseId: ReleaseId): void
+  close(): Promise<void>
+  statistics(): PoolStatistics
+}
+
+export interface PoolStatistics {
+  readonly containment: ContainmentLevel | null
+  readonly releases: number
+  readonly runners: number
+  readonly inFlight: number
+}
+
+const MEBIBYTE = 1024 * 1024
+/** Often enough to end a call within 200 ms of its bound. */
+const TICK_MILLIS = 25
+/** To load a Release and to answer what it is. */
+const DESCRIBE_MILLIS = 10_000
+
+const LIMITS: Omit<PoolLimits, 'runners' | 'runnersOfAll'> = {
+  callCpuMillis: 1_000,
+  loadCpuMillis: 2_000,
+  callGrowthBytes: 64 * MEBIBYTE,
+  runnerGrowthBytes: 256 * MEBIBYTE,
+  resultBytes: RESULT_BYTES_MAX,
+  operations: 100_000,
+  backlogBytes: 32 * MEBIBYTE,
+  deferredCharacters: 32 * MEBIBYTE,
+  startMillis: 30_000,
+  callsPerRunner: 128,
+  waiting: 4_096,
+  keptGrowthBytes: 128 * MEBIBYTE,
+  isolationMillis: 10_000,
+}
+
+export function createRunnerPool(options: RunnerPoolOptions): RunnerPool {
+  return new Pool(options)
+}
+
+class Pool implements RunnerPool {
+  readonly #options: RunnerPoolOptions
+  readonly #limits: PoolLimits
+  readonly #groups = new Map<ReleaseId, RunnerGroup>()
+  readonly #live = new Set<Runner>()
+  #spare: Promise<Runner | null> | null = null
+  #containment: ContainmentLevel | null = null
+  readonly #timer: ReturnType<typeof setInterval>
+  #closed = false
+
+  constructor(options: RunnerPoolOptions) {
+    const runners = options.size ?? navigator.hardwareConcurrency
+    this.#options = options
+    this.#limits = { ...LIMITS, runners, runnersOfAll: 4 * runners + 4, ...options.limits }
+    this.#timer = setInterval(() => this.#tick(), TICK_MILLIS)
+  }
+
+  async start(rule: ContainmentRule): Promise<ContainmentLevel> {
+    try {
+      const tested = this.#spawn([SELF_TEST_FLAG])
+      this.#containment = await checkContainment(tested, rule, this.#options.log)
+      this.#spare = Promise.resolve(tested)
+      return this.#containment
+    } catch (error) {
+      await this.close()
+      if (error instanceof Fault) throw error
+      throw new Fault('SERVER_SANDBOX_UNAVAILABLE', { detail: 'no runner starts', cause: error })
+    }
+  }
+
+  invoke(code: ReleaseCode, call: RunnerCall, host: RunnerHost): Promise<RunnerOutcome> {
+    return this.#group(code).invoke(call, host)
+  }
+
+  async describe(code: ReleaseCode): Promise<Json> {
+    const outcome = await this.#group(code).describe(this.#describeBy())
+    if (outcome.kind !== 'described') throw loadFault(outcome)
+    return outcome.description as Json
+  }
+
+  async warm(code: ReleaseCode): Promise<void> {
+    const failure = await this.#group(code).warm(this.#describeBy())
+    if (failure !== null) throw loadFault(failure)
+  }
+
+  forget(releaseId: ReleaseId): void {
+    this.#groups.get(releaseId)?.close()
+    this.#groups.delete(releaseId)
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true
+    clearInterval(this.#timer)
+    for (const releaseId of [...this.#groups.keys()]) this.forget(releaseId)
+    for (const runner of this.#live) runner.stop()
+  }
+
+  statistics(): PoolStatistics {
+    const groups = [...this.#groups.values()]
+    return {
+      containment: this.#containment,
+      releases: groups.length,
+      runners: this.#runnersOfAll(),
+      inFlight: groups.reduce((sum, group) => sum + group.inFlight, 0),
+    }
+  }
+
+  #describeBy(): number {
+    return this.#options.system.monotonicMillis() + DESCRIBE_MILLIS
+  }
+
+  #group(code: ReleaseCode): RunnerGroup {
+    let group = this.#groups.get(code.releaseId)
+    if (group === undefined) {
+      const { system } = this.#options
+      group = new RunnerGroup(code, { take: () => this.#take(), limits: this.#limits, system })
+      if (this.#closed) group.close()
+      else this.#groups.set(code.releaseId, group)
+    }
+    group.usedAtMillis = this.#options.system.monotonicMillis()
+    return group
+  }
+
+  #tick(): void {
+    for (const runner of this.#live) runner.tick()
+    const now = this.#options.system.monotonicMillis()
+    for (const group of this.#groups.values()) group.tick(now)
+  }
+
+  #spawn(flags: readonly string[] = []): Runner {
+    const { system, log, spawn } = this.#options
+    const onEnd = (runner: Runner) => void this.#live.delete(runner)
+    const runner = new Runner({ system, log, spawn, limits: this.#limits, onEnd }, flags)
+    this.#live.add(runner)
+    return runner
+  }
+
+  /** Null where none starts, or where it is contained less than the one that was tested. */
+  async #greeted(): Promise<Runner | null> {
+    const { log } = this.#options
+    try {
+      const runner = this.#spawn()
+      const hello = await runner.hello
+      if (hello === null) return null
+      const expected = this.#containment
+      if (expected === null || levelOf(hello.containment) === expected) return runner
+      log.error('runner.containment', { message: `A runner is not contained: not ${expected}.` })
+      runner.stop()
+      return null
+    } catch (error) {
+      log.error('runner.start', { message: 'No runner could be started.', error })
+      return null
+    }
+  }
+
+  /** The one that stands by, and another in its place. */
+  async #take(): Promise<Runner | null> {
+    if (!this.#makeRoom()) return null
+    let runner = (await this.#spare) ?? null
+    this.#spare = null
+    if (runner === null || runner.isEnded) runner = await this.#greeted()
+    if (this.#closed) runner?.stop()
+    else this.#spare ??= this.#greeted()
+    return runner
+  }
+
+  /** False where every runner that there may be is at work. */
+  #makeRoom(): boolean {
+    // The one that is asked for counts already.
+    while (this.#runnersOfAll() > this.#limits.runnersOfAll) {
+      let oldest: readonly [ReleaseId, RunnerGroup] | null = null
+      for (const entry of this.#groups) {
+        const [, group] = entry
+        if (group.inFlight > 0 || group.size === 0) continue
+        if (oldest === null || group.usedAtMillis < oldest[1].usedAtMillis) oldest = entry
+      }
+      if (oldest === null) return false
+      this.forget(oldest[0])
+    }
+    return true
+  }
+
+  #runnersOfAll(): number {
+    let sum = 0
+    for (const group of this.#groups.values()) sum += group.size
+    return sum
+  }
+}
+
+function loadFault(failure: LoadFailure): Fault {
+  switch (failure.kind) {
+    case 'threw': {
+      const { name, message, stack } = failure.error
+      return new Fault('FUNCTION_FAILED', {
+        detail: `${name}: ${message}\n${stack}`,
+        // Loading sees no document and no secret: the author may read what the code threw.
+        violations: [{ path: 'code', rule: `${name}: ${message}` }],
+      })
+    }
+    case 'limit':
+      return new Fault('LIMIT_EXCEEDED', { detail: failure.limit })
+    case 'broken':
+      return new Fault('FUNCTION_FAILED', { detail: failure.detail })
+    case 'deadline':
+      return new Fault('DEADLINE_EXCEEDED')
+    case 'lost':
+      return new Fault('UNAVAILABLE', { detail: 'the runner ended' })
+  }
+}

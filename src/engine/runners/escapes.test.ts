@@ -1,0 +1,56 @@
+/**
+ * Goal: code of a Workspace finds no object of the realm around its own. Method: each payload hands
+ * whatever it could get hold of to `out`, which tries to make code in that object's realm.
+ */
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { oneDocument, poolBench } from '../../../build/testing/runners.ts'
+import { HOOKS, PAYLOADS, PRELUDE } from '../../runner/hostile/payloads.ts'
+import { Refusal } from '../refusal.ts'
+import type { ReleaseCode } from '../release.ts'
+import type { RunnerHost } from '../runner-pool.ts'
+
+const bench = poolBench()
+const { pool, release, call } = bench
+
+beforeAll(async () => {
+  await pool.start({ sandbox: 'preferred' })
+})
+afterAll(() => pool.close())
+
+const members = Object.entries(PAYLOADS).map(
+  ([name, payload]) =>
+    `${name}: query(async (ctx, input) => (${payload}) ? 'OUT' : 'in', { errors: ERRORS }),`,
+)
+const schema = `tables({ t: { fields: { x: {} }, indexes: [
+  { name: 'i', fields: ['x'], unique: false },
+] } })`
+
+function releaseWith(prelude: string): ReleaseCode {
+  const code = release(members.join('\n'), schema)
+  const errors = "const ERRORS = { OUT: 'conflict', DONE: 'conflict' }\n"
+  return { ...code, source: errors + prelude + code.source }
+}
+
+const plain = releaseWith(PRELUDE)
+const spying = releaseWith(PRELUDE + HOOKS)
+
+const host: RunnerHost = {
+  operation: (op) => {
+    if (op[1] === 'refuse') throw new Refusal('Refused', 'no')
+    return oneDocument.operation(op)
+  },
+}
+const argumentsText = '{"a":{"b":[1]}}'
+
+test.each(Object.keys(PAYLOADS))('%s and stays inside', async (name) => {
+  const outcome = await pool.invoke(plain, call(name, { argumentsText }), host)
+  if (name === 'overflowsSend') expect(outcome).toMatchObject({ kind: 'failed', code: 'DONE' })
+  else expect(outcome).toMatchObject({ kind: 'returned', result: 'in' })
+})
+
+test('hooks that are set while the code loads find nothing either', async () => {
+  for (const name of ['spiesInternals', 'takesContext', 'takesDocument', 'breaksDecoder']) {
+    const outcome = await pool.invoke(spying, call(name, { argumentsText }), host)
+    expect(outcome, name).toMatchObject({ kind: 'returned', result: 'in' })
+  }
+})

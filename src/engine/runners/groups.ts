@@ -1,0 +1,234 @@
+/** The runners of one Release: which of them takes the next call, and when one more is started. */
+import { Fault } from '../../errors/fault.ts'
+import type { System } from '../../system/system.ts'
+import type { ReleaseCode } from '../release.ts'
+import type {
+  DescribeOutcome,
+  LoadFailure,
+  RunnerCall,
+  RunnerHost,
+  RunnerOutcome,
+} from './outcomes.ts'
+import type { Runner, RunnerOwner } from './runner.ts'
+
+export interface GroupLimits {
+  /** Runners of one Release. */
+  readonly runners: number
+  /** Calls in flight in one runner. */
+  readonly callsPerRunner: number
+  /** Calls that may wait for a runner. */
+  readonly waiting: number
+  /** Bytes that a runner may have grown by before another takes its place. */
+  readonly keptGrowthBytes: number
+  /**
+   * Milliseconds during which each runner takes one call at a time, after one ended and nobody
+   * could tell through which call: run again alone, the call at fault is told from the others.
+   */
+  readonly isolationMillis: number
+}
+
+/** Answers a process that has greeted and holds no Release yet; null where none can be started. */
+export type TakeRunner = () => Promise<Runner | null>
+
+export interface GroupPorts {
+  readonly take: TakeRunner
+  readonly limits: GroupLimits
+  readonly system: Pick<System, 'monotonicMillis'>
+}
+
+interface Waiting {
+  readonly deadline: number
+  readonly go: (runner: Runner) => void
+  /** Null where no runner will come. */
+  readonly fail: (why: LoadFailure | null) => void
+}
+
+export class RunnerGroup implements RunnerOwner {
+  /** Monotonic milliseconds; the pool stops the group that was used longest ago. */
+  usedAtMillis = 0
+  readonly #code: ReleaseCode
+  readonly #ports: GroupPorts
+  readonly #limits: GroupLimits
+  readonly #ready: Runner[] = []
+  /** Grown too large: they finish what they have. */
+  readonly #leaving = new Set<Runner>()
+  readonly #waiting: Waiting[] = []
+  #starting = 0
+  #closed = false
+  /** Monotonic milliseconds. */
+  #isolatedUntil = 0
+
+  constructor(code: ReleaseCode, ports: GroupPorts) {
+    this.#code = code
+    this.#ports = ports
+    this.#limits = ports.limits
+  }
+
+  get size(): number {
+    return this.#ready.length + this.#leaving.size + this.#starting
+  }
+
+  get inFlight(): number {
+    return this.#runners().reduce((sum, runner) => sum + runner.inFlight, this.#waiting.length)
+  }
+
+  invoke(call: RunnerCall, host: RunnerHost): Promise<RunnerOutcome> {
+    const failed = (why: LoadFailure): RunnerOutcome =>
+      why.kind === 'threw' ? { ...why, ...NO_USAGE } : why
+    return this.#through(call.deadline, (runner) => runner.invoke(call, host), failed)
+  }
+
+  describe(deadline: number): Promise<DescribeOutcome> {
+    return this.#through(
+      deadline,
+      (runner) => runner.describe(),
+      (why) => why,
+    )
+  }
+
+  /** Null once a runner is ready. */
+  warm(deadline: number): Promise<LoadFailure | null> {
+    return this.#through<LoadFailure | null>(
+      deadline,
+      async () => null,
+      (why) => why,
+    )
+  }
+
+  onRoom(runner: Runner): void {
+    if (this.#waiting.length > 0) this.#serveWaiting()
+    if (this.#leaving.has(runner)) {
+      if (runner.inFlight === 0) runner.stop()
+    } else if (runner.isWorn || runner.watch.grownBytes > this.#limits.keptGrowthBytes) {
+      this.#replace(runner)
+    }
+  }
+
+  onEnd(runner: Runner, blamed: boolean): void {
+    const { system, limits } = this.#ports
+    if (!blamed) this.#isolatedUntil = system.monotonicMillis() + limits.isolationMillis
+    this.#leaving.delete(runner)
+    const at = this.#ready.indexOf(runner)
+    if (at === -1) return
+    this.#ready.splice(at, 1)
+    // The next one is prepared at once, before a call has to wait for it.
+    if (this.size === 0) this.#start()
+  }
+
+  /** Grows where a CPU is the bottleneck, and ends waits that took too long. */
+  tick(nowMillis: number): void {
+    if (this.#ready.some(isPressed)) this.#grow()
+    for (const waiting of this.#waiting.splice(0)) {
+      if (nowMillis >= waiting.deadline) waiting.fail({ kind: 'deadline' })
+      else this.#waiting.push(waiting)
+    }
+  }
+
+  close(): void {
+    this.#closed = true
+    for (const runner of this.#runners()) runner.stop()
+    this.#failWaiting(null)
+  }
+
+  #runners(): Runner[] {
+    return [...this.#ready, ...this.#leaving]
+  }
+
+  #through<T>(
+    deadline: number,
+    go: (runner: Runner) => Promise<T>,
+    failed: (why: LoadFailure) => T,
+  ): Promise<T> {
+    const runner = this.#idlest()
+    if (runner !== null) return go(runner)
+    if (this.#closed) return Promise.reject(new Fault('UNAVAILABLE'))
+    if (this.#waiting.length >= this.#limits.waiting) return Promise.reject(new Fault('BUSY'))
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({
+        deadline,
+        go: (found) => resolve(go(found)),
+        fail: (why) =>
+          why === null
+            ? reject(new Fault('UNAVAILABLE', { detail: 'no runner could be started' }))
+            : resolve(failed(why)),
+      })
+      if (this.size === 0) this.#start()
+    })
+  }
+
+  /** Null where every runner is full or none is ready. */
+  #idlest(): Runner | null {
+    let best: Runner | null = null
+    for (const runner of this.#ready) if (best === null || load(runner) < load(best)) best = runner
+    if (best === null) return null
+    const { callsPerRunner } = this.#limits
+    const most = this.#ports.system.monotonicMillis() < this.#isolatedUntil ? 1 : callsPerRunner
+    if (best.inFlight >= most) this.#grow()
+    return best.inFlight < most ? best : null
+  }
+
+  #grow(): void {
+    if (this.#starting === 0 && this.size < this.#limits.runners) this.#start()
+  }
+
+  #start(): void {
+    if (this.#closed) return
+    this.#starting += 1
+    void this.#startOne().finally(() => {
+      this.#starting -= 1
+      this.#serveWaiting()
+    })
+  }
+
+  async #startOne(): Promise<void> {
+    const runner = await this.#ports.take()
+    if (runner === null) {
+      if (this.#ready.length === 0) this.#failWaiting(null)
+      return
+    }
+    const failure = await runner.load(this.#code)
+    if (this.#closed) runner.stop()
+    else if (failure === null && !runner.isEnded) {
+      runner.owner = this
+      this.#ready.push(runner)
+    } else if (this.#ready.length === 0) this.#failWaiting(failure)
+  }
+
+  /** Another one takes over before it leaves, so that no call waits for that. */
+  #replace(runner: Runner): void {
+    if (this.#ready.length === 1) {
+      if (this.#starting === 0) this.#start()
+      return
+    }
+    this.#ready.splice(this.#ready.indexOf(runner), 1)
+    this.#leaving.add(runner)
+    if (runner.inFlight === 0) runner.stop()
+  }
+
+  #serveWaiting(): void {
+    while (this.#waiting.length > 0) {
+      const runner = this.#idlest()
+      if (runner === null) return
+      this.#waiting.shift()!.go(runner)
+    }
+  }
+
+  #failWaiting(why: LoadFailure | null): void {
+    for (const waiting of this.#waiting.splice(0)) waiting.fail(why)
+  }
+}
+
+/** One that a call keeps busy comes last, however few it has. */
+function load(runner: Runner): number {
+  return runner.inFlight + (runner.watch.isBusy ? 1_000 : 0)
+}
+
+/** Of one CPU. Below that a second runner would only cost the server smaller batches. */
+const PRESSED_SHARE = 0.7
+
+/** Whether one call holds up others, or all of them together are more than one CPU does. */
+function isPressed({ watch, inFlight }: Runner): boolean {
+  return inFlight > 1 && (watch.isBusy || watch.cpuShare > PRESSED_SHARE)
+}
+
+const NO_USAGE = { usedClock: false, usedRandom: false, cpuMicros: 0, logs: [] } as const

@@ -1,0 +1,51 @@
+/** What becomes of one call in a runner. */
+import type {
+  CallUsage,
+  ErrorReport,
+  InvokeRequest,
+  Operation,
+  StoredJson,
+} from '../../runner/messages.ts'
+
+export interface RunnerCall extends Omit<InvokeRequest, 'seed'> {
+  /** 32 bytes that all randomness of the call comes from. */
+  readonly seed: Uint8Array
+  /** Monotonic milliseconds. */
+  readonly deadline: number
+}
+
+export interface RunnerHost {
+  /**
+   * Answers Stored JSON. A Refusal is thrown inside the author's code; anything else that it
+   * throws ends the call, and `invoke` throws it.
+   */
+  operation(operation: Operation): string | Promise<string>
+}
+
+export type RunnerLimit = 'cpu' | 'memory' | 'result' | 'operations'
+
+/** How a runner came to its end, for the call at fault. */
+export type RunnerFate =
+  | { readonly kind: 'limit'; readonly limit: 'cpu' | 'memory' }
+  /** `detail` is for the log. */
+  | { readonly kind: 'broken'; readonly detail: string }
+
+export type RunnerOutcome =
+  | ({ readonly kind: 'returned'; readonly result: StoredJson } & CallUsage)
+  | ({ readonly kind: 'failed'; readonly code: string } & CallUsage)
+  | ({ readonly kind: 'threw'; readonly error: ErrorReport } & CallUsage)
+  | ({ readonly kind: 'limit'; readonly limit: RunnerLimit } & Partial<CallUsage>)
+  | RunnerFate
+  | { readonly kind: 'deadline' }
+  /** The runner ended under this call through the fault of another: run it again. */
+  | { readonly kind: 'lost' }
+
+/** Why a runner does not come to hold a Release. */
+export type LoadFailure =
+  | { readonly kind: 'threw'; readonly error: ErrorReport }
+  | RunnerFate
+  | { readonly kind: 'deadline' | 'lost' }
+
+export type DescribeOutcome =
+  | { readonly kind: 'described'; readonly description: unknown }
+  | LoadFailure

@@ -1,0 +1,103 @@
+/**
+ * Goal: no call takes more than its share, and none harms another. Method: real runner processes;
+ * each hostile call runs beside innocent ones of the same Release, which the test runs again when
+ * they are lost, as the engine does.
+ */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { oneDocument, poolBench } from '../../../build/testing/runners.ts'
+import type { ReleaseCode } from '../release.ts'
+import type { RunnerCall, RunnerOutcome } from '../runner-pool.ts'
+
+const bench = poolBench()
+const { pool, release, call } = bench
+
+beforeAll(async () => {
+  await pool.start({ sandbox: 'preferred' })
+})
+afterAll(() => pool.close())
+
+/** Runs a call again for as long as it is lost. */
+async function settled(code: ReleaseCode, made: () => RunnerCall): Promise<RunnerOutcome> {
+  for (let attempt = 0; attempt < 5; attempt++) {
+    const outcome = await pool.invoke(code, made(), oneDocument)
+    if (outcome.kind !== 'lost') return outcome
+  }
+  return { kind: 'lost' }
+}
+
+describe('an overuse', () => {
+  const code = release(`
+    one: query(async (ctx) => {
+      for (let i = 0; i < 50; i++) await ctx.db.get('x')
+      return 'done'
+    }),
+    loop: query(() => { for (;;); }),
+    microtasks: query(async () => { for (;;) await null }),
+    nested: query(() => { const again = () => Promise.resolve().then(again); return again() }),
+    operations: query(async (ctx) => { for (;;) await ctx.db.get('x') }),
+    read: query(async (ctx) => {
+      const all = []
+      for (let i = 0; i < 16; i++) all.push(await ctx.db.get('x'))
+      return all.length
+    }),
+    regex: query(() => /^(a+)+$/.test('a'.repeat(40) + 'b')),
+    sort: query(() => [1, 2].sort(() => { for (;;); })),
+    proxy: query(() => new Proxy({}, { ownKeys() { for (;;); } })),
+    thenable: query(() => ({ then() { for (;;); } })),
+    caught: query(() => { for (;;) try { for (;;); } catch {} finally { for (;;); } }),
+    objects: query(() => { const all = []; for (;;) all.push({ all }) }),
+    typed: query(() => { const all = []; for (;;) all.push(new Uint8Array(1e6).fill(1)) }),
+    strings: query(() => {
+      const all = []
+      for (let i = 0; ; i++) { all.push('x'.repeat(1e6) + i); all.at(-1).charCodeAt(5) }
+    }),
+    map: query(() => { const all = new Map(); for (let i = 0; ; i++) all.set(i, [i]) }),
+    huge: query(() => new Array(2 ** 31).fill(0)),
+    result: query(() => 'x'.repeat(9e6)),
+    recursion: query(() => { const down = () => down() + 1; return down() }),`)
+
+  const CASES = [
+    ['loop', 'cpu'],
+    ['microtasks', 'cpu'],
+    ['nested', 'memory'],
+    ['sort', 'cpu'],
+    ['proxy', 'cpu'],
+    ['thenable', 'cpu'],
+    ['caught', 'cpu'],
+    ['objects', 'memory'],
+    ['typed', 'memory'],
+    ['strings', 'memory'],
+    ['map', 'memory'],
+    ['huge', 'memory'],
+    ['result', 'result'],
+  ] as const
+
+  test.each(CASES)(
+    '%s is stopped as %s, and the innocent beside it succeeds',
+    async (name, limit) => {
+      const innocents = Array.from({ length: 5 }, () => settled(code, () => call('one')))
+      const guilty = await pool.invoke(code, call(name), oneDocument)
+      expect(guilty).toMatchObject({ kind: 'limit', limit })
+      for (const innocent of await Promise.all(innocents)) {
+        expect(innocent).toMatchObject({ kind: 'returned', result: 'done' })
+      }
+      expect(await pool.invoke(code, call('one'), oneDocument)).toMatchObject({ result: 'done' })
+    },
+  )
+
+  test('recursion without end is an error of the author', async () => {
+    const outcome = await pool.invoke(code, call('recursion'), oneDocument)
+    expect(outcome).toMatchObject({ kind: 'threw', error: { name: 'RangeError' } })
+  })
+
+  test('asking without end is stopped by a bound, whichever comes first', async () => {
+    const outcome = await pool.invoke(code, call('operations'), oneDocument)
+    expect(outcome.kind === 'limit' && outcome.limit).toMatch(/^(cpu|operations)$/)
+  })
+
+  test('reading all that a call may read is no overuse', async () => {
+    const document = `{"_id":{"$d":"n_01ARZ3NDEKTSV4RRFFQ69G5FAV"},"text":"${'é'.repeat(1e6)}"}`
+    const outcome = await pool.invoke(code, call('read'), { operation: () => document })
+    expect(outcome).toMatchObject({ kind: 'returned', result: 16 })
+  })
+})

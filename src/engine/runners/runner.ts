@@ -1,0 +1,395 @@
+/**
+ * One runner as the server sees it: the calls in flight, their operations and their ends. All that
+ * the process says is checked against what was asked of it; a breach ends the process.
+ */
+
+import {
+  type CallUsage,
+  type Containment,
+  type FromRunner,
+  LOADING,
+  type Operation,
+  type ProbeResult,
+} from '../../runner/messages.ts'
+import type { RunnerExit, RunnerProcess, SpawnRunner } from '../../runner/processes.ts'
+import type { System } from '../../system/system.ts'
+import type { Logger } from '../../telemetry/log.ts'
+import { Refusal } from '../refusal.ts'
+import type { ReleaseCode } from '../release.ts'
+import type {
+  DescribeOutcome,
+  LoadFailure,
+  RunnerCall,
+  RunnerFate,
+  RunnerHost,
+  RunnerOutcome,
+} from './outcomes.ts'
+import { type Judgement, RunnerWatch, type WatchLimits } from './watch.ts'
+
+export interface RunnerLimits extends WatchLimits {
+  readonly resultBytes: number
+  /** Operations of one call. */
+  readonly operations: number
+  /** Bytes of replies that may wait to be written before further operations wait too. */
+  readonly backlogBytes: number
+  /** Characters of operations that may wait so. */
+  readonly deferredCharacters: number
+  /** Milliseconds from start to hello, and from load to loaded. */
+  readonly startMillis: number
+}
+
+export interface RunnerPorts {
+  readonly system: System
+  readonly log: Logger
+  readonly spawn: SpawnRunner
+  readonly limits: RunnerLimits
+  /** Whoever owns it or not: the process is no longer used. */
+  onEnd(runner: Runner): void
+}
+
+export interface Hello {
+  readonly containment: Containment
+  readonly probes: readonly ProbeResult[] | null
+}
+
+/** What a runner tells the group that it works for. */
+export interface RunnerOwner {
+  /** A call ended, so there is room. */
+  onRoom(runner: Runner): void
+  /** It takes no more calls. Not `blamed`: calls were lost, and none was found at fault. */
+  onEnd(runner: Runner, blamed: boolean): void
+}
+
+interface InFlight {
+  readonly id: number
+  readonly host: RunnerHost
+  readonly deadline: number
+  readonly end: (outcome: RunnerOutcome) => void
+  readonly abort: (error: unknown) => void
+  operations: number
+}
+
+interface Deferred {
+  readonly call: InFlight
+  readonly id: number
+  readonly op: Operation
+  readonly characters: number
+}
+
+const CANCELLED_MAX = 1_024
+
+export class Runner {
+  readonly process: RunnerProcess
+  /** Null where it ended before it said anything. */
+  readonly hello: Promise<Hello | null>
+  readonly watch: RunnerWatch
+  owner: RunnerOwner | null = null
+  readonly #ports: RunnerPorts
+  readonly #calls = new Map<number, InFlight>()
+  readonly #descriptions = new Map<number, (outcome: DescribeOutcome) => void>()
+  /** Ended by the server; the runner may still send what it sent before it knew. */
+  readonly #cancelled = new Set<number>()
+  readonly #deferred: Deferred[] = []
+  #deferredCharacters = 0
+  #sayHello: ((hello: Hello | null) => void) | null
+  #sayLoaded: ((failure: LoadFailure | null) => void) | null = null
+  /** Until when it must have answered; null while nothing of the kind is awaited. */
+  #answerBy: number | null
+  #lastCall = 0
+  #flushing = false
+  #ended = false
+  #isStopped = false
+
+  constructor(ports: RunnerPorts, flags: readonly string[] = []) {
+    this.#ports = ports
+    const { promise, resolve } = Promise.withResolvers<Hello | null>()
+    this.hello = promise
+    this.#sayHello = resolve
+    this.#answerBy = ports.system.monotonicMillis() + ports.limits.startMillis
+    this.process = ports.spawn(
+      {
+        onMessage: (message, characters) => this.#onMessage(message, characters),
+        onMalformed: (reason) => this.#breach(reason),
+        onErrorOutput: (line) => ports.log.warn('runner.output', { message: line }),
+        onExit: (exit) => this.#onExit(exit),
+      },
+      flags,
+    )
+    this.watch = new RunnerWatch(this.process, ports.limits)
+  }
+
+  get inFlight(): number {
+    return this.#calls.size + this.#descriptions.size
+  }
+
+  get isEnded(): boolean {
+    return this.#ended
+  }
+
+  /** Whether cancelled calls fill its memory of them: it should end when it is idle. */
+  get isWorn(): boolean {
+    return this.#cancelled.size > CANCELLED_MAX
+  }
+
+  /** Null when the code was loaded, else why not; the runner has ended then. */
+  load(code: ReleaseCode): Promise<LoadFailure | null> {
+    const { limits, system } = this.#ports
+    const { promise, resolve } = Promise.withResolvers<LoadFailure | null>()
+    if (this.#ended) return Promise.resolve({ kind: 'lost' })
+    this.#sayLoaded = resolve
+    this.#answerBy = system.monotonicMillis() + limits.startMillis
+    const { callCpuMillis: cpuMillis, resultBytes } = limits
+    this.process.load(code.source, { cpuMillis, resultBytes })
+    this.process.flush()
+    return promise
+  }
+
+  describe(): Promise<DescribeOutcome> {
+    const { promise, resolve } = Promise.withResolvers<DescribeOutcome>()
+    if (this.#ended) return Promise.resolve({ kind: 'lost' })
+    const id = this.#nextCall()
+    this.#descriptions.set(id, resolve)
+    this.process.describe(id)
+    this.#scheduleFlush()
+    return promise
+  }
+
+  invoke(call: RunnerCall, host: RunnerHost): Promise<RunnerOutcome> {
+    if (this.#ended) return Promise.resolve({ kind: 'lost' })
+    const { promise, resolve: end, reject: abort } = Promise.withResolvers<RunnerOutcome>()
+    const id = this.#nextCall()
+    this.#calls.set(id, { id, host, deadline: call.deadline, end, abort, operations: 0 })
+    this.process.invoke(id, { ...call, seed: call.seed.toHex() })
+    this.#scheduleFlush()
+    return promise
+  }
+
+  /** Applies bounds of time and memory; called some 40 times a second. */
+  tick(): void {
+    if (this.#ended || (this.#answerBy === null && this.inFlight === 0 && !this.watch.isBusy))
+      return
+    const now = this.#ports.system.monotonicMillis()
+    for (const call of this.#calls.values()) {
+      if (now >= call.deadline) this.#cancel(call, { kind: 'deadline' })
+    }
+    if (this.#answerBy !== null && now >= this.#answerBy) {
+      this.#die(LOADING, { kind: 'broken', detail: 'no answer in time' })
+      return
+    }
+    const judgement = this.watch.judge(now)
+    if (judgement !== null) this.#condemn(judgement)
+    else if (this.#deferred.length > 0) this.#resume()
+  }
+
+  /** Ends the process; calls in flight are lost. */
+  stop(): void {
+    this.#isStopped = true
+    this.#die(0, { kind: 'broken', detail: 'stopped' })
+  }
+
+  #nextCall(): number {
+    this.#lastCall += 1
+    return this.#lastCall
+  }
+
+  #onMessage(message: FromRunner, characters: number): void {
+    if (this.#ended) return
+    switch (message.type) {
+      case 'hello':
+        this.#onHello(message)
+        break
+      case 'loaded':
+        this.#onLoaded(null)
+        break
+      case 'loadFailed':
+        this.#onLoaded({ kind: 'threw', error: message.error })
+        break
+      case 'description':
+        this.#onDescription(message.call, message.description)
+        break
+      case 'operation':
+        this.#onOperation(message.call, message.id, message.op, characters)
+        break
+      default:
+        this.#onOutcome(message.call, outcomeOf(message))
+    }
+  }
+
+  #onHello(hello: Hello): void {
+    const answer = this.#sayHello
+    if (answer === null) this.#breach('it greets twice')
+    this.#sayHello = null
+    this.#answerBy = null
+    answer?.(hello)
+  }
+
+  #onDescription(id: number, description: unknown): void {
+    const answer = this.#descriptions.get(id)
+    if (answer === undefined) this.#breach('it describes unasked')
+    this.#descriptions.delete(id)
+    answer?.({ kind: 'described', description })
+    this.owner?.onRoom(this)
+  }
+
+  #onLoaded(failure: LoadFailure | null): void {
+    const answer = this.#sayLoaded
+    if (answer === null) this.#breach('it loads unasked')
+    this.#sayLoaded = null
+    this.#answerBy = null
+    if (failure === null) this.watch.markLoaded()
+    else this.stop()
+    answer?.(failure)
+  }
+
+  #onOutcome(id: number, outcome: RunnerOutcome): void {
+    const call = this.#calls.get(id)
+    if (call === undefined) {
+      if (!this.#cancelled.delete(id)) this.#breach('it ends a call that is not in flight')
+      return
+    }
+    this.#calls.delete(id)
+    call.end(outcome)
+    this.owner?.onRoom(this)
+  }
+
+  #onOperation(callId: number, id: number, op: Operation, characters: number): void {
+    const call = this.#calls.get(callId)
+    if (call === undefined) {
+      if (!this.#cancelled.has(callId)) this.#breach('it works for a call that is not in flight')
+      return
+    }
+    const { limits } = this.#ports
+    call.operations += 1
+    if (call.operations > limits.operations) {
+      this.#cancel(call, { kind: 'limit', limit: 'operations' })
+      return
+    }
+    // A runner that asks and does not read must not fill the server's memory with answers.
+    if (this.#deferred.length > 0 || this.process.backlogBytes > limits.backlogBytes) {
+      this.#deferred.push({ call, id, op, characters })
+      this.#deferredCharacters += characters
+      if (this.#deferredCharacters > limits.deferredCharacters) this.#breach('it does not read')
+      return
+    }
+    this.#perform(call, id, op)
+  }
+
+  #resume(): void {
+    while (this.process.backlogBytes <= this.#ports.limits.backlogBytes) {
+      const next = this.#deferred.shift()
+      if (next === undefined) return
+      this.#deferredCharacters -= next.characters
+      if (this.#calls.has(next.call.id)) this.#perform(next.call, next.id, next.op)
+    }
+  }
+
+  #perform(call: InFlight, id: number, op: Operation): void {
+    try {
+      const answer = call.host.operation(op)
+      if (typeof answer === 'string') this.#reply(call, id, answer)
+      else {
+        answer.then(
+          (text) => this.#reply(call, id, text),
+          (error: unknown) => this.#refuse(call, id, error),
+        )
+      }
+    } catch (error) {
+      this.#refuse(call, id, error)
+    }
+  }
+
+  #reply(call: InFlight, id: number, text: string): void {
+    if (!this.#calls.has(call.id)) return
+    this.process.reply(call.id, id, text)
+    this.#scheduleFlush()
+  }
+
+  #refuse(call: InFlight, id: number, error: unknown): void {
+    if (!this.#calls.has(call.id)) return
+    if (error instanceof Refusal) {
+      this.process.refuse(call.id, id, error)
+      this.#scheduleFlush()
+      return
+    }
+    this.#forget(call)
+    call.abort(error)
+  }
+
+  #cancel(call: InFlight, outcome: RunnerOutcome): void {
+    this.#forget(call)
+    call.end(outcome)
+  }
+
+  #forget(call: InFlight): void {
+    this.#calls.delete(call.id)
+    this.#cancelled.add(call.id)
+    this.process.cancel(call.id)
+    this.#scheduleFlush()
+    this.owner?.onRoom(this)
+  }
+
+  /** Once for all that is gathered in one turn of the event loop. */
+  #scheduleFlush(): void {
+    if (this.#flushing) return
+    this.#flushing = true
+    setImmediate(() => {
+      this.#flushing = false
+      this.process.flush()
+    })
+  }
+
+  #condemn({ call, limit }: Judgement): void {
+    this.#ports.log.warn('runner.stopped', { message: `A call took too much: ${limit}.` })
+    this.#die(call, { kind: 'limit', limit })
+  }
+
+  /** The process broke the protocol. Whoever alone or now uses it is at fault. */
+  #breach(reason: string): void {
+    if (this.#ended) return
+    const [only] = this.#calls.keys()
+    const guilty = this.#calls.size === 1 ? only! : this.watch.current()
+    this.#ports.log.warn('runner.stopped', { message: `A runner broke its protocol: ${reason}.` })
+    this.#die(guilty, { kind: 'broken', detail: `the runner broke its protocol: ${reason}` })
+  }
+
+  #onExit({ signal, code, residentBytesMax }: RunnerExit): void {
+    if (this.#ended) return
+    const how = signal === null ? `exit code ${code}` : `signal ${signal}`
+    this.#ports.log.warn('runner.stopped', { message: `A runner ended by itself: ${how}.` })
+    const fate: RunnerFate = this.watch.diedOfMemory(residentBytesMax)
+      ? { kind: 'limit', limit: 'memory' }
+      : { kind: 'broken', detail: `the runner ended with ${how}` }
+    this.#die(this.watch.current(), fate)
+  }
+
+  #die(guilty: number, fate: RunnerFate): void {
+    if (this.#ended) return
+    this.#ended = true
+    this.process.kill()
+    this.#sayHello?.(null)
+    this.#sayLoaded?.(fate)
+    for (const [id, answer] of this.#descriptions) answer(id === guilty ? fate : { kind: 'lost' })
+    // Before the outcomes are known, so that calls which run again find the group prepared.
+    const blamed = this.#isStopped || this.inFlight === 0 || this.#calls.has(guilty)
+    this.#ports.onEnd(this)
+    this.owner?.onEnd(this, blamed)
+    for (const [id, call] of this.#calls) call.end(id === guilty ? fate : { kind: 'lost' })
+    this.#calls.clear()
+  }
+}
+
+type Outcome = Extract<FromRunner, { readonly usage: CallUsage }>
+
+function outcomeOf(message: Outcome): RunnerOutcome {
+  const { usage } = message
+  switch (message.type) {
+    case 'returned':
+      return { kind: 'returned', result: message.result, ...usage }
+    case 'failed':
+      return { kind: 'failed', code: message.code, ...usage }
+    case 'threw':
+      return { kind: 'threw', error: message.error, ...usage }
+    case 'limit':
+      return { kind: 'limit', limit: message.limit, ...usage }
+  }
+}

@@ -1,0 +1,133 @@
+/**
+ * Judges what a runner does by what the kernel says of it: which call keeps it busy, for how much
+ * CPU, and how its memory grew. A call is judged by time of the CPU, so that a starved machine does
+ * not kill the innocent; where the kernel says nothing, by time that passed.
+ */
+import { LOADING } from '../../runner/messages.ts'
+import type { RunnerProcess, RunnerUsage } from '../../runner/processes.ts'
+
+export interface WatchLimits {
+  /** Milliseconds of CPU that one call may take. */
+  readonly callCpuMillis: number
+  /** Milliseconds of CPU that loading a Release may take. */
+  readonly loadCpuMillis: number
+  /** Bytes that one segment of a call may add to the runner's memory. */
+  readonly callGrowthBytes: number
+  /** Bytes that a runner may add to what it held when it had loaded its Release. */
+  readonly runnerGrowthBytes: number
+}
+
+export interface Judgement {
+  /** Of the call at fault; LOADING while the Release loads. */
+  readonly call: number
+  readonly limit: 'cpu' | 'memory'
+}
+
+interface Segment {
+  readonly call: number
+  readonly segment: number
+  readonly usage: RunnerUsage
+  readonly atMillis: number
+  /** What the runner held before the segment was seen. */
+  readonly heldBytes: number
+  /** What it had been sent before. */
+  readonly sentBytes: number
+}
+
+/** A reply is held as bytes, as text and as the values in it. */
+const BYTES_HELD_FOR_ONE_SENT = 3
+
+export class RunnerWatch {
+  readonly #process: RunnerProcess
+  readonly #limits: WatchLimits
+  #seen: Segment | null = null
+  #heldBytes = 0
+  #sentBytes = 0
+  #loadedBytes: number | null = null
+  #looked: { readonly cpuMicros: number; readonly atMillis: number } | null = null
+  #cpuShare = 0
+
+  constructor(process: RunnerProcess, limits: WatchLimits) {
+    this.#process = process
+    this.#limits = limits
+    this.#heldBytes = process.usage().residentBytes ?? 0
+  }
+
+  /** Whether a call was still at the segment that an earlier look saw it at. */
+  get isBusy(): boolean {
+    return this.#seen !== null
+  }
+
+  /** Of one CPU between the last two looks; 0 where the kernel says nothing. */
+  get cpuShare(): number {
+    return this.#cpuShare
+  }
+
+  /** Bytes above what it held when it had loaded; 0 where the kernel says nothing. */
+  get grownBytes(): number {
+    return this.#loadedBytes === null ? 0 : Math.max(0, this.#heldBytes - this.#loadedBytes)
+  }
+
+  /** The call that the record names now; 0 for none. */
+  current(): number {
+    return this.#process.progress().call
+  }
+
+  markLoaded(): void {
+    this.#loadedBytes = this.#process.usage().residentBytes
+    this.#sentBytes = this.#process.sentBytes
+    this.#heldBytes = this.#loadedBytes ?? 0
+  }
+
+  /** Null while nothing is wrong. Called some 40 times a second while the runner works. */
+  judge(nowMillis: number): Judgement | null {
+    const { call, segment, spentMicros } = this.#process.progress()
+    const usage = this.#process.usage()
+    const before = { heldBytes: this.#heldBytes, sentBytes: this.#sentBytes }
+    this.#heldBytes = usage.residentBytes ?? 0
+    this.#sentBytes = this.#process.sentBytes
+    this.#measureShare(usage, nowMillis)
+    if (call === 0) {
+      this.#seen = null
+      return null
+    }
+    const known = this.#seen?.call === call && this.#seen.segment === segment ? this.#seen : null
+    const seen = known ?? { call, segment, usage, atMillis: nowMillis, ...before }
+    this.#seen = seen
+    if (this.#isTooLarge(seen)) return { call, limit: 'memory' }
+    // The record is the runner's own word: it can only add to what the kernel says.
+    const earlier = spentMicros > 0 ? spentMicros : 0
+    const millis = (earlier + elapsedMicros(seen, usage, nowMillis)) / 1000
+    const { callCpuMillis, loadCpuMillis } = this.#limits
+    const millisMax = call === LOADING ? loadCpuMillis : callCpuMillis
+    return millis > millisMax ? { call, limit: 'cpu' } : null
+  }
+
+  /** Whether a runner that ended by itself had grown too much; `mostBytes` is what it ever held. */
+  diedOfMemory(mostBytes: number | null): boolean {
+    const from = this.#loadedBytes ?? this.#heldBytes
+    return mostBytes !== null && mostBytes - from > this.#limits.callGrowthBytes
+  }
+
+  #measureShare({ cpuMicros }: RunnerUsage, atMillis: number): void {
+    const before = this.#looked
+    this.#looked = cpuMicros === null ? null : { cpuMicros, atMillis }
+    if (cpuMicros === null || before === null || atMillis <= before.atMillis) this.#cpuShare = 0
+    else this.#cpuShare = (cpuMicros - before.cpuMicros) / 1000 / (atMillis - before.atMillis)
+  }
+
+  #isTooLarge({ call, heldBytes, sentBytes }: Segment): boolean {
+    const { callGrowthBytes, runnerGrowthBytes } = this.#limits
+    const given = BYTES_HELD_FOR_ONE_SENT * (this.#sentBytes - sentBytes)
+    const grown = this.#heldBytes - heldBytes - given
+    if (call === LOADING) return grown > runnerGrowthBytes
+    return grown > callGrowthBytes || this.grownBytes - given > runnerGrowthBytes
+  }
+}
+
+function elapsedMicros(seen: Segment, usage: RunnerUsage, nowMillis: number): number {
+  if (usage.cpuMicros === null || seen.usage.cpuMicros === null) {
+    return (nowMillis - seen.atMillis) * 1000
+  }
+  return usage.cpuMicros - seen.usage.cpuMicros
+}

@@ -1,0 +1,204 @@
+/**
+ * The recent commits in memory, to tell whether anything that a transaction read was written after
+ * its snapshot. It is bounded: of a snapshot before its start nothing is known.
+ */
+import { assert } from '../errors/assert.ts'
+import { type CommitWrites, covers, firstIndex, type ReadSet } from './read-set.ts'
+
+export interface WriteLogOptions {
+  /** The newest durable sequence when it starts. */
+  readonly latestSequence: number
+  /** Documents and keys that it keeps. */
+  readonly entriesMax: number
+  /** Commits that are older are dropped with the next one. */
+  readonly ageMillisMax: number
+}
+
+/** Some of what a transaction lost: enough to queue for. */
+export interface Conflict {
+  readonly documents: readonly string[]
+  readonly keys: readonly { readonly index: number; readonly key: string }[]
+}
+
+/** Of all documents and keys together: a key alone may have 16 KiB. */
+const CHARACTERS_MAX = 64 * 1024 * 1024
+/** A rerun queues for what it lost; beyond these few it would wait for the same commits anyway. */
+const CONFLICTS_MAX = 64
+/** Dropped items at the front of an array that are worth moving the rest for. */
+const COMPACT_MIN = 1024
+
+interface LoggedCommit {
+  readonly sequence: number
+  readonly atMillis: number
+  readonly writes: CommitWrites
+  readonly entries: number
+  readonly characters: number
+  /** Documents of all commits before this one. */
+  readonly documentsBefore: number
+}
+
+/** Keys written to one index, in the order of their commits. */
+interface KeyLog {
+  readonly sequences: number[]
+  readonly keys: string[]
+  head: number
+}
+
+export class WriteLog {
+  readonly #options: WriteLogOptions
+  readonly #commits: LoggedCommit[] = []
+  readonly #lastWrites = new Map<string, number>()
+  readonly #keyLogs = new Map<number, KeyLog>()
+  #head = 0
+  #entries = 0
+  #characters = 0
+  #documents = 0
+  #oldestSnapshot: number
+  #latestSequence: number
+
+  constructor(options: WriteLogOptions) {
+    this.#options = options
+    this.#oldestSnapshot = options.latestSequence
+    this.#latestSequence = options.latestSequence
+  }
+
+  /** The oldest snapshot whose conflicts are known. */
+  get oldestSnapshot(): number {
+    return this.#oldestSnapshot
+  }
+
+  /** Documents and keys that it holds. */
+  get entries(): number {
+    return this.#entries
+  }
+
+  /** Sequences ascend. A commit beyond the bounds leaves nothing in the log. */
+  append(commit: {
+    readonly sequence: number
+    readonly atMillis: number
+    readonly writes: CommitWrites
+  }): void {
+    const { sequence, atMillis, writes } = commit
+    assert(sequence > this.#latestSequence, 'sequences ascend')
+    this.#latestSequence = sequence
+    let entries = 0
+    let characters = 0
+    for (const id of writes.documents) {
+      this.#lastWrites.set(id, sequence)
+      entries += 1
+      characters += id.length
+    }
+    for (const [index, keys] of writes.keys) {
+      entries += keys.length
+      characters += this.#appendKeys(index, keys, sequence)
+    }
+    const documentsBefore = this.#documents
+    this.#commits.push({ sequence, atMillis, writes, entries, characters, documentsBefore })
+    this.#documents += writes.documents.length
+    this.#entries += entries
+    this.#characters += characters
+    this.#trim(atMillis)
+  }
+
+  /**
+   * What of the read set was written after `snapshot`, at most 64 documents and 64 keys of it; null
+   * where nothing was, and 'unknown' for a snapshot before the log's start, which counts as a
+   * conflict.
+   */
+  conflicts(readSet: ReadSet, snapshot: number): Conflict | 'unknown' | null {
+    if (snapshot >= this.#latestSequence || readSet.count === 0) return null
+    if (snapshot < this.#oldestSnapshot) return 'unknown'
+    const documents = this.#writtenDocuments(readSet.documents, snapshot)
+    const keys = this.#writtenKeys(readSet, snapshot)
+    return documents.length + keys.length === 0 ? null : { documents, keys }
+  }
+
+  /** Looks at the smaller side: what was read, or what was written since. */
+  #writtenDocuments(read: ReadonlySet<string>, snapshot: number): string[] {
+    const found = new Set<string>()
+    const first = firstIndex(this.#commits, ({ sequence }) => sequence > snapshot, this.#head)
+    const before = this.#commits[first]?.documentsBefore ?? this.#documents
+    if (this.#documents - before >= read.size) {
+      for (const id of read) {
+        if ((this.#lastWrites.get(id) ?? 0) > snapshot) found.add(id)
+        if (found.size === CONFLICTS_MAX) break
+      }
+      return [...found]
+    }
+    for (let i = first; i < this.#commits.length && found.size < CONFLICTS_MAX; i++) {
+      for (const id of this.#commits[i]!.writes.documents) {
+        if (read.has(id)) found.add(id)
+        if (found.size === CONFLICTS_MAX) break
+      }
+    }
+    return [...found]
+  }
+
+  #writtenKeys(readSet: ReadSet, snapshot: number): { index: number; key: string }[] {
+    const found: { index: number; key: string }[] = []
+    for (const [index, intervals] of readSet.intervals) {
+      const log = this.#keyLogs.get(index)
+      if (log === undefined) continue
+      const first = firstIndex(log.sequences, (sequence) => sequence > snapshot, log.head)
+      for (let i = first; i < log.keys.length && found.length < CONFLICTS_MAX; i++) {
+        const key = log.keys[i]!
+        if (covers(intervals, key)) found.push({ index, key })
+      }
+    }
+    return found
+  }
+
+  /** Their characters. */
+  #appendKeys(index: number, keys: readonly string[], sequence: number): number {
+    if (keys.length === 0) return 0
+    let log = this.#keyLogs.get(index)
+    if (log === undefined) {
+      log = { sequences: [], keys: [], head: 0 }
+      this.#keyLogs.set(index, log)
+    }
+    let characters = 0
+    for (const key of keys) {
+      log.sequences.push(sequence)
+      log.keys.push(key)
+      characters += key.length
+    }
+    return characters
+  }
+
+  #trim(nowMillis: number): void {
+    const { entriesMax, ageMillisMax } = this.#options
+    const oldest = nowMillis - ageMillisMax
+    while (this.#head < this.#commits.length) {
+      const commit = this.#commits[this.#head]!
+      const fits = this.#entries <= entriesMax && this.#characters <= CHARACTERS_MAX
+      if (fits && commit.atMillis >= oldest) break
+      this.#drop(commit)
+      this.#head += 1
+    }
+    if (this.#head >= COMPACT_MIN && this.#head * 2 >= this.#commits.length) {
+      this.#commits.splice(0, this.#head)
+      this.#head = 0
+    }
+  }
+
+  #drop({ sequence, writes, entries, characters }: LoggedCommit): void {
+    this.#oldestSnapshot = sequence
+    this.#entries -= entries
+    this.#characters -= characters
+    for (const id of writes.documents) {
+      if (this.#lastWrites.get(id) === sequence) this.#lastWrites.delete(id)
+    }
+    for (const [index, keys] of writes.keys) {
+      const log = this.#keyLogs.get(index)
+      if (log === undefined) continue
+      log.head += keys.length
+      if (log.head === log.keys.length) {
+        this.#keyLogs.delete(index)
+      } else if (log.head >= COMPACT_MIN && log.head * 2 >= log.keys.length) {
+        log.sequences.splice(0, log.head)
+        log.keys.splice(0, log.head)
+        log.head = 0
+      }
+    }
+  }
+}

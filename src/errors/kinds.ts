@@ -1,0 +1,39 @@
+/**
+ * What a failure means to a transport, apart from its name. Every code of codes.ts has one kind;
+ * HTTP, the command line and Realtime read their answer from this table and from nowhere else.
+ */
+
+export interface KindRow {
+  /** HTTP status. */
+  readonly status: number
+  /** Exit code of the command line (wire decisions, section 6). */
+  readonly exit: number
+  /** Whether an identical request may succeed later. */
+  readonly retryable: boolean
+}
+
+export const KINDS = {
+  invalid: { status: 400, exit: 8, retryable: false },
+  unauthenticated: { status: 401, exit: 3, retryable: false },
+  forbidden: { status: 403, exit: 3, retryable: false },
+  not_found: { status: 404, exit: 7, retryable: false },
+  method_not_allowed: { status: 405, exit: 8, retryable: false },
+  not_acceptable: { status: 406, exit: 8, retryable: false },
+  conflict: { status: 409, exit: 4, retryable: false },
+  gone: { status: 410, exit: 7, retryable: false },
+  too_large: { status: 413, exit: 8, retryable: false },
+  media_type: { status: 415, exit: 8, retryable: false },
+  range: { status: 416, exit: 8, retryable: false },
+  rate_limited: { status: 429, exit: 5, retryable: true },
+  internal: { status: 500, exit: 1, retryable: false },
+  corrupt: { status: 500, exit: 6, retryable: false },
+  unavailable: { status: 503, exit: 5, retryable: true },
+  uncertain: { status: 503, exit: 9, retryable: false },
+  deadline: { status: 504, exit: 5, retryable: true },
+  /** A server that refuses to start. Never rendered over HTTP. */
+  startup: { status: 500, exit: 1, retryable: false },
+  /** A command line that was used wrongly. Never rendered over HTTP. */
+  usage: { status: 400, exit: 2, retryable: false },
+} as const satisfies Record<string, KindRow>
+
+export type Kind = keyof typeof KINDS

@@ -1,0 +1,255 @@
+import type { Hono } from 'hono'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { type TestIdentity, testIdentity } from '../../build/testing/identity.ts'
+import {
+  actorOf,
+  ENVIRONMENT,
+  ENVIRONMENT_ID,
+  everythingBut,
+  firstOwner,
+  OTHER_ENVIRONMENT,
+  operatorWith,
+  PROJECT_ID,
+} from '../../build/testing/operators.ts'
+import { issueInvitation } from '../identity/invitations.ts'
+import { type Login, revokeSession } from '../identity/sessions.ts'
+import type { Product } from '../product/product.ts'
+import { CAPABILITIES, type Capability } from '../value/capabilities.ts'
+import { INSTALLATION } from '../value/scope.ts'
+import { type ManagementApp, managementRoutes } from './management/routes.ts'
+import { mountManagement } from './mount.ts'
+import type { Route } from './route.ts'
+
+/*
+ * Goal: no route of the management origin answers anybody whom the contract keeps out. Method: each
+ * route of the array that the server mounts is called by each kind of caller. A new route fails
+ * until it asks for a capability or stands in one of the lists below.
+ */
+
+/** Routes that ask for no session. */
+const PUBLIC = [
+  'GET /health/live',
+  'GET /health/ready',
+  'GET /v1/auth/config',
+  'GET /v1/auth/oidc/config',
+  'POST /v1/auth/exchange',
+  // A token of the provider stands in for a session.
+  'POST /v1/auth/oidc',
+  'POST /v1/auth/refresh',
+  // The token of the gateway; a session is refused.
+  'PUT /v1/auth/managed/operators/:operatorId/grants',
+]
+
+/** Routes for every session: they tell or change what is the caller's own. */
+const ANY_SESSION = [
+  'GET /v1/auth/me',
+  'GET /v1/auth/resources',
+  'GET /v1/auth/sessions',
+  // Another operator's session needs a capability; see the last test.
+  'DELETE /v1/auth/sessions/:sessionId',
+]
+
+const nameOf = ({ method, path }: Route<ManagementApp>): string => `${method} ${path}`
+const capabilityOf = ({ access }: Route<ManagementApp>): Capability | null =>
+  access.kind === 'public' ? null : access.capability
+
+const guarded = managementRoutes.filter((route) => capabilityOf(route) !== null)
+const withSession = managementRoutes.filter((route) => route.access.kind !== 'public')
+
+let t: TestIdentity
+let hono: Hono
+let owner: Login
+/** Path parameters and bodies with which each route would find something. */
+let samples: Readonly<Record<string, string>>
+let bodies: Readonly<Record<string, object>>
+
+beforeAll(async () => {
+  t = await testIdentity()
+  owner = await firstOwner(t)
+  const operationId = t.system.ids.make('opn')
+  const request = { operatorName: 'Grace', role: 'observer' as const, scope: ENVIRONMENT }
+  const { invitation } = await issueInvitation(t.identity, await actorOf(t, owner), {
+    ...request,
+    operationId,
+    requestId: null,
+  })
+  samples = {
+    projectId: PROJECT_ID,
+    environmentId: ENVIRONMENT_ID,
+    invitationId: invitation.invitationId,
+    operationId,
+    sessionId: owner.session.sessionId,
+  }
+  bodies = { 'POST /v1/access/invitations': request }
+  hono = mountManagement<ManagementApp>({
+    app: {
+      identity: t.identity,
+      authenticate: (token: string) => t.identity.authenticate(token),
+      managementOrigin: null,
+      linkableEnvironments: async () => [],
+      environment: { projectId: PROJECT_ID, environmentId: ENVIRONMENT_ID },
+      product: untouchable(),
+    },
+    system: t.system,
+    log: t.log.log,
+    routes: managementRoutes,
+  })
+})
+
+afterAll(async () => {
+  await t.dispose()
+})
+
+/** Authentication happens before the Product is looked at (Document 1, Authentication, rule 1). */
+function untouchable(): Product {
+  return new Proxy({} as Product, {
+    get: (_, name) => expect.unreachable(`the Product was asked for ${String(name)}`),
+  })
+}
+
+async function call(route: Route<ManagementApp>, token: string | null): Promise<Response> {
+  const path = route.path.replace(/:(\w+)/g, (_, name: string) => samples[name] ?? 'sample')
+  const headers = new Headers()
+  if (token !== null) headers.set('authorization', `Bearer ${token}`)
+  const body = bodies[nameOf(route)]
+  if (body !== undefined) headers.set('content-type', 'application/json')
+  return hono.request(path, {
+    method: route.method,
+    headers,
+    ...(body !== undefined && { body: JSON.stringify(body) }),
+  })
+}
+
+async function refusal(response: Response): Promise<string> {
+  const body = (await response.json()) as { error: { code: string } }
+  return `${response.status} ${body.error.code}`
+}
+
+const tokenOf = (login: Login): string => login.accessToken.reveal()
+const UNAUTHENTICATED = '401 PLATFORM_AUTHENTICATION_FAILED'
+const DENIED = '403 PLATFORM_ACCESS_DENIED'
+
+test('the routes without a session are exactly those of the list', () => {
+  const found = managementRoutes.filter((route) => route.access.kind === 'public').map(nameOf)
+  expect(found.toSorted()).toEqual(PUBLIC.toSorted())
+})
+
+test('the routes for every session are exactly those of the list', () => {
+  const found = withSession.filter((route) => capabilityOf(route) === null).map(nameOf)
+  expect(found.toSorted()).toEqual(ANY_SESSION.toSorted())
+})
+
+test('every route of an Environment is below its base, and no other is', () => {
+  for (const route of managementRoutes) {
+    expect(route.path.startsWith('/v1/projects/'), route.path).toBe(
+      route.access.kind === 'environment',
+    )
+  }
+})
+
+test('no route stands there twice', () => {
+  expect(new Set(managementRoutes.map(nameOf)).size).toBe(managementRoutes.length)
+})
+
+describe('without a valid session every other route answers 401', () => {
+  const callers: readonly [string, () => Promise<string | null>][] = [
+    ['no token', async () => null],
+    ['a malformed token', async () => 'rk_at_v1_x'],
+    ['an unknown token', async () => `rk_at_v1_${'A'.repeat(43)}`],
+    ['an Application key', async () => `rk_sec_v1_${'A'.repeat(43)}`],
+    ['a refresh token', async () => owner.refreshToken.reveal()],
+    [
+      'an expired token',
+      async () => {
+        const login = await operatorWith(t, { scope: INSTALLATION, capabilities: CAPABILITIES })
+        await t.sql(
+          `update service_operator_sessions set access_expires_at_micros = $2
+            where session_id = $1`,
+          [login.session.sessionId, String(t.system.nowMicros())],
+        )
+        return tokenOf(login)
+      },
+    ],
+    [
+      'a revoked session',
+      async () => {
+        const login = await operatorWith(t, { scope: INSTALLATION, capabilities: CAPABILITIES })
+        const { sessionId } = login.session
+        await revokeSession(t.identity, await actorOf(t, login), { sessionId, requestId: null })
+        return tokenOf(login)
+      },
+    ],
+    [
+      'a disabled operator',
+      async () => {
+        const login = await operatorWith(t, { scope: INSTALLATION, capabilities: CAPABILITIES })
+        await t.sql('update service_operators set disabled_at_micros = 1 where operator_id = $1', [
+          login.operator.operatorId,
+        ])
+        return tokenOf(login)
+      },
+    ],
+  ]
+
+  test.each(callers)('with %s', async (_, tokenFor) => {
+    const token = await tokenFor()
+    for (const route of withSession) {
+      expect(await refusal(await call(route, token)), nameOf(route)).toBe(UNAUTHENTICATED)
+    }
+  })
+})
+
+describe('without the capability at the scope every guarded route answers 403', () => {
+  test('with every capability at another Environment', async () => {
+    const login = await operatorWith(t, { scope: OTHER_ENVIRONMENT, capabilities: CAPABILITIES })
+    for (const route of guarded) {
+      expect(await refusal(await call(route, tokenOf(login))), nameOf(route)).toBe(DENIED)
+    }
+  })
+
+  test('with every other capability at the installation', async () => {
+    for (const route of guarded) {
+      const capabilities = everythingBut(capabilityOf(route)!)
+      const login = await operatorWith(t, { scope: INSTALLATION, capabilities })
+      expect(await refusal(await call(route, tokenOf(login))), nameOf(route)).toBe(DENIED)
+    }
+  })
+
+  test('with a grant that was removed since the login', async () => {
+    const login = await operatorWith(t, { scope: INSTALLATION, capabilities: CAPABILITIES })
+    expect((await call(withSession[0]!, tokenOf(login))).status).not.toBe(401)
+    await t.sql('delete from service_operator_grants where operator_id = $1', [
+      login.operator.operatorId,
+    ])
+    for (const route of guarded) {
+      expect(await refusal(await call(route, tokenOf(login))), nameOf(route)).toBe(DENIED)
+    }
+  })
+})
+
+test('an Environment that is not the configured one is 404 for those who hold it', async () => {
+  const login = await operatorWith(t, { scope: INSTALLATION, capabilities: CAPABILITIES })
+  const configured = samples
+  samples = { ...samples, environmentId: OTHER_ENVIRONMENT.environmentId! }
+  try {
+    for (const route of guarded.filter((each) => each.access.kind === 'environment')) {
+      expect(await refusal(await call(route, tokenOf(login)))).toBe('404 PRODUCT_NOT_FOUND')
+    }
+  } finally {
+    samples = configured
+  }
+})
+
+test('another session is ended only with operators:manage at the installation', async () => {
+  const route = managementRoutes.find(
+    (each) => each.method === 'DELETE' && /:sessionId$/.test(each.path),
+  )!
+  for (const grant of [
+    { scope: INSTALLATION, capabilities: everythingBut('operators:manage') },
+    { scope: ENVIRONMENT, capabilities: CAPABILITIES },
+  ]) {
+    const login = await operatorWith(t, grant)
+    expect(await refusal(await call(route, tokenOf(login)))).toBe(DENIED)
+  }
+  expect((await actorOf(t, owner)).sessionId).toBe(owner.session.sessionId)
+})

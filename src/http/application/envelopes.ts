@@ -1,0 +1,70 @@
+/**
+ * Request envelopes of Function calls, from bytes to checked values. Pages that show the same thing
+ * ask for it in the same bytes, so the short Query envelopes seen last are kept as they were read;
+ * nothing in them depends on who asks or on what is served.
+ */
+import { Fault } from '../../errors/fault.ts'
+import type { OperationId } from '../../value/ids.ts'
+import { isId } from '../../value/ids.ts'
+import { Malformed } from '../../value/malformed.ts'
+import { type Json, parseStrictJson } from '../../value/strict-json.ts'
+import { decodeTagged } from '../../value/tagged.ts'
+import type { ValueObject } from '../../value/values.ts'
+import { MutationRequest, QueryRequest } from '../../wire/invocations.ts'
+import { read } from '../../wire/schema.ts'
+
+export interface QueryEnvelope {
+  readonly target: string
+  readonly function: string
+  readonly arguments: ValueObject
+}
+
+export interface MutationEnvelope extends QueryEnvelope {
+  readonly operationId: OperationId
+}
+
+const KEPT_BYTES_MAX = 2_048
+const KEPT_MAX = 4_096
+
+export class QueryEnvelopes {
+  readonly #kept = new Map<string, QueryEnvelope>()
+
+  /** Throws REQUEST_INVALID, and Malformed for what is no strict JSON. */
+  read(bytes: Uint8Array): QueryEnvelope {
+    if (bytes.length > KEPT_BYTES_MAX) return readQuery(bytes)
+    // One character a byte: the texts of two bodies are equal exactly where their bytes are.
+    const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('latin1')
+    const known = this.#kept.get(text)
+    if (known !== undefined) return known
+    const envelope = readQuery(bytes)
+    if (this.#kept.size >= KEPT_MAX) {
+      for (const [oldest] of this.#kept) {
+        this.#kept.delete(oldest)
+        break
+      }
+    }
+    this.#kept.set(text, envelope)
+    return envelope
+  }
+}
+
+function readQuery(bytes: Uint8Array): QueryEnvelope {
+  const envelope = read(QueryRequest, parseStrictJson(bytes), 'REQUEST_INVALID')
+  return { ...envelope, arguments: readArguments(envelope.arguments as Json) }
+}
+
+/** Throws REQUEST_INVALID, and Malformed for what is no strict JSON. */
+export function readMutation(bytes: Uint8Array): MutationEnvelope {
+  const envelope = read(MutationRequest, parseStrictJson(bytes), 'REQUEST_INVALID')
+  const { operationId } = envelope
+  if (!isId('opn', operationId)) {
+    throw new Fault('REQUEST_INVALID', { detail: 'operationId is not canonical' })
+  }
+  return { ...envelope, operationId, arguments: readArguments(envelope.arguments as Json) }
+}
+
+function readArguments(json: Json): ValueObject {
+  const value = decodeTagged(json, 'arguments')
+  if (!(value instanceof Map)) throw new Malformed('an object value', 'arguments')
+  return value as ValueObject
+}

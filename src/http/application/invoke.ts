@@ -1,0 +1,129 @@
+/**
+ * POST /v1/query and /v1/mutation: key, envelope, target, Function, policy, arguments, then the
+ * engine. The Application Key and the functional identity are independent; a Function whose
+ * policy is `none` never sees a token, so one that was sent is left unread.
+ */
+import type { Release } from '../../engine/release.ts'
+import { Fault } from '../../errors/fault.ts'
+import type { RequestId } from '../../value/ids.ts'
+import type { FunctionKind, FunctionManifest } from '../../value/manifest.ts'
+import { readBody } from '../bodies.ts'
+import { APPLICATION_CODES } from '../errors.ts'
+import { type QueryEnvelope, readMutation } from './envelopes.ts'
+import type { ApplicationCaller, Gateway } from './gateway.ts'
+
+/** Bytes of a public request envelope (Document 2, Limits). */
+const ENVELOPE_BYTES_MAX = 2 * 1024 * 1024
+const JSON_MEDIA_TYPE = /^application\/json(?:\s*;\s*charset=utf-8)?$/i
+
+/** What the answer and the log line say about a call beyond its result. */
+export interface Answer {
+  readonly releaseId: string
+  readonly invocationId: string
+  readonly body: string
+}
+
+export async function invokeQuery(
+  gateway: Gateway,
+  request: Request,
+  requestId: RequestId,
+): Promise<Answer> {
+  const caller = authenticate(gateway, request)
+  const envelope = gateway.envelopes.read(await readEnvelope(request))
+  const { release, definition } = await resolve(gateway, caller, envelope, 'query')
+  const invocationId = gateway.system.ids.make('ivc')
+  const outcome = await gateway.engine.query({
+    release,
+    definition,
+    arguments: envelope.arguments,
+    context: { requestId, invocationId },
+  })
+  const sequence = outcome.snapshotSequence === null ? 'null' : `"${outcome.snapshotSequence}"`
+  return {
+    releaseId: release.releaseId,
+    invocationId,
+    body: success(
+      { requestId, releaseId: release.releaseId },
+      outcome.resultText,
+      `"kind":"query","snapshotSequence":${sequence}`,
+    ),
+  }
+}
+
+export async function invokeMutation(
+  gateway: Gateway,
+  request: Request,
+  requestId: RequestId,
+): Promise<Answer> {
+  const caller = authenticate(gateway, request)
+  const envelope = readMutation(await readEnvelope(request))
+  const { release, definition } = await resolve(gateway, caller, envelope, 'mutation')
+  const invocationId = gateway.system.ids.make('ivc')
+  const outcome = await gateway.engine.mutation({
+    release,
+    definition,
+    arguments: envelope.arguments,
+    operationId: envelope.operationId,
+    target: envelope.target,
+    caller: `${caller.clientId}/${caller.credentialId}`,
+    context: { requestId, invocationId },
+  })
+  const sequence = outcome.commitSequence === null ? 'null' : `"${outcome.commitSequence}"`
+  const { releaseId, replayed, attempts } = outcome
+  const counts = `"replayed":${replayed},"attempts":${attempts}`
+  const metadata = `"kind":"mutation","commitSequence":${sequence},${counts}`
+  return {
+    releaseId,
+    invocationId,
+    body: success({ requestId, releaseId }, outcome.resultText, metadata),
+  }
+}
+
+function success(
+  { requestId, releaseId }: { requestId: string; releaseId: string },
+  result: string,
+  metadata: string,
+): string {
+  const ids = `"requestId":"${requestId}","releaseId":"${releaseId}"`
+  return `{"version":1,"status":"ok",${ids},"result":${result},"metadata":{${metadata}}}`
+}
+
+function authenticate(gateway: Gateway, request: Request): ApplicationCaller {
+  const key = request.headers.get('x-service-key')
+  if (key === null) throw new Fault('APPLICATION_KEY_REQUIRED')
+  const caller = gateway.authenticateKey(key)
+  if (caller === null) throw new Fault('APPLICATION_KEY_INVALID')
+  return caller
+}
+
+async function readEnvelope(request: Request): Promise<Uint8Array> {
+  if (!JSON_MEDIA_TYPE.test(request.headers.get('content-type') ?? '')) {
+    throw new Fault('MEDIA_TYPE_UNSUPPORTED')
+  }
+  return readBody(request, ENVELOPE_BYTES_MAX, APPLICATION_CODES)
+}
+
+async function resolve(
+  gateway: Gateway,
+  caller: ApplicationCaller,
+  envelope: QueryEnvelope,
+  kind: FunctionKind,
+): Promise<{ readonly release: Release; readonly definition: FunctionManifest }> {
+  const found = gateway.resolveTarget(envelope.target, caller)
+  const release = found instanceof Promise ? await found : found
+  const definition = release.functions.get(envelope.function)
+  if (definition === undefined || definition.visibility !== 'public' || definition.kind !== kind) {
+    throw new Fault('FUNCTION_NOT_FOUND')
+  }
+  checkPolicy(caller, definition, kind)
+  return { release, definition }
+}
+
+function checkPolicy(caller: ApplicationCaller, definition: FunctionManifest, kind: FunctionKind) {
+  if (caller.kind === 'development' || !definition.clients.includes(caller.kind)) {
+    throw new Fault('AUTH_POLICY_DENIED', { detail: `a ${caller.kind} key may not call it` })
+  }
+  if (!caller.scopes.includes(kind)) {
+    throw new Fault('AUTH_POLICY_DENIED', { detail: `the credential lacks the scope ${kind}` })
+  }
+}

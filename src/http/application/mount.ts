@@ -1,0 +1,134 @@
+/** The application origin: Function calls and probes, with exact browser origins. */
+import { type Context, Hono } from 'hono'
+import { Fault } from '../../errors/fault.ts'
+import type { RequestId } from '../../value/ids.ts'
+import { APPLICATION_CODES, errorResponse, toFault } from '../errors.ts'
+import type { Gateway } from './gateway.ts'
+import { type Answer, invokeMutation, invokeQuery } from './invoke.ts'
+
+/** Seconds that a browser may keep a preflight answer. */
+const PREFLIGHT_SECONDS = 600
+const EXPOSED = 'X-Service-Request-Id, X-Service-Invocation-Id, X-Service-Release-Id'
+
+type Invoke = (gateway: Gateway, request: Request, requestId: RequestId) => Promise<Answer>
+
+const INVOCATIONS: readonly (readonly [path: string, invoke: Invoke])[] = [
+  ['/v1/query', invokeQuery],
+  ['/v1/mutation', invokeMutation],
+]
+/** Methods of each path, for the answer to any other. */
+const ALLOW: ReadonlyMap<string, string> = new Map([
+  ...INVOCATIONS.map(([path]) => [path, 'POST, OPTIONS'] as const),
+  ['/healthz', 'GET'],
+  ['/readyz', 'GET'],
+])
+
+export function mountApplication(gateway: Gateway): Hono {
+  const hono = new Hono({ strict: true })
+  for (const [path, invoke] of INVOCATIONS) {
+    hono.post(path, (context) => answer(gateway, context, invoke))
+    hono.options(path, (context) => preflight(gateway, context))
+  }
+  hono.get('/healthz', () => probe(200, 'live'))
+  hono.get('/readyz', () => (isReady(gateway) ? probe(200, 'ready') : probe(503, 'unavailable')))
+  // A second handler on a path would make Hono compose the two for every call.
+  hono.notFound((context) => {
+    const allow = ALLOW.get(context.req.path)
+    return allow === undefined
+      ? refuse(gateway, context, 'ROUTE_NOT_FOUND')
+      : refuse(gateway, context, 'METHOD_NOT_ALLOWED', allow)
+  })
+  return hono
+}
+
+async function answer(gateway: Gateway, context: Context, invoke: Invoke): Promise<Response> {
+  const request = context.req.raw
+  const requestId = gateway.system.ids.make('req')
+  const origin = request.headers.get('origin')
+  let response: Response
+  try {
+    checkRequest(gateway, request, origin)
+    response = rendered(await invoke(gateway, request, requestId), requestId)
+  } catch (error) {
+    response = failed(gateway, error, requestId)
+  }
+  if (origin !== null && gateway.allowedOrigins.has(origin)) allowOrigin(response.headers, origin)
+  return response
+}
+
+function isReady({ engine, serving }: Gateway): boolean {
+  return engine.ready() && serving()
+}
+
+/** No parameter belongs in the URL: it would end in logs. */
+function checkRequest(gateway: Gateway, request: Request, origin: string | null): void {
+  if (origin !== null && !gateway.allowedOrigins.has(origin)) throw new Fault('ORIGIN_DENIED')
+  if (request.url.includes('?')) {
+    throw new Fault('REQUEST_INVALID', { detail: 'query parameters are not accepted' })
+  }
+  if (!isReady(gateway)) throw new Fault('UNAVAILABLE', { detail: 'nothing is served yet' })
+}
+
+function rendered(answer: Answer, requestId: RequestId): Response {
+  return new Response(answer.body, {
+    headers: {
+      'content-type': 'application/json; charset=utf-8',
+      'cache-control': 'no-store',
+      'x-content-type-options': 'nosniff',
+      'x-service-request-id': requestId,
+      'x-service-invocation-id': answer.invocationId,
+      'x-service-release-id': answer.releaseId,
+    },
+  })
+}
+
+function failed(gateway: Gateway, error: unknown, requestId: RequestId): Response {
+  const fault = toFault(error, APPLICATION_CODES)
+  const entry = { requestId, errorCode: fault.code, detail: fault.detail, error: fault.cause }
+  if (fault.status >= 500) gateway.log.error('invocation.failed', entry)
+  else gateway.log.debug('invocation.refused', entry)
+  return errorResponse(fault, requestId, APPLICATION_CODES)
+}
+
+function refuse(
+  gateway: Gateway,
+  context: Context,
+  code: 'METHOD_NOT_ALLOWED' | 'ROUTE_NOT_FOUND',
+  allow?: string,
+): Response {
+  const requestId = gateway.system.ids.make('req')
+  gateway.log.debug('http.refused', { requestId, method: context.req.method, errorCode: code })
+  const response = errorResponse(new Fault(code), requestId, APPLICATION_CODES)
+  if (allow !== undefined) response.headers.set('allow', allow)
+  return response
+}
+
+function preflight(gateway: Gateway, context: Context): Response {
+  const origin = context.req.raw.headers.get('origin')
+  const requestId = gateway.system.ids.make('req')
+  if (origin === null || !gateway.allowedOrigins.has(origin)) {
+    return errorResponse(new Fault('ORIGIN_DENIED'), requestId, APPLICATION_CODES)
+  }
+  const headers = new Headers({
+    'access-control-allow-methods': 'POST',
+    'access-control-allow-headers':
+      'Content-Type, Accept, Authorization, X-Service-Key, X-Service-Affinity',
+    'access-control-max-age': String(PREFLIGHT_SECONDS),
+    'x-service-request-id': requestId,
+  })
+  allowOrigin(headers, origin)
+  return new Response(null, { status: 204, headers })
+}
+
+function allowOrigin(headers: Headers, origin: string): void {
+  headers.set('access-control-allow-origin', origin)
+  headers.set('access-control-expose-headers', EXPOSED)
+  headers.append('vary', 'Origin')
+}
+
+function probe(status: 200 | 503, text: string): Response {
+  return Response.json(
+    { status: text },
+    { status, headers: { 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' } },
+  )
+}

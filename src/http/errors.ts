@@ -1,0 +1,78 @@
+/** The one place that makes HTTP of a failure, for both origins. */
+import type { TableCode } from '../errors/codes.ts'
+import { Fault, isFault, type Violation } from '../errors/fault.ts'
+import { Malformed } from '../value/malformed.ts'
+
+/** What an origin calls the failures that mount itself finds. */
+export interface SurfaceCodes {
+  readonly invalid: TableCode
+  readonly routeNotFound: TableCode
+  readonly methodNotAllowed: TableCode
+  readonly mediaType: TableCode
+  readonly tooLarge: TableCode
+  readonly internal: TableCode
+  /** Violations help an operator and would help an attacker of an application. */
+  readonly showViolations: boolean
+}
+
+export const MANAGEMENT_CODES: SurfaceCodes = {
+  invalid: 'PLATFORM_REQUEST_INVALID',
+  routeNotFound: 'PLATFORM_NOT_FOUND',
+  methodNotAllowed: 'PLATFORM_METHOD_NOT_ALLOWED',
+  mediaType: 'PLATFORM_MEDIA_TYPE_UNSUPPORTED',
+  tooLarge: 'PLATFORM_BODY_TOO_LARGE',
+  internal: 'PLATFORM_INTERNAL',
+  showViolations: true,
+}
+
+export const APPLICATION_CODES: SurfaceCodes = {
+  invalid: 'REQUEST_INVALID',
+  routeNotFound: 'ROUTE_NOT_FOUND',
+  methodNotAllowed: 'METHOD_NOT_ALLOWED',
+  mediaType: 'MEDIA_TYPE_UNSUPPORTED',
+  tooLarge: 'LIMIT_EXCEEDED',
+  internal: 'INTERNAL',
+  showViolations: false,
+}
+
+const VIOLATION_RULE_MAX = 200
+
+/** Malformed input is the caller's fault; anything else that is not a Fault is ours. */
+export function toFault(error: unknown, codes: SurfaceCodes): Fault {
+  if (isFault(error)) return error
+  if (error instanceof Malformed) {
+    return new Fault(codes.invalid, {
+      violations: [{ path: error.path, rule: error.rule }],
+      detail: error.message,
+    })
+  }
+  return new Fault(codes.internal, { cause: error, detail: String(error) })
+}
+
+/** The error envelope of both documents. */
+export function errorResponse(fault: Fault, requestId: string, codes: SurfaceCodes): Response {
+  const error: Record<string, unknown> = {
+    code: fault.code,
+    message: fault.message,
+    retryable: fault.retryable,
+  }
+  if (codes.showViolations && fault.violations.length > 0) {
+    error.violations = fault.violations.map(shown)
+  }
+  const headers = new Headers({
+    'content-type': 'application/json; charset=utf-8',
+    'cache-control': 'no-store',
+    'x-content-type-options': 'nosniff',
+    'x-service-request-id': requestId,
+  })
+  if (fault.kind === 'unauthenticated') headers.set('www-authenticate', 'Bearer')
+  if (fault.status === 429 || fault.status === 503) {
+    headers.set('retry-after', String(fault.retryAfterSeconds ?? 1))
+  }
+  const body = JSON.stringify({ version: 1, status: 'error', requestId, error })
+  return new Response(body, { status: fault.status, headers })
+}
+
+function shown(violation: Violation): Violation {
+  return { path: violation.path, rule: violation.rule.slice(0, VIOLATION_RULE_MAX) }
+}

@@ -1,0 +1,247 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { ENVIRONMENT_ID, PROJECT_ID } from '../../../build/testing/product-roots.ts'
+import {
+  answer,
+  BASE,
+  JSON_TYPE,
+  ProductRoutes,
+  ROUTES,
+  refusal,
+} from '../../../build/testing/product-routes.ts'
+import { functionManifest, makePackage, type TestProduct } from '../../../build/testing/products.ts'
+import { CAPABILITIES, type Capability } from '../../value/capabilities.ts'
+import type { Json } from '../../value/strict-json.ts'
+import { PACKAGE_BYTES_MAX, PACKAGE_MEDIA_TYPE } from '../../value/workspace-package.ts'
+import { Promoted } from '../../wire/channels.ts'
+import { EnvironmentState } from '../../wire/environment.ts'
+import { FunctionCatalog } from '../../wire/functions.ts'
+import { Validated } from '../../wire/releases.ts'
+import { Status } from '../../wire/status.ts'
+import { Published } from '../../wire/workspace.ts'
+
+const FUNCTIONS = [functionManifest('notes.list')]
+
+let routes: ProductRoutes
+let it: TestProduct
+beforeEach(async () => {
+  routes = await ProductRoutes.open()
+  it = routes.it
+  it.engine.describe = async () => ({ functions: FUNCTIONS, tables: [] }) as unknown as Json
+})
+afterEach(() => it.close())
+
+function call(...parameters: Parameters<ProductRoutes['call']>) {
+  return routes.call(...parameters)
+}
+function publish(...parameters: Parameters<ProductRoutes['publish']>) {
+  return routes.publish(...parameters)
+}
+
+describe('access', () => {
+  test('each route needs its capability at the exact scope, and a session', async () => {
+    const other = it.system.ids.make('env')
+    for (const route of ROUTES) {
+      const path = route.path
+        .replace(/^.*:environmentId/, '')
+        .replace(':releaseId', it.system.ids.make('rel'))
+        .replace(':channel', 'production')
+        .replace(':clientId', it.system.ids.make('app'))
+      const access = route.access as { capability: Capability }
+      routes.capabilities = CAPABILITIES
+      await refusal(
+        call(route.method, path, { token: null }),
+        401,
+        'PLATFORM_AUTHENTICATION_FAILED',
+      )
+      const base = BASE.replace(ENVIRONMENT_ID, other)
+      await refusal(call(route.method, path, { base }), 403, 'PLATFORM_ACCESS_DENIED')
+      routes.capabilities = CAPABILITIES.filter((capability) => capability !== access.capability)
+      await refusal(call(route.method, path), 403, 'PLATFORM_ACCESS_DENIED')
+    }
+  })
+
+  test('Application Keys are no operators', async () => {
+    for (const prefix of ['rk_pub_v1_', 'rk_sec_v1_', 'rk_dev_v1_']) {
+      const token = prefix + 'a'.repeat(43)
+      await refusal(call('GET', '/status', { token }), 401, 'PLATFORM_AUTHENTICATION_FAILED')
+    }
+  })
+
+  test('capabilities are those of the contract', () => {
+    const table = ROUTES.map(({ method, path, access }) => {
+      const { capability } = access as { capability: string }
+      return `${method} ${path.replace(/^.*:environmentId/, '{base}')} ${capability}`
+    })
+    expect(table).toEqual([
+      'GET {base} environments:read',
+      'GET {base}/status releases:read',
+      'POST {base}/workspace/publish releases:publish',
+      'POST {base}/releases/:releaseId releases:publish',
+      'PUT {base}/channels/:channel channels:promote',
+      'GET {base}/functions releases:read',
+      'GET {base}/application-clients credentials:read',
+      'POST {base}/application-clients credentials:manage',
+      'GET {base}/application-clients/:clientId/credentials credentials:read',
+      'POST {base}/application-clients/:clientId/credentials credentials:manage',
+    ])
+  })
+})
+
+test('a new Environment is at revision zero and stopped', async () => {
+  expect(await answer(call('GET', '/status'), 200, Status)).toEqual({
+    version: 1,
+    revision: '0',
+    lifecycle: 'active',
+    workspaces: [],
+    releases: [],
+    channels: [],
+    servingPolicy: null,
+  })
+  expect(await answer(call('GET', ''), 200, EnvironmentState)).toEqual({
+    version: 1,
+    projectId: PROJECT_ID,
+    environmentId: ENVIRONMENT_ID,
+    desired: {
+      revision: '0',
+      lifecycle: 'active',
+      configuration: {
+        name: 'My app',
+        slug: 'my-app',
+        region: 'local',
+        purpose: 'development',
+        protection: 'none',
+        location: null,
+        workspaceTargets: 'allowed',
+      },
+    },
+    observed: { revision: '0', lifecycle: 'active', serving: 'stopped' },
+    createdAtMicros: '1800000000000000',
+    updatedAtMicros: '1800000000000000',
+  })
+})
+
+test('a package is published, validated, promoted and shown', async () => {
+  const frame = makePackage({ functions: FUNCTIONS })
+  const published = await answer(publish(frame, 'empty'), 201, Published)
+  const again = await answer(publish(frame, 'empty'), 200, Published)
+  expect(again).toEqual({ ...published, replayed: true })
+  const { releaseId } = published
+  const validate = () => call('POST', `/releases/${releaseId}`, { body: {} })
+  const validated = await answer(validate(), 200, Validated)
+  expect(validated).toMatchObject({ releaseId, state: 'validated' })
+  expect(await answer(validate(), 200, Validated)).toEqual(validated)
+  const body = { releaseId, expectedReleaseId: 'empty' }
+  const promoted = await answer(call('PUT', '/channels/production', { body }), 200, Promoted)
+  expect(promoted).toMatchObject({ channel: 'production', previousReleaseId: null, revision: '1' })
+  await refusal(call('PUT', '/channels/production', { body }), 409, 'PRODUCT_CAS_CONFLICT')
+  const status = await answer(call('GET', '/status'), 200, Status)
+  expect(status).toMatchObject({
+    revision: '3',
+    workspaces: [{ name: 'default', revisionId: published.revisionId, releaseId }],
+    releases: [{ releaseId, state: 'validated', packageDigest: published.packageDigest }],
+    channels: [{ channel: 'production', releaseId, revision: '1', history: [] }],
+  })
+  for (const target of ['channel:production', 'workspace:default', `release:${releaseId}`]) {
+    const catalog = await answer(call('GET', `/functions?target=${target}`), 200, FunctionCatalog)
+    expect(catalog).toEqual({ version: 1, releaseId, functions: FUNCTIONS })
+  }
+  expect((await answer(call('GET', ''), 200, EnvironmentState)).observed.serving).toBe('serving')
+  await it.product.audit.settled()
+  expect(it.audited.map(({ operation, requestId }) => [operation, requestId.slice(0, 4)])).toEqual([
+    ['product.workspace.publish', 'req_'],
+    ['product.release.validate', 'req_'],
+    ['product.channel.promote', 'req_'],
+  ])
+})
+
+describe('a publication', () => {
+  test('needs its header exactly once, in canonical form', async () => {
+    const frame = makePackage()
+    const id = it.system.ids.make('wsr')
+    for (const head of ['', 'EMPTY', 'empty, empty', id.toLowerCase(), it.system.ids.make('rel')]) {
+      await refusal(publish(frame, head), 400, 'PLATFORM_REQUEST_INVALID')
+    }
+    const without = call('POST', '/workspace/publish', { body: frame })
+    await refusal(without, 400, 'PLATFORM_REQUEST_INVALID')
+  })
+
+  test('needs its media type', async () => {
+    for (const type of ['application/octet-stream', `${PACKAGE_MEDIA_TYPE}; a=b`, JSON_TYPE]) {
+      const response = publish(makePackage(), 'empty', { 'content-type': type })
+      await refusal(response, 415, 'PLATFORM_MEDIA_TYPE_UNSUPPORTED')
+    }
+  })
+
+  test('with a stale HEAD is a conflict, of a wrong package invalid', async () => {
+    await answer(publish(makePackage(), 'empty'), 201, Published)
+    const stale = publish(makePackage({ source: 'b' }), 'empty')
+    await refusal(stale, 409, 'PRODUCT_CAS_CONFLICT')
+    const error = await refusal(publish(new Uint8Array(60), 'empty'), 400, 'PRODUCT_INVALID')
+    expect(error.violations).toEqual([{ path: 'package', rule: 'a Workspace package' }])
+  })
+
+  test('over the bound is refused, declared or streamed, without being read whole', async () => {
+    const declared = { 'content-length': String(PACKAGE_BYTES_MAX + 1) }
+    await refusal(publish(makePackage(), 'empty', declared), 413, 'PLATFORM_BODY_TOO_LARGE')
+    let sent = 0
+    const chunk = new Uint8Array(1024 * 1024)
+    const endless = new ReadableStream({
+      pull(controller) {
+        sent += chunk.length
+        controller.enqueue(chunk)
+      },
+    })
+    await refusal(publish(endless, 'empty'), 413, 'PLATFORM_BODY_TOO_LARGE')
+    expect(sent).toBeLessThan(PACKAGE_BYTES_MAX + 8 * chunk.length)
+  })
+
+  test('is refused for now while four others are being read', async () => {
+    const hold = Promise.withResolvers<void>()
+    const slow = () =>
+      new ReadableStream({
+        async start(controller) {
+          await hold.promise
+          controller.enqueue(makePackage())
+          controller.close()
+        },
+      })
+    const waiting = Array.from({ length: 4 }, () => publish(slow(), 'empty'))
+    await Bun.sleep(20)
+    const error = await refusal(publish(makePackage(), 'empty'), 503, 'PRODUCT_UNAVAILABLE')
+    expect(error).toMatchObject({ retryable: true })
+    hold.resolve()
+    const statuses = (await Promise.all(waiting)).map(({ status }) => status)
+    expect(statuses.toSorted()).toEqual([200, 200, 200, 201])
+  })
+})
+
+test('a Release that does not fit its code is incompatible, by the check that failed', async () => {
+  const { releaseId } = await answer(publish(makePackage(), 'empty'), 201, Published)
+  const response = call('POST', `/releases/${releaseId}`, { body: {} })
+  const error = await refusal(response, 400, 'PRODUCT_INCOMPATIBLE')
+  expect(error.violations).toEqual([
+    {
+      path: 'checks.code:functions',
+      rule: 'the manifest differs from the code: notes.list',
+    },
+  ])
+})
+
+test('bad paths and bodies are the fault of the caller', async () => {
+  const releaseId = it.system.ids.make('rel')
+  const invalid = 'PLATFORM_REQUEST_INVALID'
+  await refusal(call('POST', '/releases/rel_x', { body: {} }), 400, invalid)
+  await refusal(call('POST', `/releases/${releaseId}`, { body: { against: 'X' } }), 400, invalid)
+  await refusal(call('POST', `/releases/${releaseId}`, { body: { x: 1 } }), 400, invalid)
+  await refusal(call('POST', `/releases/${releaseId}`, { body: {} }), 404, 'PRODUCT_NOT_FOUND')
+  await refusal(call('PUT', '/channels/Prod', { body: { releaseId } }), 400, invalid)
+  await refusal(call('PUT', '/channels/prod', { body: {} }), 400, invalid)
+  const expectedReleaseId = null
+  const body = { releaseId, expectedReleaseId }
+  await refusal(call('PUT', '/channels/prod', { body }), 400, invalid)
+  await refusal(call('GET', '/functions'), 400, invalid)
+  await refusal(call('GET', '/functions?target=a&target=b'), 400, invalid)
+  await refusal(call('GET', '/functions?target=nonsense'), 400, 'PRODUCT_INVALID')
+  await refusal(call('GET', '/functions?target=channel:none'), 404, 'PRODUCT_NOT_FOUND')
+  await refusal(call('GET', '/application-clients/app_x/credentials'), 400, invalid)
+})

@@ -1,0 +1,46 @@
+/** Every route of the management origin: what mount serves, and what tests and documents list. */
+import type { Route } from '../route.ts'
+import { applicationClientRoutes } from './application-clients.ts'
+import { type AuditApp, auditRoutes } from './audit.ts'
+import { type AuthApp, authRoutes } from './auth.ts'
+import { channelRoutes } from './channels.ts'
+import { environmentRoutes } from './environments.ts'
+import { functionRoutes } from './functions.ts'
+import { type HealthApp, healthRoutes } from './health.ts'
+import { invitationOperationRoutes } from './invitation-operations.ts'
+import { type InvitationsApp, invitationRoutes } from './invitations.ts'
+import { managedGrantRoutes } from './managed-grants.ts'
+import { oidcRoutes } from './oidc.ts'
+import type { ProductApp } from './product-app.ts'
+import { releaseRoutes } from './releases.ts'
+import { type ResourcesApp, resourceRoutes } from './resources.ts'
+import { type SessionsApp, sessionRoutes } from './sessions.ts'
+import { statusRoutes } from './status.ts'
+import { workspaceRoutes } from './workspace.ts'
+
+export type ManagementApp = AuditApp &
+  AuthApp &
+  HealthApp &
+  InvitationsApp &
+  ProductApp &
+  ResourcesApp &
+  SessionsApp
+
+export const managementRoutes: readonly Route<ManagementApp>[] = [
+  ...(healthRoutes as readonly Route<ManagementApp>[]),
+  ...(authRoutes as readonly Route<ManagementApp>[]),
+  ...(oidcRoutes as readonly Route<ManagementApp>[]),
+  ...(managedGrantRoutes as readonly Route<ManagementApp>[]),
+  ...(sessionRoutes as readonly Route<ManagementApp>[]),
+  ...(resourceRoutes as readonly Route<ManagementApp>[]),
+  ...(invitationRoutes as readonly Route<ManagementApp>[]),
+  ...(invitationOperationRoutes as readonly Route<ManagementApp>[]),
+  ...(auditRoutes as readonly Route<ManagementApp>[]),
+  ...(environmentRoutes as readonly Route<ManagementApp>[]),
+  ...(statusRoutes as readonly Route<ManagementApp>[]),
+  ...(workspaceRoutes as readonly Route<ManagementApp>[]),
+  ...(releaseRoutes as readonly Route<ManagementApp>[]),
+  ...(channelRoutes as readonly Route<ManagementApp>[]),
+  ...(applicationClientRoutes as readonly Route<ManagementApp>[]),
+  ...(functionRoutes as readonly Route<ManagementApp>[]),
+]

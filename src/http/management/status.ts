@@ -1,0 +1,36 @@
+/** The snapshot of Workspaces, Releases and Channels. */
+import { readStatus } from '../../product/status.ts'
+import type { Status } from '../../wire/status.ts'
+import { environmentRoute, type Route } from '../route.ts'
+import type { ProductApp } from './product-app.ts'
+
+export const statusRoutes: readonly Route<ProductApp>[] = [
+  environmentRoute({
+    method: 'GET',
+    path: '/status',
+    capability: 'releases:read',
+    handle({ app }) {
+      const { revision, lifecycle, workspaces, releases, channels } = readStatus(app.product)
+      const body: Status = {
+        version: 1,
+        revision: String(revision),
+        lifecycle,
+        workspaces: [...workspaces],
+        releases: releases.map(({ releaseId, state, packageDigest, createdAtMicros }) => ({
+          releaseId,
+          state,
+          packageDigest,
+          createdAtMicros: String(createdAtMicros),
+        })),
+        channels: channels.map((channel) => ({
+          channel: channel.name,
+          releaseId: channel.releaseId,
+          revision: String(channel.revision),
+          history: [...channel.history],
+        })),
+        servingPolicy: null,
+      }
+      return { status: 200, body }
+    },
+  }),
+]

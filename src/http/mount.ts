@@ -1,0 +1,250 @@
+/**
+ * The steps of every management request, in this order: request ID, rate, headers, authentication,
+ * scope of the URL, capability, configured Environment, query, Operation ID, body, handler,
+ * rendering. A grant is looked at before anything of the Product, so a stranger learns nothing from
+ * a 404.
+ */
+import { type Context, Hono } from 'hono'
+import { Fault } from '../errors/fault.ts'
+import { type Actor, requireCapability, requireCapabilitySomewhere } from '../identity/actor.ts'
+import type { System } from '../system/system.ts'
+import type { Logger } from '../telemetry/log.ts'
+import { isId, type OperationId, type RequestId } from '../value/ids.ts'
+import { environmentScope } from '../value/scope.ts'
+import { parseStrictJson } from '../value/strict-json.ts'
+import { read } from '../wire/schema.ts'
+import { readBody } from './bodies.ts'
+import { errorResponse, MANAGEMENT_CODES, toFault } from './errors.ts'
+import { type PeerLimits, requireNoWait } from './rate-limits.ts'
+import {
+  type Access,
+  type Body,
+  JSON_BODY_BYTES_MAX,
+  type ManagementCore,
+  type Reply,
+  type Route,
+} from './route.ts'
+
+const ACCESS_TOKEN = /^Bearer (rk_at_v1_[A-Za-z0-9_-]{43})$/
+const AUTHORIZATION_BYTES_MAX = 16 * 1024
+const OPERATION_ID_HEADER = 'idempotency-key'
+
+interface MountOptions<A> {
+  readonly app: A & ManagementCore
+  readonly system: System
+  readonly log: Logger
+  readonly routes: readonly Route<A>[]
+  /** null limits nothing. */
+  readonly limits?: PeerLimits | null
+}
+
+/** What the listener tells of each request beside itself. */
+export interface PeerBinding {
+  /** Address of the peer, as far as the listener trusts it. */
+  readonly peer?: string
+}
+
+/** One Hono application for the management origin. Every failure leaves as the error envelope. */
+export function mountManagement<A>(options: MountOptions<A>): Hono {
+  const hono = new Hono({ strict: true })
+  const methodsByPath = Map.groupBy(options.routes, (route) => route.path)
+  for (const [path, routes] of methodsByPath) {
+    for (const route of routes) {
+      hono.on(route.method, path, (context) => answer(options, context, route))
+    }
+    const allow = routes.map((route) => route.method).join(', ')
+    hono.all(path, (context) => refuse(options, context, 'PLATFORM_METHOD_NOT_ALLOWED', allow))
+  }
+  hono.notFound((context) => refuse(options, context, 'PLATFORM_NOT_FOUND'))
+  return hono
+}
+
+function refuse<A>(
+  { system, log }: MountOptions<A>,
+  context: Context,
+  code: 'PLATFORM_METHOD_NOT_ALLOWED' | 'PLATFORM_NOT_FOUND',
+  allow?: string,
+): Response {
+  const requestId = system.ids.make('req')
+  log.debug('http.refused', { requestId, method: context.req.method, errorCode: code })
+  const response = errorResponse(new Fault(code), requestId, MANAGEMENT_CODES)
+  if (allow !== undefined) response.headers.set('allow', allow)
+  return response
+}
+
+async function answer<A>(
+  options: MountOptions<A>,
+  context: Context,
+  route: Route<A>,
+): Promise<Response> {
+  const { system, log } = options
+  const requestId = system.ids.make('req')
+  const started = system.monotonicMillis()
+  let status = 500
+  let errorCode: string | undefined
+  try {
+    const reply = await handle(options, context, route, requestId)
+    status = reply.status
+    return render(reply, route, requestId)
+  } catch (error) {
+    const fault = toFault(error, MANAGEMENT_CODES)
+    if (fault.kind === 'unauthenticated') options.limits?.failures.charge(peerOf(context))
+    status = fault.status
+    errorCode = fault.code
+    if (fault.status >= 500) {
+      log.error('http.failed', { requestId, errorCode, detail: fault.detail, error: fault.cause })
+    }
+    return errorResponse(fault, requestId, MANAGEMENT_CODES)
+  } finally {
+    log.info('http.request', {
+      requestId,
+      method: route.method,
+      route: route.path,
+      status,
+      errorCode,
+      durationMicros: Math.round((system.monotonicMillis() - started) * 1000),
+    })
+  }
+}
+
+/** One name for all that the listener could not name: they share their limit. */
+function peerOf(context: Context): string {
+  return (context.env as PeerBinding | undefined)?.peer ?? 'unknown'
+}
+
+/**
+ * Before anything is looked up. A peer that failed too often is refused whatever it presents now,
+ * since what it presents would have to be looked up first.
+ */
+function checkRate<A>(limits: PeerLimits | null, context: Context, route: Route<A>): void {
+  if (limits === null) return
+  const peer = peerOf(context)
+  if (route.rate === 'peer') requireNoWait(limits.unauthenticated.take(peer))
+  const authenticates = route.access.kind !== 'public' || route.admit !== null
+  if (authenticates || route.rate === 'peer') requireNoWait(limits.failures.wait(peer))
+}
+
+async function handle<A>(
+  { app, limits = null }: MountOptions<A>,
+  context: Context,
+  route: Route<A>,
+  requestId: RequestId,
+): Promise<Reply> {
+  checkRate(limits, context, route)
+  const request = context.req.raw
+  checkAccept(request)
+  route.admit?.({ app, request })
+  const actor = route.access.kind === 'public' ? null : await authenticate(app, request)
+  const params = context.req.param() as Record<string, string>
+  checkAccess(app, route.access, actor, params)
+  return route.handle({
+    app,
+    actor: actor!,
+    params,
+    query: readQuery(request, route),
+    operationId: readOperationId(request, route)!,
+    body: await readRouteBody(request, route),
+    request,
+    requestId,
+  })
+}
+
+function checkAccept(request: Request): void {
+  const accept = request.headers.get('accept')
+  if (accept === null) return
+  const types = accept.split(',').map((part) => part.split(';')[0]!.trim().toLowerCase())
+  if (!types.some((type) => ['application/json', 'application/*', '*/*'].includes(type))) {
+    throw new Fault('PLATFORM_NOT_ACCEPTABLE')
+  }
+}
+
+/** The grammar admits no comma, so two headers that were joined fail like a wrong one. */
+async function authenticate(app: ManagementCore, request: Request): Promise<Actor> {
+  const header = request.headers.get('authorization') ?? ''
+  const token = header.length > AUTHORIZATION_BYTES_MAX ? null : ACCESS_TOKEN.exec(header)
+  if (token === null) throw new Fault('PLATFORM_AUTHENTICATION_FAILED', { detail: 'no token' })
+  return app.authenticate(token[1]!)
+}
+
+function checkAccess(
+  app: ManagementCore,
+  access: Access,
+  actor: Actor | null,
+  params: Record<string, string>,
+): void {
+  if (access.kind === 'environment') checkEnvironment(app, actor!, access.capability, params)
+  if (access.kind === 'operator' && access.capability !== null) {
+    requireCapabilitySomewhere(actor!, access.capability)
+  }
+}
+
+function checkEnvironment(
+  app: ManagementCore,
+  actor: Actor,
+  capability: Parameters<typeof requireCapability>[1],
+  params: Record<string, string>,
+): void {
+  const { projectId, environmentId } = params
+  if (!isId('prj', projectId) || !isId('env', environmentId)) {
+    throw new Fault('PLATFORM_REQUEST_INVALID', {
+      violations: [{ path: 'url', rule: 'canonical IDs' }],
+    })
+  }
+  requireCapability(actor, capability, environmentScope(projectId, environmentId))
+  const configured = app.environment
+  if (configured?.projectId !== projectId || configured.environmentId !== environmentId) {
+    throw new Fault('PRODUCT_NOT_FOUND', { detail: 'not the configured Environment' })
+  }
+}
+
+function readQuery<A>(request: Request, route: Route<A>): Record<string, string> {
+  const query: Record<string, string> = {}
+  for (const [name, value] of new URL(request.url).searchParams) {
+    if (!route.query.includes(name) || Object.hasOwn(query, name)) {
+      throw new Fault('PLATFORM_REQUEST_INVALID', {
+        violations: [{ path: 'query', rule: 'declared parameters, each at most once' }],
+      })
+    }
+    query[name] = value
+  }
+  return query
+}
+
+/** Two headers arrive joined by a comma, which no ID contains. */
+function readOperationId<A>(request: Request, route: Route<A>): OperationId | null {
+  if (route.operationId === 'none') return null
+  const header = request.headers.get(OPERATION_ID_HEADER)
+  if (isId('opn', header) || (header === null && route.operationId === 'optional')) return header
+  throw new Fault('PLATFORM_REQUEST_INVALID', {
+    violations: [{ path: OPERATION_ID_HEADER, rule: 'a canonical opn_ identifier, exactly once' }],
+  })
+}
+
+async function readRouteBody<A>(request: Request, route: Route<A>): Promise<unknown> {
+  if (route.body === null) {
+    await readBody(request, 0, MANAGEMENT_CODES)
+    return undefined
+  }
+  const mediaType = request.headers.get('content-type')?.toLowerCase() ?? ''
+  if ('mediaType' in route.body) {
+    if (mediaType !== route.body.mediaType) throw new Fault('PLATFORM_MEDIA_TYPE_UNSUPPORTED')
+    return undefined
+  }
+  if (!/^application\/json(?:\s*;\s*charset=utf-8)?$/.test(mediaType)) {
+    throw new Fault('PLATFORM_MEDIA_TYPE_UNSUPPORTED')
+  }
+  const { schema, bytesMax } = route.body as Body<unknown>
+  const bytes = await readBody(request, bytesMax ?? JSON_BODY_BYTES_MAX, MANAGEMENT_CODES)
+  return read(schema, parseStrictJson(bytes), 'PLATFORM_REQUEST_INVALID')
+}
+
+function render<A>(reply: Reply, route: Route<A>, requestId: RequestId): Response {
+  const headers = new Headers({
+    'cache-control': route.cache,
+    'x-content-type-options': 'nosniff',
+    'x-service-request-id': requestId,
+  })
+  if (reply.body === undefined) return new Response(null, { status: reply.status, headers })
+  headers.set('content-type', 'application/json; charset=utf-8')
+  return new Response(JSON.stringify(reply.body), { status: reply.status, headers })
+}

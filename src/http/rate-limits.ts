@@ -1,0 +1,110 @@
+/**
+ * Token buckets in this process (wire decisions, section 1, Rate limits): per peer address on the
+ * management origin, per credential wherever a caller has one. The listener says which peer it is.
+ */
+import { Fault } from '../errors/fault.ts'
+import type { System } from '../system/system.ts'
+
+export interface RateLimit {
+  readonly perSecond: number
+  readonly burst: number
+}
+
+interface Bucket {
+  /** Tokens at `atMillis`; down to -burst where use was charged after the fact. */
+  tokens: number
+  atMillis: number
+}
+
+/** Keys of one limiter: some 100 bytes each. */
+const KEYS_MAX = 10_000
+
+/** Buckets by key. A key that was not seen for longest is forgotten first, and is full again. */
+export class RateLimiter {
+  readonly #clock: Pick<System, 'monotonicMillis'>
+  readonly #limit: RateLimit
+  readonly #keysMax: number
+  /** In order of last use. */
+  readonly #buckets = new Map<string, Bucket>()
+
+  constructor(clock: Pick<System, 'monotonicMillis'>, limit: RateLimit, keysMax = KEYS_MAX) {
+    this.#clock = clock
+    this.#limit = limit
+    this.#keysMax = keysMax
+  }
+
+  /** Takes a token. Answers 0, or the seconds until there is one. `limit` is the key's own. */
+  take(key: string, limit: RateLimit = this.#limit): number {
+    const bucket = this.#bucket(key, limit)
+    if (bucket.tokens < 1) return secondsUntilOne(bucket, limit)
+    bucket.tokens -= 1
+    return 0
+  }
+
+  /** What `take` would answer; takes nothing. */
+  wait(key: string, limit: RateLimit = this.#limit): number {
+    const bucket = this.#bucket(key, limit)
+    return bucket.tokens < 1 ? secondsUntilOne(bucket, limit) : 0
+  }
+
+  /**
+   * Takes a token for something that has happened. Many at once can pass `wait` together, so what
+   * they took beyond the last token delays the following ones, for twice the burst at most.
+   */
+  charge(key: string, limit: RateLimit = this.#limit): void {
+    const bucket = this.#bucket(key, limit)
+    bucket.tokens = Math.max(bucket.tokens - 1, -limit.burst)
+  }
+
+  /** Keys in memory. */
+  get size(): number {
+    return this.#buckets.size
+  }
+
+  #bucket(key: string, { perSecond, burst }: RateLimit): Bucket {
+    const atMillis = this.#clock.monotonicMillis()
+    const known = this.#buckets.get(key)
+    const bucket = known ?? { tokens: burst, atMillis }
+    const gained = ((atMillis - bucket.atMillis) * perSecond) / 1000
+    bucket.tokens = Math.min(bucket.tokens + gained, burst)
+    bucket.atMillis = atMillis
+    if (known !== undefined) this.#buckets.delete(key)
+    this.#buckets.set(key, bucket)
+    if (this.#buckets.size > this.#keysMax) this.#forgetOldest()
+    return bucket
+  }
+
+  #forgetOldest(): void {
+    for (const key of this.#buckets.keys()) {
+      this.#buckets.delete(key)
+      return
+    }
+  }
+}
+
+function secondsUntilOne({ tokens }: Bucket, { perSecond }: RateLimit): number {
+  return Math.max(1, Math.ceil((1 - tokens) / perSecond))
+}
+
+/** The limits of the management origin, each per peer address. */
+export interface PeerLimits {
+  /** Requests to routes that ask for no session. */
+  readonly unauthenticated: RateLimiter
+  /** Failed authentication, on any route. */
+  readonly failures: RateLimiter
+}
+
+export const UNAUTHENTICATED_LIMIT: RateLimit = { perSecond: 20, burst: 60 }
+export const FAILURE_LIMIT: RateLimit = { perSecond: 5, burst: 20 }
+
+export function peerLimits(clock: Pick<System, 'monotonicMillis'>): PeerLimits {
+  return {
+    unauthenticated: new RateLimiter(clock, UNAUTHENTICATED_LIMIT),
+    failures: new RateLimiter(clock, FAILURE_LIMIT),
+  }
+}
+
+/** Throws PLATFORM_RATE_LIMITED unless `seconds` is 0. */
+export function requireNoWait(seconds: number): void {
+  if (seconds > 0) throw new Fault('PLATFORM_RATE_LIMITED', { retryAfterSeconds: seconds })
+}

@@ -1,0 +1,42 @@
+/** Who makes a management request, and what the grants loaded with this request allow. */
+import type { Grant } from '../database/identity/grants.ts'
+import type { Operator } from '../database/identity/operators.ts'
+import type { Session } from '../database/identity/sessions.ts'
+import { Fault } from '../errors/fault.ts'
+import type { Capability } from '../value/capabilities.ts'
+import type { OperatorId, SessionId } from '../value/ids.ts'
+import { type Scope, scopeContains } from '../value/scope.ts'
+
+export type { Grant }
+
+export interface Actor {
+  readonly operatorId: OperatorId
+  readonly operatorName: string
+  readonly sessionId: SessionId
+  readonly operator: Operator
+  readonly session: Session
+  readonly grants: readonly Grant[]
+}
+
+export function holds(actor: Actor, capability: Capability, scope: Scope): boolean {
+  return actor.grants.some(
+    (grant) => grant.capabilities.includes(capability) && scopeContains(grant.scope, scope),
+  )
+}
+
+/**
+ * Throws PLATFORM_ACCESS_DENIED unless the actor holds the capability at any scope: whoever holds
+ * it nowhere must not learn from another answer what exists.
+ */
+export function requireCapabilitySomewhere(actor: Actor, capability: Capability): void {
+  if (!actor.grants.some((grant) => grant.capabilities.includes(capability))) {
+    throw new Fault('PLATFORM_ACCESS_DENIED', { detail: `holds ${capability} nowhere` })
+  }
+}
+
+/** Throws PLATFORM_ACCESS_DENIED unless the actor holds the capability at the scope. */
+export function requireCapability(actor: Actor, capability: Capability, scope: Scope): void {
+  if (!holds(actor, capability, scope)) {
+    throw new Fault('PLATFORM_ACCESS_DENIED', { detail: `lacks ${capability}` })
+  }
+}

@@ -1,0 +1,86 @@
+/** The audit as an owner of the installation reads it: pages, newest first. */
+import {
+  type AuditFilter,
+  type AuditPosition,
+  type AuditRecord,
+  findAuditFloor,
+  listAudit,
+} from '../database/identity/audit.ts'
+import { digestEquals, sha256 } from '../system/digests.ts'
+import { decodeBase64Url, encodeBase64Url } from '../value/base64url.ts'
+import { type AuditId, decodeUlid, encodeUlid } from '../value/ids.ts'
+import { Malformed } from '../value/malformed.ts'
+import { INSTALLATION } from '../value/scope.ts'
+import { type Actor, requireCapability } from './actor.ts'
+import type { IdentityCore } from './core.ts'
+
+export type { AuditRecord }
+
+export interface AuditPageInput extends Omit<AuditFilter, 'before'> {
+  /** The `next` of the page before; null begins with the newest record. */
+  readonly after: string | null
+  /** 1 to 1,000. */
+  readonly limit: number
+}
+
+export interface AuditPage {
+  readonly items: readonly AuditRecord[]
+  /** null at the end. A filter that few records match gives short, even empty, pages before it. */
+  readonly next: string | null
+}
+
+/** Records that one page looks through for those that match: some 20 ms. */
+const SCANNED_MAX = 20_000
+
+/**
+ * Throws PLATFORM_ACCESS_DENIED without `operators:manage` at the installation: records of every
+ * scope stand in one list. Throws Malformed for a cursor that is damaged or of another list.
+ */
+export async function readAuditPage(
+  { database }: Pick<IdentityCore, 'database'>,
+  actor: Actor,
+  { after, limit, ...filter }: AuditPageInput,
+): Promise<AuditPage> {
+  requireCapability(actor, 'operators:manage', INSTALLATION)
+  const span = { ...filter, before: after === null ? null : decodeCursor(after) }
+  const rare = filter.actor !== null || filter.operation !== null
+  const floor = rare ? await findAuditFloor(database, span, SCANNED_MAX) : null
+  // One more than asked for tells whether there is a next page.
+  const found = await listAudit(database, span, floor, limit + 1)
+  const items = found.slice(0, limit)
+  const end = found.length > limit ? items.at(-1)! : floor
+  return { items, next: end === null ? null : encodeCursor(end) }
+}
+
+/** Layout of a cursor: time, the 16 bytes of the audit ID, checksum. */
+const ID_AT = 8
+const CHECKSUM_AT = 24
+const CURSOR_BYTES = 32
+
+function encodeCursor({ atMicros, auditId }: AuditPosition): string {
+  const bytes = new Uint8Array(CURSOR_BYTES)
+  new DataView(bytes.buffer).setBigUint64(0, atMicros)
+  bytes.set(decodeUlid(auditId.slice('aud_'.length)), ID_AT)
+  bytes.set(checksum(bytes), CHECKSUM_AT)
+  return encodeBase64Url(bytes)
+}
+
+function decodeCursor(text: string): AuditPosition {
+  const bytes = decodeBase64Url(text)
+  if (bytes.length !== CURSOR_BYTES || !digestEquals(checksum(bytes), bytes.slice(CHECKSUM_AT))) {
+    throw new Malformed('a cursor of this list')
+  }
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+  const millis = view.getUint16(ID_AT) * 2 ** 32 + view.getUint32(ID_AT + 2)
+  const entropy = bytes.subarray(ID_AT + 6, CHECKSUM_AT)
+  return {
+    atMicros: view.getBigUint64(0),
+    auditId: `aud_${encodeUlid(millis, entropy)}` as AuditId,
+  }
+}
+
+/** Against damage and mix-ups; it keeps nobody from making a cursor, which gives no access. */
+function checksum(bytes: Uint8Array): Uint8Array {
+  const covered = bytes.subarray(0, CHECKSUM_AT)
+  return sha256('service/audit-cursor/v1\0', covered).subarray(0, CURSOR_BYTES - CHECKSUM_AT)
+}

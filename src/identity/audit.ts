@@ -1,0 +1,62 @@
+/**
+ * The security audit: one record for each change, in the transaction of the change. A change of the
+ * Product is stored elsewhere, so its record is written right after it.
+ */
+import { type AuditRecord, insertAudit } from '../database/identity/audit.ts'
+import type { Tx } from '../database/transaction.ts'
+import { assert } from '../errors/assert.ts'
+import type { System } from '../system/system.ts'
+import type { IdentityCore } from './core.ts'
+
+export type IdentityOperation =
+  | 'bootstrap.create'
+  | 'bootstrap.expire'
+  | 'bootstrap.recover'
+  | 'bootstrap.consume'
+  | 'invitation.create'
+  | 'invitation.consume'
+  | 'invitation.revoke'
+  | 'identity.link'
+  | 'identity.login'
+  | 'grants.reconcile'
+  | 'grants.adopt_legacy'
+  | 'session.create'
+  | 'session.refresh'
+  | 'session.revoke'
+  | 'session.reuse_detected'
+  | 'owner.recover'
+
+type Correlated = Pick<AuditRecord, 'actor' | 'subject' | 'atMicros' | 'requestId'> &
+  Partial<Pick<AuditRecord, 'sessionId' | 'invitationId' | 'operationId'>>
+
+/** Records a change that `tx` makes. */
+export async function recordAudit(
+  tx: Tx,
+  { ids }: Pick<System, 'ids'>,
+  operation: IdentityOperation,
+  facts: Correlated,
+): Promise<void> {
+  await insertAudit(tx, {
+    auditId: ids.make('aud'),
+    operation,
+    outcome: 'succeeded',
+    sessionId: null,
+    invitationId: null,
+    operationId: null,
+    ...facts,
+  })
+}
+
+/** What the audit outbox of the Product delivers, with the ID that it was given there. */
+export type ProductAuditRecord = Omit<AuditRecord, 'invitationId' | 'operationId'>
+
+const PRODUCT_OPERATION = /^product(?:\.[a-z][a-z0-9_-]{0,63}){2}$/
+
+/** One that is stored already is no error. Throws PLATFORM_UNAVAILABLE where that is not known. */
+export async function deliverProductAudit(
+  { database }: Pick<IdentityCore, 'database'>,
+  record: ProductAuditRecord,
+): Promise<void> {
+  assert(PRODUCT_OPERATION.test(record.operation), 'product.<resource>.<verb>')
+  await insertAudit(database, { ...record, invitationId: null, operationId: null }, 'deliver')
+}

@@ -1,0 +1,76 @@
+/**
+ * The file that hands an owner's code to whoever installs the server: `initial-owner.code`, or
+ * `owner-recovery.code`, in `bootstrap` of the state directory, 0600 in a directory 0700. A new
+ * code is first written beside it and takes that name only once its digest is committed.
+ */
+import { Fault } from '../errors/fault.ts'
+import {
+  ensurePrivateDirectory,
+  FileFailure,
+  readSecretFile,
+  removeFileDurably,
+  writeFileAtomic,
+} from '../system/files.ts'
+import { Secret } from '../value/secret.ts'
+
+/** Which of the two files: the one for people, or the one whose commit is not known yet. */
+export type BootstrapFile = 'current' | 'next'
+
+/** Every write survives a power cut once it returns. */
+export interface BootstrapFiles {
+  /** Absolute path of the current file, for people. */
+  readonly path: string
+  /** Makes the directories, or refuses unsafe ones. */
+  prepare(): void
+  /** null where there is none. */
+  read(file: BootstrapFile): Secret | null
+  write(file: BootstrapFile, code: Secret): void
+  remove(file: BootstrapFile): void
+}
+
+const FILE_BYTES_MAX = 4_096
+
+/** Every failure is SERVER_STATE_DIRECTORY_INVALID. `stateDirectory` is absolute. */
+export function openBootstrapFiles(
+  stateDirectory: string,
+  purpose: 'initial-owner' | 'owner-recovery' = 'initial-owner',
+): BootstrapFiles {
+  const directory = `${stateDirectory}/bootstrap`
+  const path = `${directory}/${purpose}.code`
+  const paths = { current: path, next: `${path}.next` }
+  return {
+    path,
+    prepare: () =>
+      guarded('directory', () => {
+        ensurePrivateDirectory(stateDirectory)
+        ensurePrivateDirectory(directory)
+      }),
+    read: (file) => guarded(file, () => readCode(paths[file])),
+    write: (file, code) =>
+      guarded(file, () => writeFileAtomic(paths[file], `${code.reveal()}\n`, { mode: 0o600 })),
+    remove: (file) =>
+      guarded(file, () => {
+        removeFileDurably(paths[file])
+      }),
+  }
+}
+
+function readCode(path: string): Secret | null {
+  try {
+    const bytes = readSecretFile(path, { bytesMax: FILE_BYTES_MAX })
+    return new Secret(new TextDecoder().decode(bytes).trimEnd())
+  } catch (error) {
+    if (error instanceof FileFailure && error.reason === 'missing') return null
+    throw error
+  }
+}
+
+function guarded<T>(what: BootstrapFile | 'directory', work: () => T): T {
+  try {
+    return work()
+  } catch (error) {
+    if (!(error instanceof FileFailure)) throw error
+    const detail = `bootstrap ${what}: expected ${error.message}`
+    throw new Fault('SERVER_STATE_DIRECTORY_INVALID', { detail, cause: error.cause })
+  }
+}

@@ -1,0 +1,191 @@
+/**
+ * The first-owner code: made once, kept for a day, replaced on request. Its digest is in the
+ * database, its text in a file, and no crash may leave one without the other:
+ *
+ * 1. In one transaction, under a lock: the row is written, then the file `next`, then the commit.
+ * 2. Under the same lock: whichever file holds the code of the committed row becomes `current`.
+ *
+ * A crash before the commit leaves a `next` that belongs to no row and is overwritten; one after it
+ * leaves a `next` that step 2 of the following start finds. The digest tells which is which.
+ */
+import { lockBootstrap } from '../database/advisory-locks.ts'
+import {
+  type Invitation,
+  insertInvitation,
+  lockPendingBootstrap,
+  markInvitationRevoked,
+} from '../database/identity/invitations.ts'
+import { anyOperatorExists } from '../database/identity/operators.ts'
+import { corrupt } from '../database/rows.ts'
+import { type Tx, transaction } from '../database/transaction.ts'
+import { Fault, isFault } from '../errors/fault.ts'
+import { digestEquals } from '../system/digests.ts'
+import { capabilitiesOfRole } from '../value/capabilities.ts'
+import type { InvitationId } from '../value/ids.ts'
+import { INSTALLATION } from '../value/scope.ts'
+import { recordAudit } from './audit.ts'
+import type { BootstrapFiles } from './bootstrap-files.ts'
+import { BOOTSTRAP_LIFETIME_MICROS, type IdentityCore, INVITATION_LIFETIME_MICROS } from './core.ts'
+import type { Credentials } from './credentials.ts'
+
+/** What a start found or did. */
+export type BootstrapOutcome = 'complete' | 'pending' | 'created' | 'renewed'
+
+/**
+ * What every start does. Throws SERVER_BOOTSTRAP_FILE_MISSING where the code of the pending
+ * bootstrap is nowhere, and SERVER_STATE_DIRECTORY_INVALID where its file cannot be kept.
+ */
+export async function ensureBootstrap(
+  core: IdentityCore,
+  files: BootstrapFiles,
+): Promise<BootstrapOutcome> {
+  files.prepare()
+  let outcome: BootstrapOutcome
+  try {
+    outcome = await decide(core, files)
+  } catch (error) {
+    if (!isFault(error, 'PLATFORM_IDENTITY_RESULT_UNCERTAIN')) throw error
+    // The lost connection holds the lock until the server has settled its commit.
+    outcome = await decide(core, files)
+  }
+  await settleFiles(core, files)
+  return outcome
+}
+
+async function decide(core: IdentityCore, files: BootstrapFiles): Promise<BootstrapOutcome> {
+  return transaction(core.database, async (tx) => {
+    await lockBootstrap(tx)
+    const pending = await lockPendingBootstrap(tx)
+    // Looked at behind the lock of the row: an exchange that was under way is over now.
+    if (await anyOperatorExists(tx)) return 'complete'
+    const atMicros = core.system.nowMicros()
+    if (pending !== null && pending.expiresAtMicros > atMicros) return 'pending'
+    if (pending !== null) {
+      const { invitationId } = pending
+      await markInvitationRevoked(tx, invitationId, atMicros)
+      await audit(core, tx, 'bootstrap.expire', invitationId, atMicros)
+    }
+    await issueOwnerCode(core, tx, files, { operation: 'bootstrap.create', atMicros })
+    return pending === null ? 'created' : 'renewed'
+  })
+}
+
+/**
+ * Replaces a lost code. Throws SERVER_BOOTSTRAP_ALREADY_COMPLETE where an operator exists, and
+ * SERVER_BOOTSTRAP_RECOVERY_RESULT_UNCERTAIN where the replacement may have been stored without its
+ * file being in place; running it again settles that.
+ */
+export async function recoverBootstrap(core: IdentityCore, files: BootstrapFiles): Promise<void> {
+  files.prepare()
+  try {
+    await transaction(core.database, async (tx) => {
+      await lockBootstrap(tx)
+      const pending = await lockPendingBootstrap(tx)
+      if (await anyOperatorExists(tx)) throw new Fault('SERVER_BOOTSTRAP_ALREADY_COMPLETE')
+      const atMicros = core.system.nowMicros()
+      if (pending !== null) await markInvitationRevoked(tx, pending.invitationId, atMicros)
+      await issueOwnerCode(core, tx, files, { operation: 'bootstrap.recover', atMicros })
+    })
+  } catch (error) {
+    throw isFault(error, 'PLATFORM_IDENTITY_RESULT_UNCERTAIN') ? uncertain(error) : error
+  }
+  try {
+    await settleFiles(core, files)
+  } catch (error) {
+    throw uncertain(error)
+  }
+}
+
+function uncertain(cause: unknown): Fault {
+  const detail = isFault(cause) ? `${cause.code}: ${cause.detail ?? 'no detail'}` : undefined
+  return new Fault('SERVER_BOOTSTRAP_RECOVERY_RESULT_UNCERTAIN', { detail, cause })
+}
+
+const LIFETIME_MICROS = {
+  'bootstrap.create': BOOTSTRAP_LIFETIME_MICROS,
+  'bootstrap.recover': BOOTSTRAP_LIFETIME_MICROS,
+  'owner.recover': INVITATION_LIFETIME_MICROS,
+}
+
+/**
+ * The row, its audit record and the file `next`, in this order. The caller holds the lock, and no
+ * other code is pending.
+ */
+export async function issueOwnerCode(
+  core: IdentityCore,
+  tx: Tx,
+  files: BootstrapFiles,
+  options: {
+    readonly operation: keyof typeof LIFETIME_MICROS
+    readonly atMicros: bigint
+  },
+): Promise<void> {
+  const { operation, atMicros } = options
+  const code = core.credentials.issueInvitationCode()
+  const invitation = {
+    invitationId: core.system.ids.make('opi'),
+    kind: 'bootstrap' as const,
+    codeDigest: code.digest,
+    operatorName: null,
+    role: 'owner' as const,
+    scope: INSTALLATION,
+    capabilities: capabilitiesOfRole('owner'),
+    state: 'pending' as const,
+    createdBy: null,
+    createdAtMicros: atMicros,
+    expiresAtMicros: atMicros + LIFETIME_MICROS[operation],
+  }
+  await insertInvitation(tx, invitation)
+  await audit(core, tx, operation, invitation.invitationId, atMicros)
+  files.write('next', code.secret)
+}
+
+async function audit(
+  { system }: IdentityCore,
+  tx: Tx,
+  operation: 'bootstrap.expire' | keyof typeof LIFETIME_MICROS,
+  invitationId: InvitationId,
+  atMicros: bigint,
+): Promise<void> {
+  const facts = { actor: null, subject: invitationId, atMicros, requestId: null, invitationId }
+  await recordAudit(tx, system, operation, facts)
+}
+
+/** Brings the files to what is committed. Any number of times, by any number of servers. */
+async function settleFiles(
+  { database, credentials }: IdentityCore,
+  files: BootstrapFiles,
+): Promise<void> {
+  await transaction(database, async (tx) => {
+    await lockBootstrap(tx)
+    const pending = await lockPendingBootstrap(tx)
+    if (await anyOperatorExists(tx)) {
+      files.remove('next')
+      files.remove('current')
+      return
+    }
+    if (pending === null) throw corrupt('bootstrap without a pending row')
+    if (settleFile(files, credentials, pending)) return
+    const detail = 'no file holds the code of the pending bootstrap'
+    throw new Fault('SERVER_BOOTSTRAP_FILE_MISSING', { detail })
+  })
+}
+
+/** Makes the file that holds this code the current one; false where none does. */
+export function settleFile(
+  files: BootstrapFiles,
+  credentials: Credentials,
+  { codeDigest }: Invitation,
+): boolean {
+  const holdsCode = (file: 'current' | 'next'): boolean => {
+    const digest = credentials.digestInvitationCode(files.read(file)?.reveal() ?? '')
+    return digest !== null && digestEquals(digest, codeDigest)
+  }
+  if (!holdsCode('current')) {
+    const next = holdsCode('next') ? files.read('next') : null
+    if (next === null) return false
+    files.write('current', next)
+  }
+  files.remove('next')
+  return true
+}

@@ -1,0 +1,69 @@
+import { expect, test } from 'vitest'
+import { TestSystem } from '../system/system.ts'
+import { decodeBase64Url, encodeBase64Url } from '../value/base64url.ts'
+import { Credentials } from './credentials.ts'
+
+const system = new TestSystem()
+const credentials = new Credentials(new Uint8Array(32).fill(1), system)
+const otherKey = new Credentials(new Uint8Array(32).fill(2), system)
+
+test('codes and access tokens have their prefix and 43 random characters', () => {
+  expect(credentials.issueInvitationCode().secret.reveal()).toMatch(/^rk_inv_v1_[\w-]{43}$/)
+  expect(credentials.issueAccessToken().secret.reveal()).toMatch(/^rk_at_v1_[\w-]{43}$/)
+})
+
+test('a refresh token has 96 characters, and its session and generation come back', () => {
+  for (const generation of [1n, 2n, 255n, 2n ** 40n, 2n ** 63n - 1n]) {
+    const sessionId = system.ids.make('ops')
+    const { secret, digest } = credentials.issueRefreshToken(sessionId, generation)
+    expect(secret.reveal()).toMatch(/^rk_rt_v1_[\w-]{96}$/)
+    expect(credentials.recognizeRefreshToken(secret.reveal())).toEqual({
+      sessionId,
+      generation,
+      digest,
+    })
+  }
+})
+
+test('a refresh token with any changed byte, or of another pepper, is not recognized', () => {
+  const token = credentials.issueRefreshToken(system.ids.make('ops'), 3n).secret.reveal()
+  expect(otherKey.recognizeRefreshToken(token)).toBeNull()
+  const bytes = decodeBase64Url(token.slice(9))
+  for (let i = 0; i < bytes.length; i++) {
+    const changed = Uint8Array.from(bytes)
+    changed[i]! ^= 1
+    expect(credentials.recognizeRefreshToken(`rk_rt_v1_${encodeBase64Url(changed)}`)).toBeNull()
+  }
+})
+
+test('texts of another form or kind are no credentials', () => {
+  const code = credentials.issueInvitationCode().secret.reveal()
+  const access = credentials.issueAccessToken().secret.reveal()
+  const refresh = credentials.issueRefreshToken(system.ids.make('ops'), 1n).secret.reveal()
+  const wrong = ['', 'x', `${code} `, code.slice(0, -1), `${code}A`, code.replace('rk_', 'RK_')]
+  for (const text of [...wrong, access, refresh]) {
+    expect(credentials.digestInvitationCode(text)).toBeNull()
+  }
+  for (const text of [...wrong, code, refresh]) {
+    expect(credentials.digestAccessToken(text)).toBeNull()
+  }
+  for (const text of [...wrong, code, access, `${refresh}A`, refresh.slice(0, -4)]) {
+    expect(credentials.recognizeRefreshToken(text)).toBeNull()
+  }
+})
+
+test('the digest of a credential depends on its kind and on the pepper', () => {
+  const random = 'A'.repeat(43)
+  const digests = [
+    credentials.digestInvitationCode(`rk_inv_v1_${random}`),
+    credentials.digestAccessToken(`rk_at_v1_${random}`),
+    otherKey.digestInvitationCode(`rk_inv_v1_${random}`),
+    otherKey.digestAccessToken(`rk_at_v1_${random}`),
+  ].map((digest) => digest?.toString('hex'))
+  expect(new Set(digests).size).toBe(4)
+})
+
+test('the pepper does not show, however the object is printed', () => {
+  expect(Bun.inspect(credentials)).not.toMatch(/1, 1, 1|pepper.*Uint8Array/)
+  expect(JSON.stringify(credentials)).not.toContain('1,1,1')
+})

@@ -1,0 +1,100 @@
+/**
+ * A single-use code becomes an operator, a grant and a first session, in one transaction: all of
+ * them exist afterwards, or none does and the code is as good as before.
+ */
+import { insertGrant } from '../database/identity/grants.ts'
+import {
+  type Invitation,
+  lockInvitationByDigest,
+  markInvitationConsumed,
+} from '../database/identity/invitations.ts'
+import { anyOperatorExists, insertOperator } from '../database/identity/operators.ts'
+import { type Tx, transaction } from '../database/transaction.ts'
+import { Fault } from '../errors/fault.ts'
+import { recordAudit } from './audit.ts'
+import type { IdentityCore, Origin } from './core.ts'
+import { isOwnerRecovery } from './owner-recovery.ts'
+import { type Login, openSession } from './sessions.ts'
+
+export interface ExchangeInput extends Origin {
+  readonly code: string
+  readonly deviceName: string | null
+  /** For a bootstrap code only; null takes the default. */
+  readonly operatorName: string | null
+}
+
+const FIRST_OPERATOR_NAME = 'owner'
+
+/** Throws PLATFORM_AUTHENTICATION_FAILED for a wrong, expired, revoked or consumed code. */
+export async function exchange(core: IdentityCore, input: ExchangeInput): Promise<Login> {
+  const digest = digestCode(core, input.code)
+  return transaction(core.database, async (tx) => {
+    const atMicros = core.system.nowMicros()
+    const invitation = await lockUsableInvitation(tx, digest, atMicros)
+    return consumeInvitation(core, tx, invitation, input, atMicros)
+  })
+}
+
+/** Throws PLATFORM_AUTHENTICATION_FAILED for a text that no code looks like. */
+export function digestCode({ credentials }: IdentityCore, code: string): Uint8Array {
+  const digest = credentials.digestInvitationCode(code)
+  if (digest === null) throw refused('not the form of a code')
+  return digest
+}
+
+/** The invitation of a code that is good now, locked. Throws PLATFORM_AUTHENTICATION_FAILED. */
+export async function lockUsableInvitation(
+  tx: Tx,
+  digest: Uint8Array,
+  atMicros: bigint,
+): Promise<Invitation> {
+  const invitation = await lockInvitationByDigest(tx, digest)
+  if (invitation === null) throw refused('unknown code')
+  if (invitation.state !== 'pending') throw refused(`code is ${invitation.state}`)
+  if (invitation.expiresAtMicros <= atMicros) throw refused('code is expired')
+  // An operator who came another way has completed the initialization: no second first owner.
+  if (invitation.kind === 'bootstrap' && (await anyOperatorExists(tx))) {
+    if (!(await isOwnerRecovery(tx, invitation))) {
+      throw refused('bootstrap after an operator exists')
+    }
+  }
+  return invitation
+}
+
+/** Makes the operator of a locked invitation, with its grant and a first session. */
+export async function consumeInvitation(
+  core: IdentityCore,
+  tx: Tx,
+  invitation: Invitation,
+  { deviceName, operatorName, requestId }: Omit<ExchangeInput, 'code'>,
+  atMicros: bigint,
+): Promise<Login> {
+  const { invitationId, kind } = invitation
+  if (kind === 'delegated' && operatorName !== null) {
+    const violation = { path: 'operatorName', rule: 'only with a bootstrap code' }
+    throw new Fault('PLATFORM_REQUEST_INVALID', { violations: [violation] })
+  }
+  const operator = await insertOperator(tx, {
+    operatorId: core.system.ids.make('opr'),
+    operatorName: invitation.operatorName ?? operatorName ?? FIRST_OPERATOR_NAME,
+    createdAtMicros: atMicros,
+  })
+  const grant = {
+    scope: invitation.scope,
+    capabilities: invitation.capabilities,
+    source: kind === 'bootstrap' ? ('bootstrap' as const) : ('invitation' as const),
+  }
+  await insertGrant(tx, operator.operatorId, grant, atMicros)
+  await markInvitationConsumed(tx, invitationId, operator.operatorId, atMicros)
+  const login = await openSession(core, tx, { operator, grants: [grant], deviceName, atMicros })
+  const facts = { actor: operator.operatorId, atMicros, requestId, invitationId }
+  const sessionId = login.session.sessionId
+  const consumed = kind === 'bootstrap' ? 'bootstrap.consume' : 'invitation.consume'
+  await recordAudit(tx, core.system, consumed, { ...facts, subject: invitationId, sessionId })
+  await recordAudit(tx, core.system, 'session.create', { ...facts, subject: sessionId, sessionId })
+  return login
+}
+
+function refused(detail: string): Fault {
+  return new Fault('PLATFORM_AUTHENTICATION_FAILED', { detail })
+}

@@ -1,0 +1,155 @@
+/** Operator identity as the server composes it: opened once, started once, closed at the end. */
+import { Database } from '../database/database.ts'
+import { toStartupFault } from '../database/errors.ts'
+import { migrate } from '../database/migrate.ts'
+import { checkReadiness } from '../database/readiness.ts'
+import type { Network } from '../system/guarded-fetch.ts'
+import type { System } from '../system/system.ts'
+import type { Logger } from '../telemetry/log.ts'
+import { decodeBase64Url } from '../value/base64url.ts'
+import type { Secret } from '../value/secret.ts'
+import type { Actor } from './actor.ts'
+import { type BootstrapOutcome, ensureBootstrap, recoverBootstrap } from './bootstrap.ts'
+import { type BootstrapFiles, openBootstrapFiles } from './bootstrap-files.ts'
+import type { IdentityCore } from './core.ts'
+import { Credentials } from './credentials.ts'
+import type { ManagedSource } from './managed-grants.ts'
+import type { OidcProvider } from './oidc/provider.ts'
+import { ProviderKeys } from './oidc/provider-keys.ts'
+import type { TokenVerifier } from './oidc/tokens.ts'
+import { recoverOwner, settleRecovery } from './owner-recovery.ts'
+import { authenticate } from './sessions.ts'
+
+export interface IdentityOptions {
+  readonly databaseUrl: Secret
+  /** base64url of 32 bytes. */
+  readonly pepper: Secret
+  /** Absolute path. */
+  readonly stateDirectory: string
+  /** External login; none unless given. */
+  readonly oidc?: OidcProvider | null
+  /** The control plane that owns grants; none unless given. */
+  readonly managedSource?: ManagedSource | null
+  /** How the provider is reached; the network unless given. */
+  readonly providerNetwork?: Network
+  readonly system: System
+  readonly log: Logger
+}
+
+/** The longest that a readiness probe waits. */
+const READINESS_TIMEOUT_MS = 3_000
+
+export class Identity implements IdentityCore {
+  readonly database: Database
+  readonly system: System
+  readonly credentials: Credentials
+  /** null where no external identity is configured. */
+  readonly oidc: TokenVerifier | null
+  readonly managedSource: ManagedSource | null
+  readonly #files: BootstrapFiles
+  readonly #recoveryFiles: BootstrapFiles
+  readonly #log: Logger
+  #probe: Promise<boolean> | null = null
+
+  constructor(options: IdentityOptions) {
+    this.system = options.system
+    this.credentials = new Credentials(decodeBase64Url(options.pepper.reveal()), options.system)
+    this.#files = openBootstrapFiles(options.stateDirectory)
+    this.#recoveryFiles = openBootstrapFiles(options.stateDirectory, 'owner-recovery')
+    this.#log = options.log
+    this.oidc = openVerifier(options)
+    this.managedSource = options.managedSource ?? null
+    this.database = new Database({
+      url: options.databaseUrl,
+      onIdleLoss: (detail) => options.log.warn('identity.connection_lost', { detail }),
+    })
+  }
+
+  /** The schema, then the codes of owners. Throws SERVER_* Faults. */
+  async startup(): Promise<BootstrapOutcome> {
+    await this.migrate()
+    const outcome = await this.#starting(() => ensureBootstrap(this, this.#files))
+    await this.#starting(() => settleRecovery(this, this.#recoveryFiles))
+    if (outcome !== 'complete') {
+      const message = `The first-owner code is in ${this.#files.path}.`
+      this.#log.info('bootstrap.pending', { message, outcome })
+    }
+    return outcome
+  }
+
+  /** Safe to repeat. Throws SERVER_PLATFORM_DATABASE_UNAVAILABLE. */
+  async migrate(): Promise<{ readonly from: number; readonly to: number }> {
+    const result = await migrate(this.database, this.system.nowMicros())
+    if (result.from !== result.to) this.#log.info('identity.migrated', { ...result })
+    return result
+  }
+
+  /** Answers the path of the file with the replacement. Throws SERVER_BOOTSTRAP_* Faults. */
+  async recoverBootstrap(): Promise<string> {
+    await this.migrate()
+    await this.#starting(() => recoverBootstrap(this, this.#files))
+    return this.#files.path
+  }
+
+  /** Answers the path of the file with the code. Throws SERVER_OWNER_RECOVERY_* Faults. */
+  async recoverOwner(): Promise<string> {
+    await this.migrate()
+    await this.#starting(() => recoverOwner(this, this.#recoveryFiles))
+    return this.#recoveryFiles.path
+  }
+
+  /** Throws PLATFORM_AUTHENTICATION_FAILED. Loads session and grants anew on every call. */
+  authenticate(accessToken: string): Promise<Actor> {
+    return authenticate(this, accessToken)
+  }
+
+  /** Whether PostgreSQL answered just now; callers at one time share one question. */
+  async ready(): Promise<boolean> {
+    this.#probe ??= this.#ask().finally(() => {
+      this.#probe = null
+    })
+    let timer: ReturnType<typeof setTimeout> | undefined
+    const late = new Promise<boolean>((resolve) => {
+      timer = setTimeout(() => resolve(false), READINESS_TIMEOUT_MS)
+    })
+    try {
+      return await Promise.race([this.#probe, late])
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+
+  /** Waits for running statements. */
+  async close(): Promise<void> {
+    await this.database.close()
+  }
+
+  async #ask(): Promise<boolean> {
+    try {
+      await checkReadiness(this.database)
+      return true
+    } catch (error) {
+      this.#log.warn('identity.not_ready', { error })
+      return false
+    }
+  }
+
+  async #starting<T>(step: () => Promise<T>): Promise<T> {
+    try {
+      return await step()
+    } catch (error) {
+      throw toStartupFault(error)
+    }
+  }
+}
+
+export function openIdentity(options: IdentityOptions): Identity {
+  return new Identity(options)
+}
+
+function openVerifier(options: IdentityOptions): TokenVerifier | null {
+  const { oidc: provider = null, system, log, providerNetwork: network } = options
+  if (provider === null) return null
+  const given = { provider, system, log, ...(network !== undefined && { network }) }
+  return { provider, system, keys: new ProviderKeys(given) }
+}

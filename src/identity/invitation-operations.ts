@@ -1,0 +1,33 @@
+/** What became of an issuance: for whoever lost the answer. The code is never part of it. */
+import { findInvitationOperation } from '../database/identity/invitation-operations.ts'
+import { getInvitation, type Invitation } from '../database/identity/invitations.ts'
+import { Fault } from '../errors/fault.ts'
+import type { OperationId } from '../value/ids.ts'
+import { type Actor, requireCapability, requireCapabilitySomewhere } from './actor.ts'
+import type { IdentityCore } from './core.ts'
+
+export type InvitationState = 'pending' | 'consumed' | 'revoked' | 'expired'
+
+export interface CommittedInvitation {
+  readonly invitation: Invitation
+  readonly operationId: OperationId
+  readonly state: InvitationState
+}
+
+/**
+ * Throws PLATFORM_ACCESS_DENIED without `operators:manage` at the stored scope, and
+ * PLATFORM_NOT_FOUND where nothing was committed under this ID until now.
+ */
+export async function readInvitationOperation(
+  { database, system }: IdentityCore,
+  actor: Actor,
+  operationId: OperationId,
+): Promise<CommittedInvitation> {
+  requireCapabilitySomewhere(actor, 'operators:manage')
+  const operation = await findInvitationOperation(database, operationId)
+  if (operation === null) throw new Fault('PLATFORM_NOT_FOUND', { detail: 'no such operation' })
+  requireCapability(actor, 'operators:manage', operation.scope)
+  const invitation = await getInvitation(database, operation.invitationId)
+  const expired = invitation.state === 'pending' && invitation.expiresAtMicros <= system.nowMicros()
+  return { invitation, operationId, state: expired ? 'expired' : invitation.state }
+}

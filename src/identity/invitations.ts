@@ -1,0 +1,168 @@
+/**
+ * Delegated invitations: issued once, replayed without the code, revoked any number of times.
+ * Nobody hands on more than they hold: a creator needs `operators:manage` at the scope and every
+ * capability that the invitation carries. Using a code is exchange.ts.
+ */
+import { lockOperation } from '../database/advisory-locks.ts'
+import {
+  findInvitationOperation,
+  type InvitationOperation,
+  insertInvitationOperation,
+} from '../database/identity/invitation-operations.ts'
+import {
+  getInvitation,
+  type Invitation,
+  insertInvitation,
+  lockInvitation,
+  markInvitationRevoked,
+} from '../database/identity/invitations.ts'
+import { type Tx, transaction } from '../database/transaction.ts'
+import { Fault } from '../errors/fault.ts'
+import { digestEquals, sha256 } from '../system/digests.ts'
+import { canonicalJson } from '../value/canonical-json.ts'
+import { capabilitiesOfRole, type Role } from '../value/capabilities.ts'
+import type { InvitationId, OperationId } from '../value/ids.ts'
+import type { Scope } from '../value/scope.ts'
+import type { Secret } from '../value/secret.ts'
+import { type Actor, requireCapability, requireCapabilitySomewhere } from './actor.ts'
+import { recordAudit } from './audit.ts'
+import { type IdentityCore, INVITATION_LIFETIME_MICROS, type Origin } from './core.ts'
+
+export type { Invitation }
+
+export interface InvitationInput extends Origin {
+  readonly operatorName: string
+  readonly role: Role
+  readonly scope: Scope
+  /** null makes it a one-shot: it can neither be replayed nor looked up. */
+  readonly operationId: OperationId | null
+}
+
+export interface InvitationIssued {
+  readonly invitation: Invitation
+  readonly operationId: OperationId | null
+  /** null on a replay: the code is revealed once. */
+  readonly code: Secret | null
+}
+
+/**
+ * Throws PLATFORM_ACCESS_DENIED, and PLATFORM_INVITATION_OPERATION_REUSED where the Operation ID
+ * stands for another request or another creator.
+ */
+export async function issueInvitation(
+  core: IdentityCore,
+  actor: Actor,
+  input: InvitationInput,
+): Promise<InvitationIssued> {
+  requireCapability(actor, 'operators:manage', input.scope)
+  for (const capability of capabilitiesOfRole(input.role)) {
+    requireCapability(actor, capability, input.scope)
+  }
+  return transaction(core.database, async (tx) => {
+    const { operationId } = input
+    if (operationId !== null) {
+      await lockOperation(tx, operationId)
+      const committed = await findInvitationOperation(tx, operationId)
+      if (committed !== null) return replay(tx, actor, input, committed)
+    }
+    return create(core, tx, actor, input)
+  })
+}
+
+async function replay(
+  tx: Tx,
+  actor: Actor,
+  input: InvitationInput,
+  { operationId, requestFingerprint, invitationId }: InvitationOperation,
+): Promise<InvitationIssued> {
+  if (!digestEquals(requestFingerprint, fingerprint(actor, input))) {
+    throw new Fault('PLATFORM_INVITATION_OPERATION_REUSED')
+  }
+  return { invitation: await getInvitation(tx, invitationId), operationId, code: null }
+}
+
+async function create(
+  core: IdentityCore,
+  tx: Tx,
+  actor: Actor,
+  input: InvitationInput,
+): Promise<InvitationIssued> {
+  const { operationId, operatorName, role, scope, requestId } = input
+  const atMicros = core.system.nowMicros()
+  const code = core.credentials.issueInvitationCode()
+  const invitation = {
+    invitationId: core.system.ids.make('opi'),
+    kind: 'delegated' as const,
+    codeDigest: code.digest,
+    operatorName,
+    role,
+    scope,
+    capabilities: capabilitiesOfRole(role),
+    state: 'pending' as const,
+    createdBy: actor.operatorId,
+    createdAtMicros: atMicros,
+    expiresAtMicros: atMicros + INVITATION_LIFETIME_MICROS,
+  }
+  const { invitationId } = invitation
+  await insertInvitation(tx, invitation)
+  if (operationId !== null) {
+    await insertInvitationOperation(tx, {
+      operationId,
+      requestFingerprint: fingerprint(actor, input),
+      scope,
+      invitationId,
+      createdBy: actor.operatorId,
+      createdAtMicros: atMicros,
+    })
+  }
+  const facts = { ...subject(actor, invitationId), atMicros, requestId, operationId }
+  await recordAudit(tx, core.system, 'invitation.create', facts)
+  return { invitation, operationId, code: code.secret }
+}
+
+/** Everything that an exact replay repeats, and who asked. */
+function fingerprint({ operatorId }: Actor, { operatorName, role, scope }: InvitationInput) {
+  const { kind, projectId, environmentId } = scope
+  return sha256(
+    canonicalJson({
+      version: 1,
+      createdBy: operatorId,
+      operatorName,
+      role,
+      scope: { kind, projectId, environmentId },
+    }),
+  )
+}
+
+export interface InvitationRevocation extends Origin {
+  readonly invitationId: InvitationId
+}
+
+/**
+ * Idempotent. Throws PLATFORM_ACCESS_DENIED, PLATFORM_NOT_FOUND and, for a consumed one, which made
+ * an operator that this cannot undo, PLATFORM_CONFLICT.
+ */
+export async function revokeInvitation(
+  { database, system }: IdentityCore,
+  actor: Actor,
+  { invitationId, requestId }: InvitationRevocation,
+): Promise<void> {
+  requireCapabilitySomewhere(actor, 'operators:manage')
+  await transaction(database, async (tx) => {
+    const invitation = await lockInvitation(tx, invitationId)
+    if (invitation === null) throw new Fault('PLATFORM_NOT_FOUND', { detail: 'no invitation' })
+    requireCapability(actor, 'operators:manage', invitation.scope)
+    if (invitation.state === 'revoked') return
+    if (invitation.state === 'consumed') {
+      throw new Fault('PLATFORM_CONFLICT', { detail: 'the invitation is consumed' })
+    }
+    const atMicros = system.nowMicros()
+    await markInvitationRevoked(tx, invitationId, atMicros)
+    const facts = { ...subject(actor, invitationId), atMicros, requestId }
+    await recordAudit(tx, system, 'invitation.revoke', facts)
+  })
+}
+
+function subject({ operatorId, sessionId }: Actor, invitationId: InvitationId) {
+  return { actor: operatorId, sessionId, subject: invitationId, invitationId }
+}

@@ -1,0 +1,288 @@
+import type { ServerResponse } from 'node:http'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import {
+  makeKey,
+  PROVIDER,
+  type TestProvider,
+  testProvider,
+} from '../../../build/testing/identity-providers.ts'
+import { isFault } from '../../errors/fault.ts'
+import { TestSystem } from '../../system/system.ts'
+import { type MemoryLog, memoryLog } from '../../telemetry/log.ts'
+import { readKeySet } from './key-sets.ts'
+import type { OidcAlgorithm } from './provider.ts'
+import { ProviderKeys } from './provider-keys.ts'
+
+const MINUTE = 60_000
+let idp: TestProvider
+let system: TestSystem
+let log: MemoryLog
+let keys: ProviderKeys
+
+beforeEach(async () => {
+  idp = await testProvider()
+  system = new TestSystem()
+  log = memoryLog()
+  keys = new ProviderKeys({ provider: PROVIDER, system, log: log.log, network: idp.network })
+})
+
+afterEach(() => idp.close())
+
+async function find(kid: string | null = 'key-1'): Promise<string> {
+  try {
+    return (await keys.find(kid)) === null ? 'unknown' : 'found'
+  } catch (error) {
+    return isFault(error) ? error.code : String(error)
+  }
+}
+
+const DOWN = 'PLATFORM_UNAVAILABLE'
+const loads = () => idp.requests.filter((path) => path.endsWith('/jwks')).length
+const onlyJwks =
+  (answer: (response: ServerResponse) => void) => (path: string, response: ServerResponse) => {
+    if (!path.endsWith('/jwks')) return false
+    answer(response)
+    return true
+  }
+const failing = (_: string, response: ServerResponse) => {
+  response.writeHead(500).end()
+  return true
+}
+
+describe('keys', () => {
+  it('are loaded once however many ask at one time', async () => {
+    expect(await Promise.all(Array.from({ length: 32 }, () => find()))).toEqual(
+      Array(32).fill('found'),
+    )
+    expect(idp.requests).toEqual(['/tenant/.well-known/openid-configuration', '/jwks'])
+  })
+
+  it('are reused for ten minutes and then loaded again', async () => {
+    await find()
+    system.advance(10 * MINUTE - 1)
+    await find()
+    expect(loads()).toBe(1)
+    system.advance(1)
+    expect(await find()).toBe('found')
+    expect(loads()).toBe(2)
+  })
+
+  it('that the provider withdraws are gone after ten minutes', async () => {
+    await find()
+    idp.jwks = { keys: [(await makeKey('key-2')).jwk] }
+    system.advance(10 * MINUTE)
+    expect(await find('key-1')).toBe('unknown')
+    expect(await find('key-2')).toBe('found')
+  })
+
+  it('are kept for a day while the provider is down, and not a millisecond longer', async () => {
+    await find()
+    idp.intercept = failing
+    system.advance(24 * 60 * MINUTE - 1)
+    expect(await find()).toBe('found')
+    system.advance(1)
+    expect(await find()).toBe(DOWN)
+    idp.intercept = null
+    system.advance(5_000)
+    expect(await find()).toBe('found')
+  })
+
+  it('of a provider that is down are asked for every five seconds at most', async () => {
+    idp.intercept = failing
+    for (let i = 0; i < 20; i++) expect(await find()).toBe(DOWN)
+    expect(idp.requests).toHaveLength(1)
+    system.advance(5_000)
+    await find()
+    expect(idp.requests).toHaveLength(2)
+  })
+})
+
+describe('an unknown key', () => {
+  it('is looked for again, so that a rotation is noticed before the ten minutes', async () => {
+    await find()
+    system.advance(30_000)
+    idp.jwks = { keys: [idp.key.jwk, (await makeKey('key-2')).jwk] }
+    expect(await find('key-2')).toBe('found')
+    expect(loads()).toBe(2)
+  })
+
+  it('is looked for once in 30 seconds over all callers and names', async () => {
+    await find()
+    system.advance(30_000)
+    const names = Array.from({ length: 100 }, (_, i) => find(`random-${i}`))
+    expect(new Set(await Promise.all(names))).toEqual(new Set(['unknown']))
+    expect(loads()).toBe(2)
+    system.advance(29_999)
+    await find('random')
+    expect(loads()).toBe(2)
+    system.advance(1)
+    await find('random')
+    expect(loads()).toBe(3)
+  })
+
+  it('stays unknown while the provider is down, and known ones go on', async () => {
+    await find()
+    system.advance(30_000)
+    idp.intercept = failing
+    expect(await find('key-2')).toBe('unknown')
+    expect(await find('key-1')).toBe('found')
+  })
+
+  it('without a name is none where several keys are published', async () => {
+    idp.jwks = { keys: [idp.key.jwk, (await makeKey('key-2')).jwk] }
+    expect(await find(null)).toBe('unknown')
+  })
+})
+
+describe('a provider that misbehaves gives no keys:', () => {
+  const answers: readonly (readonly [string, (response: ServerResponse) => void, string])[] = [
+    [
+      'a redirect',
+      (r) => r.writeHead(302, { location: 'https://idp.test/other/jwks' }).end(),
+      'redirect',
+    ],
+    [
+      'a redirect to loopback',
+      (r) => r.writeHead(307, { location: 'http://127.0.0.1:1/' }).end(),
+      'redirect',
+    ],
+    ['a body over 256 KiB', (r) => r.end('x'.repeat(256 * 1024 + 1)), 'size'],
+    ['a failure with keys', (r) => r.writeHead(500).end(JSON.stringify(idp.jwks)), 'status 200'],
+    ['no JSON', (r) => r.end('<html>'), '$'],
+    ['a duplicate member', (r) => r.end('{"keys":[],"keys":[]}'), 'no duplicate key'],
+    ['a list', (r) => r.end('[]'), 'a JSON object'],
+    ['keys that are no list', (r) => r.end('{"keys":{}}'), 'keys'],
+    ['a key that is no object', (r) => r.end('{"keys":["x"]}'), 'a JSON object'],
+    ['no key at all', (r) => r.end('{"keys":[]}'), 'a key of the configured algorithm'],
+  ]
+  it.each(answers)('%s', async (_, answer, detail) => {
+    idp.intercept = onlyJwks(answer)
+    expect(await find()).toBe(DOWN)
+    expect(log.text()).toContain(detail)
+  })
+
+  it.each<[string, Record<string, unknown>]>([
+    ['another issuer', { issuer: 'https://idp.test/other' }],
+    ['the issuer with a slash', { issuer: `${PROVIDER.issuer}/` }],
+    ['no issuer', { issuer: undefined }],
+    ['no keys', { jwks_uri: undefined }],
+    ['keys at another origin', { jwks_uri: 'https://evil.test/jwks' }],
+    ['keys over HTTP', { jwks_uri: 'http://keys.idp.test/jwks' }],
+    ['keys at loopback', { jwks_uri: 'https://127.0.0.1/jwks' }],
+    ['keys in the metadata service', { jwks_uri: 'http://169.254.169.254/latest/' }],
+    ['keys in a file', { jwks_uri: 'file:///etc/passwd' }],
+    ['keys with a password', { jwks_uri: 'https://a:b@keys.idp.test/jwks' }],
+  ])('discovery with %s', async (_, given) => {
+    idp.discovery = { ...idp.discovery, ...given }
+    expect(await find()).toBe(DOWN)
+    expect(loads()).toBe(0)
+    expect(log.text()).not.toMatch(/evil|passwd|latest/)
+  })
+
+  it.each([
+    ['a private address', ['10.0.0.7']],
+    ['loopback', ['127.0.0.1']],
+    ['a public and a private address', ['93.184.216.34', '192.168.0.1']],
+  ])('a name of the keys that resolves to %s', async (_, addresses) => {
+    idp.addresses.set('keys.idp.test', addresses)
+    expect(await find()).toBe(DOWN)
+    expect(loads()).toBe(0)
+    expect(idp.dialled).toEqual(['93.184.216.34'])
+  })
+
+  it('a body that never ends, after five seconds', { timeout: 15_000 }, async () => {
+    idp.intercept = onlyJwks((response) => {
+      const timer = setInterval(() => response.write(' '), 50)
+      response.on('close', () => clearInterval(timer))
+    })
+    const began = performance.now()
+    expect(await find()).toBe(DOWN)
+    expect(performance.now() - began).toBeLessThan(8_000)
+  })
+})
+
+describe('a published key', () => {
+  const count = async (published: readonly unknown[], algorithm: OidcAlgorithm = 'ES256') => {
+    const document = new TextEncoder().encode(JSON.stringify({ keys: published }))
+    try {
+      return (await readKeySet(document, algorithm)).length
+    } catch (error) {
+      return String(error)
+    }
+  }
+
+  it('of the algorithm counts, others do not', async () => {
+    const published = await Promise.all(
+      (['ES256', 'RS256', 'PS256', 'EdDSA'] as const).map(async (algorithm) => {
+        return (await makeKey(algorithm, algorithm)).jwk
+      }),
+    )
+    for (const algorithm of ['ES256', 'RS256', 'PS256', 'EdDSA'] as const) {
+      expect(await count(published, algorithm)).toBe(1)
+    }
+  })
+
+  it('without use and alg counts', async () => {
+    const { jwk } = await makeKey('k')
+    expect(await count([{ ...jwk, use: undefined, alg: undefined }])).toBe(1)
+    expect(await count([{ ...jwk, key_ops: ['verify'], x5c: ['x'], x5u: 'x' }])).toBe(1)
+  })
+
+  it('for something else does not', async () => {
+    const { jwk } = await makeKey('k')
+    for (const given of [
+      { use: 'enc' },
+      { use: null },
+      { key_ops: ['sign'] },
+      { key_ops: 'verify' },
+      { alg: 'ES384' },
+      { alg: 'RS256' },
+      { alg: null },
+      { kty: 'RSA' },
+      { crv: 'P-384' },
+      { crv: undefined },
+      { x: 'AAAA' },
+      { x: undefined },
+      { d: 'AAAA' },
+      { kid: 7 },
+    ]) {
+      expect(await count([{ ...jwk, ...given }])).toBe(0)
+    }
+  })
+
+  it('that is symmetric does not', async () => {
+    expect(await count([{ kty: 'oct', k: 'AAAA', kid: 'k' }])).toBe(0)
+  })
+
+  it('of RSA needs 2,048 bits and an exponent', async () => {
+    const { jwk } = await makeKey('k', 'RS256')
+    expect(await count([jwk], 'RS256')).toBe(1)
+    const bytes = Buffer.from(jwk.n!, 'base64url')
+    const short = Buffer.concat([Buffer.of(1), bytes.subarray(1)]).toString('base64url')
+    for (const given of [
+      { n: short },
+      { n: bytes.subarray(128).toString('base64url') },
+      { n: `AAAA${jwk.n}` },
+      { n: `${jwk.n}=` },
+      { n: Buffer.alloc(1025, 255).toString('base64url') },
+      { e: 'AQ' },
+      { e: '' },
+      { e: undefined },
+    ]) {
+      expect(await count([{ ...jwk, ...given }], 'RS256')).toBe(0)
+    }
+  })
+
+  it('whose name is there twice refuses the set', async () => {
+    const [a, b] = [await makeKey('same'), await makeKey('same')]
+    expect(await count([a.jwk, b.jwk])).toContain('each kid once')
+    expect(await count([a.jwk, { ...b.jwk, use: 'enc' }])).toContain('each kid once')
+  })
+
+  it('is one of 64 at most', async () => {
+    const { jwk } = await makeKey('k')
+    const published = Array.from({ length: 65 }, (_, i) => ({ ...jwk, kid: `k${i}` }))
+    expect(await count(published.slice(1))).toBe(64)
+    expect(await count(published)).toContain('64 keys')
+  })
+})

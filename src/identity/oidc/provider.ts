@@ -1,0 +1,45 @@
+/** The external identity provider as it is configured, and what trusting it is bounded by. */
+import type { Secret } from '../../value/secret.ts'
+
+export interface OidcProvider {
+  /** The trust namespace of its subjects. */
+  readonly providerId: string
+  readonly issuer: string
+  readonly discoveryUrl: string
+  readonly audience: string
+  /** Origins that discovery and `jwks_uri` may have. */
+  readonly allowedOrigins: readonly string[]
+  readonly discriminatorClaim: string
+  readonly discriminatorValue: string
+  readonly algorithm: OidcAlgorithm
+  /** Exact header `typ`; null where the provider sends none of its own. */
+  readonly requiredType: string | null
+  /** base64url of 32 bytes. */
+  readonly subjectPepper: Secret
+  readonly nativeClient: NativeClient | null
+  readonly allowLoopbackHttp: boolean
+}
+
+export type OidcAlgorithm = 'RS256' | 'PS256' | 'ES256' | 'EdDSA'
+
+/** Public settings of the command line's browser login. */
+export interface NativeClient {
+  readonly authorizationEndpoint: string
+  readonly tokenEndpoint: string
+  readonly clientId: string
+  readonly scopes: readonly string[]
+  readonly resource: string | null
+}
+
+/** OIDC verifier bounds (wire decisions, section 2). */
+export const DOCUMENT_BYTES_MAX = 256 * 1024
+export const DOCUMENT_TIMEOUT_MS = 5_000
+export const KEYS_MAX = 64
+export const KEYS_FRESH_MS = 600_000
+export const KEYS_KEPT_MS = 86_400_000
+export const UNKNOWN_KEY_PAUSE_MS = 30_000
+export const TOKEN_BYTES_MAX = 16 * 1024
+export const TOKEN_LIFETIME_SECONDS_MAX = 86_400
+export const CLOCK_SKEW_SECONDS = 60
+/** Core 1.0, section 2: a `sub` has at most 255 characters. */
+export const SUBJECT_BYTES_MAX = 255

@@ -1,0 +1,74 @@
+/**
+ * The way back in for an owner who lost every device: offline, by whoever runs the server. The code
+ * is a second bootstrap, made while operators exist; its audit record is what tells it from a
+ * first-owner code that another way in has made worthless. Its file is kept as bootstrap.ts does.
+ */
+import { lockBootstrap } from '../database/advisory-locks.ts'
+import { hasInvitationRecord } from '../database/identity/audit.ts'
+import {
+  type Invitation,
+  lockPendingBootstrap,
+  markInvitationRevoked,
+} from '../database/identity/invitations.ts'
+import { anyOperatorExists } from '../database/identity/operators.ts'
+import { type Tx, transaction } from '../database/transaction.ts'
+import { Fault, isFault } from '../errors/fault.ts'
+import { issueOwnerCode, settleFile } from './bootstrap.ts'
+import type { BootstrapFiles } from './bootstrap-files.ts'
+import type { IdentityCore } from './core.ts'
+
+/**
+ * Revokes an earlier code of this kind. Throws SERVER_OWNER_RECOVERY_BOOTSTRAP_PENDING where no
+ * operator exists, and SERVER_OWNER_RECOVERY_RESULT_UNCERTAIN where the code may have been stored
+ * without its file being in place; running it again settles that.
+ */
+export async function recoverOwner(core: IdentityCore, files: BootstrapFiles): Promise<void> {
+  files.prepare()
+  try {
+    await transaction(core.database, async (tx) => {
+      await lockBootstrap(tx)
+      const pending = await lockPendingBootstrap(tx)
+      if (!(await anyOperatorExists(tx))) {
+        throw new Fault('SERVER_OWNER_RECOVERY_BOOTSTRAP_PENDING')
+      }
+      const atMicros = core.system.nowMicros()
+      if (pending !== null) await markInvitationRevoked(tx, pending.invitationId, atMicros)
+      await issueOwnerCode(core, tx, files, { operation: 'owner.recover', atMicros })
+    })
+  } catch (error) {
+    throw isFault(error, 'PLATFORM_IDENTITY_RESULT_UNCERTAIN') ? uncertain(error) : error
+  }
+  try {
+    await settleRecovery(core, files)
+  } catch (error) {
+    throw uncertain(error)
+  }
+}
+
+/**
+ * What every start does: a code that is consumed, revoked or expired leaves no file behind. Unlike
+ * the first-owner code it may be lost, for it can be made again at any time.
+ */
+export async function settleRecovery(core: IdentityCore, files: BootstrapFiles): Promise<void> {
+  await transaction(core.database, async (tx) => {
+    await lockBootstrap(tx)
+    const pending = await lockPendingBootstrap(tx)
+    const usable =
+      pending !== null &&
+      pending.expiresAtMicros > core.system.nowMicros() &&
+      (await isOwnerRecovery(tx, pending))
+    if (usable && settleFile(files, core.credentials, pending)) return
+    files.remove('next')
+    files.remove('current')
+  })
+}
+
+/** Whether a bootstrap was made to let an owner in again. */
+export function isOwnerRecovery(tx: Tx, { invitationId }: Invitation): Promise<boolean> {
+  return hasInvitationRecord(tx, invitationId, 'owner.recover')
+}
+
+function uncertain(cause: unknown): Fault {
+  const detail = isFault(cause) ? `${cause.code}: ${cause.detail ?? 'no detail'}` : undefined
+  return new Fault('SERVER_OWNER_RECOVERY_RESULT_UNCERTAIN', { detail, cause })
+}

@@ -1,0 +1,37 @@
+/** Which Product Environments an operator can link, and with which capabilities. */
+import type { Capability } from '../value/capabilities.ts'
+import type { EnvironmentId, ProjectId } from '../value/ids.ts'
+import { environmentScope, scopeContains } from '../value/scope.ts'
+import type { Actor } from './actor.ts'
+
+/** What the server composes beside identity; the caller tells it. */
+export interface LinkableEnvironment {
+  readonly projectId: ProjectId
+  readonly environmentId: EnvironmentId
+  readonly name: string
+  readonly slug: string
+  /** null where no public origin is configured. */
+  readonly managementOrigin: string | null
+}
+
+export interface Resource extends LinkableEnvironment {
+  /** Every capability that holds there, sorted; never empty. */
+  readonly capabilities: readonly Capability[]
+}
+
+/** Environments outside of the actor's grants are not mentioned. */
+export function visibleResources(
+  actor: Actor,
+  environments: readonly LinkableEnvironment[],
+): Resource[] {
+  return environments.flatMap((environment) => {
+    const scope = environmentScope(environment.projectId, environment.environmentId)
+    const capabilities = new Set(
+      actor.grants
+        .filter((grant) => scopeContains(grant.scope, scope))
+        .flatMap((grant) => grant.capabilities),
+    )
+    if (capabilities.size === 0) return []
+    return [{ ...environment, capabilities: [...capabilities].sort() }]
+  })
+}

@@ -1,0 +1,22 @@
+import { afterEach, beforeEach, test } from 'vitest'
+import { type TestIdentity, testIdentity } from '../../build/testing/identity.ts'
+import { raceRefreshAndRevocation, runSequences } from '../../build/testing/sequences/runs.ts'
+
+const SEED = Date.now() % 2 ** 31
+let t: TestIdentity
+
+beforeEach(async () => {
+  t = await testIdentity()
+})
+
+afterEach(async () => {
+  await t.dispose()
+})
+
+test(`2,000 sequences of eight operations at once have an order (seed ${SEED})`, async () => {
+  await runSequences(t, 2_000, SEED)
+}, 1_800_000)
+
+test('no token works behind a revocation in 1,000 races with a refresh', async () => {
+  await raceRefreshAndRevocation(t, 1_000)
+}, 600_000)

@@ -1,0 +1,67 @@
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { type TestIdentity, testIdentity } from '../../build/testing/identity.ts'
+import { actorOf, codeOf, operatorWith } from '../../build/testing/operators.ts'
+import { explain, opened } from '../../build/testing/sequences/model.ts'
+import { raceRefreshAndRevocation, runSequences } from '../../build/testing/sequences/runs.ts'
+import { type Login, refresh } from './sessions.ts'
+
+const SEED = Date.now() % 2 ** 31
+let t: TestIdentity
+
+beforeEach(async () => {
+  t = await testIdentity()
+})
+
+afterEach(async () => {
+  await t.dispose()
+})
+
+const refreshOf = (login: Login, identity = t.identity): Promise<Login> =>
+  refresh(identity, { refreshToken: login.refreshToken.reveal(), requestId: null })
+
+test(`eight operations at once are as good as some order of them (seed ${SEED})`, async () => {
+  await runSequences(t, 60, SEED)
+}, 120_000)
+
+test('the order is looked for honestly: what no order explains is refused', () => {
+  const session = opened(0n)
+  const wins = { operation: { kind: 'refresh', generation: 1 }, result: 'ok' } as const
+  const loses = { ...wins, result: 'PLATFORM_AUTHENTICATION_FAILED' }
+  const always = () => true
+  expect(explain(session, [wins, wins], 0n, always)).toBeNull()
+  expect(explain(session, [loses], 0n, always)).toBeNull()
+  // The loser came second, so the family is revoked.
+  expect(explain(session, [loses, wins], 0n, always)).toMatchObject({ state: 'reuse' })
+  expect(explain(session, [loses, wins], 0n, (end) => end.state === 'live')).toBeNull()
+})
+
+test('of 64 refreshes with one token at once one wins, and the family is revoked', async () => {
+  const login = await operatorWith(t)
+  const servers = [t.identity, t.another()]
+  const results = await Promise.allSettled(
+    Array.from({ length: 64 }, (_, i) => refreshOf(login, servers[i % 2])),
+  )
+  const winners = results.filter((result) => result.status === 'fulfilled')
+  expect(winners).toHaveLength(1)
+  for (const each of [login, winners[0]!.value]) {
+    expect(await codeOf(actorOf(t, each))).toBe('PLATFORM_AUTHENTICATION_FAILED')
+    expect(await codeOf(refreshOf(each))).toBe('PLATFORM_AUTHENTICATION_FAILED')
+  }
+  expect(await t.audit()).toEqual(['session.refresh', 'session.reuse_detected'])
+})
+
+test('a consumed token of any generation revokes the family', async () => {
+  for (let age = 1; age <= 6; age++) {
+    const logins = [await operatorWith(t)]
+    for (let i = 0; i < 6; i++) logins.push(await refreshOf(logins.at(-1)!))
+    const newest = logins.at(-1)!
+    expect(await codeOf(actorOf(t, newest))).toBe('none')
+    expect(await codeOf(refreshOf(logins.at(-1 - age)!))).toBe('PLATFORM_AUTHENTICATION_FAILED')
+    expect(await codeOf(actorOf(t, newest))).toBe('PLATFORM_AUTHENTICATION_FAILED')
+    expect(await codeOf(refreshOf(newest))).toBe('PLATFORM_AUTHENTICATION_FAILED')
+  }
+})
+
+test('no token works once a revocation that raced a refresh was answered', async () => {
+  await raceRefreshAndRevocation(t, 50)
+}, 60_000)

@@ -1,0 +1,247 @@
+import { readFileSync } from 'node:fs'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { type TestIdentity, testIdentity } from '../../build/testing/identity.ts'
+import { Fault } from '../errors/fault.ts'
+import type { SessionId } from '../value/ids.ts'
+import type { Actor } from './actor.ts'
+import { exchange } from './exchange.ts'
+import { type Login, listSessions, readSelf, refresh, revokeSession } from './sessions.ts'
+
+const ACCESS_MS = 600_000
+const REFRESH_MS = 30 * 86_400_000
+let t: TestIdentity
+let login: Login
+
+beforeEach(async () => {
+  t = await testIdentity()
+  await t.identity.startup()
+  const code = readFileSync(t.codePath, 'utf8').trimEnd()
+  const names = { deviceName: 'first', operatorName: null }
+  login = await exchange(t.identity, { code, ...names, requestId: null })
+})
+
+afterEach(async () => {
+  await t.dispose()
+})
+
+async function codeOf(work: Promise<unknown>): Promise<string> {
+  try {
+    await work
+  } catch (error) {
+    return error instanceof Fault ? error.code : String(error)
+  }
+  return 'none'
+}
+
+const actorOf = (from: Login): Promise<Actor> => t.identity.authenticate(from.accessToken.reveal())
+
+const refreshOf = (from: Login, identity = t.identity): Promise<Login> =>
+  refresh(identity, { refreshToken: from.refreshToken.reveal(), requestId: null })
+
+/** A further operator with grants, logged in. */
+async function operatorWith(capabilities: readonly string[]): Promise<Login> {
+  const { secret, digest } = t.identity.credentials.issueInvitationCode()
+  await t.sql(
+    `insert into service_operator_invitations
+       (invitation_id, kind, code_digest, operator_name, role, scope_kind, capabilities, state,
+        created_by, created_at_micros, expires_at_micros)
+     values ($1, 'delegated', $2, 'second', 'developer', 'installation', $3, 'pending', $4, 1, $5)`,
+    [
+      t.system.ids.make('opi'),
+      digest,
+      capabilities,
+      login.operator.operatorId,
+      String(t.system.nowMicros() + 1_000_000n),
+    ],
+  )
+  const code = secret.reveal()
+  const names = { deviceName: null, operatorName: null }
+  return exchange(t.identity, { code, ...names, requestId: null })
+}
+
+const count = async (operation: string): Promise<number> =>
+  (await t.audit()).filter((each) => each === operation).length
+
+test('an access token ends after ten minutes', async () => {
+  t.system.advance(ACCESS_MS - 1)
+  expect((await actorOf(login)).sessionId).toBe(login.session.sessionId)
+  t.system.advance(1)
+  expect(await codeOf(actorOf(login))).toBe('PLATFORM_AUTHENTICATION_FAILED')
+})
+
+test('a refresh replaces both tokens and keeps the absolute end of the session', async () => {
+  t.system.advance(1_000)
+  const next = await refreshOf(login)
+  expect(next.session.sessionId).toBe(login.session.sessionId)
+  expect(next.session.refreshExpiresAtMicros).toBe(login.session.refreshExpiresAtMicros)
+  expect(next.session.accessExpiresAtMicros).toBe(t.system.nowMicros() + 600_000_000n)
+  expect(next.grants).toEqual(login.grants)
+  expect(await codeOf(actorOf(login))).toBe('PLATFORM_AUTHENTICATION_FAILED')
+  expect((await actorOf(next)).operatorId).toBe(login.operator.operatorId)
+  expect(await count('session.refresh')).toBe(1)
+})
+
+test('a session ends after 30 days however often it is refreshed', async () => {
+  t.system.advance(REFRESH_MS - 60_000)
+  const next = await refreshOf(login)
+  // No access token outlives its session.
+  expect(next.session.accessExpiresAtMicros).toBe(login.session.refreshExpiresAtMicros)
+  t.system.advance(60_000)
+  expect(await codeOf(refreshOf(next))).toBe('PLATFORM_AUTHENTICATION_FAILED')
+  expect(await codeOf(actorOf(next))).toBe('PLATFORM_AUTHENTICATION_FAILED')
+})
+
+test('a token of any older generation revokes the session, once', async () => {
+  const second = await refreshOf(login)
+  const third = await refreshOf(second)
+  const fourth = await refreshOf(third)
+  expect(await codeOf(refreshOf(login))).toBe('PLATFORM_AUTHENTICATION_FAILED')
+  expect(await codeOf(actorOf(fourth))).toBe('PLATFORM_AUTHENTICATION_FAILED')
+  expect(await codeOf(refreshOf(fourth))).toBe('PLATFORM_AUTHENTICATION_FAILED')
+  expect(await codeOf(refreshOf(second))).toBe('PLATFORM_AUTHENTICATION_FAILED')
+  expect(await count('session.reuse_detected')).toBe(1)
+  const rows = await t.sql('select revocation from service_operator_sessions')
+  expect(rows).toEqual([{ revocation: 'reuse' }])
+})
+
+test('a token that is merely unknown revokes nothing', async () => {
+  const { credentials } = t.identity
+  const { sessionId } = login.session
+  const forged = [
+    // Authentic, but never stored: of this generation, of a future one, of an unknown session.
+    credentials.issueRefreshToken(sessionId, 1n),
+    credentials.issueRefreshToken(sessionId, 2n),
+    credentials.issueRefreshToken(t.system.ids.make('ops'), 1n),
+  ].map(({ secret }) => secret.reveal())
+  for (const refreshToken of [...forged, '', 'rk_rt_v1_', login.accessToken.reveal()]) {
+    expect(await codeOf(refresh(t.identity, { refreshToken, requestId: null }))).toBe(
+      'PLATFORM_AUTHENTICATION_FAILED',
+    )
+  }
+  expect(await codeOf(actorOf(login))).toBe('none')
+  expect(await codeOf(refreshOf(login))).toBe('none')
+})
+
+test('of 32 refreshes with one token at once one wins, and the family is revoked', async () => {
+  const other = t.another()
+  const results = await Promise.allSettled(
+    Array.from({ length: 32 }, (_, i) => refreshOf(login, i % 2 === 0 ? t.identity : other)),
+  )
+  const winners = results.filter((result) => result.status === 'fulfilled')
+  expect(winners).toHaveLength(1)
+  expect(await codeOf(actorOf(winners[0]!.value))).toBe('PLATFORM_AUTHENTICATION_FAILED')
+  expect(await codeOf(refreshOf(winners[0]!.value))).toBe('PLATFORM_AUTHENTICATION_FAILED')
+  expect(await count('session.refresh')).toBe(1)
+  expect(await count('session.reuse_detected')).toBe(1)
+})
+
+test('no token is usable once a revocation that raced a refresh was answered', async () => {
+  for (let round = 0; round < 20; round++) {
+    const each = await operatorWith(['logs:read'])
+    const actor = await actorOf(each)
+    const { sessionId } = each.session
+    const [refreshed] = await Promise.allSettled([
+      refreshOf(each),
+      revokeSession(t.identity, actor, { sessionId, requestId: null }),
+    ])
+    const tokens = refreshed.status === 'fulfilled' ? [each, refreshed.value] : [each]
+    for (const token of tokens) {
+      expect(await codeOf(actorOf(token))).toBe('PLATFORM_AUTHENTICATION_FAILED')
+      expect(await codeOf(refreshOf(token))).toBe('PLATFORM_AUTHENTICATION_FAILED')
+    }
+  }
+  expect(await count('session.revoke')).toBe(20)
+})
+
+test('an operator who is disabled fails with every token at once', async () => {
+  await t.sql('update service_operators set disabled_at_micros = 1')
+  expect(await codeOf(actorOf(login))).toBe('PLATFORM_AUTHENTICATION_FAILED')
+  expect(await codeOf(refreshOf(login))).toBe('PLATFORM_AUTHENTICATION_FAILED')
+})
+
+test('grants are those of the moment of the request', async () => {
+  expect((await actorOf(login)).grants).toHaveLength(1)
+  await t.sql(`update service_operator_grants set capabilities = array['logs:read']`)
+  expect((await actorOf(login)).grants[0]?.capabilities).toEqual(['logs:read'])
+  await t.sql('delete from service_operator_grants')
+  expect((await actorOf(login)).grants).toEqual([])
+})
+
+test('authentication is one indexed statement, and writes once a minute at most', async () => {
+  const plan = await t.sql<{ 'QUERY PLAN': string }>(
+    `explain select 1 from service_operator_sessions s
+       join service_operators o on o.operator_id = s.operator_id
+      where s.access_digest = decode(repeat('00', 32), 'hex')`,
+  )
+  expect(plan.map((row) => row['QUERY PLAN']).join('\n')).not.toContain('Seq Scan')
+  const used = async () =>
+    (
+      await t.sql<{ at: string }>('select last_used_at_micros as at from service_operator_sessions')
+    ).map((row) => BigInt(row.at))[0]
+  const start = t.system.nowMicros()
+  t.system.advance(59_999)
+  await actorOf(login)
+  expect(await used()).toBe(start)
+  t.system.advance(1)
+  await actorOf(login)
+  expect(await used()).toBe(start + 60_000_000n)
+})
+
+test('an operator sees the own live sessions alone, newest first', async () => {
+  const other = await operatorWith(['logs:read'])
+  t.system.advance(1)
+  const self = await actorOf(login)
+  const listed = await listSessions(t.identity, self)
+  expect(listed.map((session) => session.sessionId)).toEqual([login.session.sessionId])
+  expect(await listSessions(t.identity, await actorOf(other))).toHaveLength(1)
+  t.system.advance(REFRESH_MS)
+  expect(await listSessions(t.identity, self)).toEqual([])
+})
+
+test('the caller reads the own operator, session and grants', async () => {
+  const self = await readSelf(t.identity, await actorOf(login))
+  expect(self.operator).toEqual(login.operator)
+  expect(self.session).toEqual(login.session)
+  expect(self.grants).toEqual(login.grants)
+})
+
+test('revoking the own session is idempotent and leaves one record', async () => {
+  const self = await actorOf(login)
+  const { sessionId } = login.session
+  await revokeSession(t.identity, self, { sessionId, requestId: null })
+  await revokeSession(t.identity, self, { sessionId, requestId: null })
+  expect(await codeOf(actorOf(login))).toBe('PLATFORM_AUTHENTICATION_FAILED')
+  expect(await count('session.revoke')).toBe(1)
+})
+
+test('another session needs operators:manage, whether it exists or not', async () => {
+  const unknown = t.system.ids.make('ops') as SessionId
+  const weak = await operatorWith(['logs:read'])
+  const weakActor = await actorOf(weak)
+  for (const sessionId of [login.session.sessionId, unknown]) {
+    const work = revokeSession(t.identity, weakActor, { sessionId, requestId: null })
+    expect(await codeOf(work)).toBe('PLATFORM_ACCESS_DENIED')
+  }
+  const owner = await actorOf(login)
+  const work = revokeSession(t.identity, owner, { sessionId: unknown, requestId: null })
+  expect(await codeOf(work)).toBe('PLATFORM_NOT_FOUND')
+  const { sessionId } = weak.session
+  await revokeSession(t.identity, owner, { sessionId, requestId: null })
+  expect(await codeOf(actorOf(weak))).toBe('PLATFORM_AUTHENTICATION_FAILED')
+  expect(await codeOf(actorOf(login))).toBe('none')
+})
+
+test('a stored grant that breaks a rule is corruption, not a smaller grant', async () => {
+  for (const capabilities of [['x:y'], ['logs:read', 'data:read'], ['logs:read', 'logs:read']]) {
+    await t.sql('update service_operator_grants set capabilities = $1', [capabilities])
+    expect(await codeOf(actorOf(login))).toBe('PLATFORM_IDENTITY_STORAGE_CORRUPT')
+  }
+})
+
+test('readiness follows the database and its schema', async () => {
+  expect(await t.identity.ready()).toBe(true)
+  await t.sql('update service_platform_meta set schema_version = 2')
+  expect(await t.identity.ready()).toBe(false)
+  await t.sql('update service_platform_meta set schema_version = 3')
+  expect(await Promise.all([t.identity.ready(), t.identity.ready()])).toEqual([true, true])
+})

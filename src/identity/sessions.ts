@@ -1,0 +1,210 @@
+/** Device sessions: who a token stands for, rotation, reuse, revocation. */
+import { type Grant, listGrants } from '../database/identity/grants.ts'
+import { getOperator, type Operator } from '../database/identity/operators.ts'
+import {
+  findSession,
+  findSessionByAccess,
+  insertSession,
+  listActiveSessions,
+  markSessionRevoked,
+  markSessionUsed,
+  revokeReusedSession,
+  rotateSession,
+  type Session,
+} from '../database/identity/sessions.ts'
+import { type Tx, transaction } from '../database/transaction.ts'
+import { Fault } from '../errors/fault.ts'
+import type { SessionId } from '../value/ids.ts'
+import { INSTALLATION } from '../value/scope.ts'
+import type { Secret } from '../value/secret.ts'
+import { type Actor, requireCapability } from './actor.ts'
+import { recordAudit } from './audit.ts'
+import {
+  ACCESS_LIFETIME_MICROS,
+  type IdentityCore,
+  type Origin,
+  REFRESH_LIFETIME_MICROS,
+} from './core.ts'
+import type { RefreshToken } from './credentials.ts'
+
+export type { Session } from '../database/identity/sessions.ts'
+
+/** The one answer that reveals tokens. */
+export interface Login {
+  readonly operator: Operator
+  readonly session: Session
+  readonly grants: readonly Grant[]
+  readonly accessToken: Secret
+  readonly refreshToken: Secret
+}
+
+/** How far `lastUsedAtMicros` may lag, so that reading does not mean writing. */
+const LAST_USED_STEP_MICROS = 60_000_000n
+
+/** The first tokens of a new session, in the transaction that makes it. */
+export async function openSession(
+  { system, credentials }: IdentityCore,
+  tx: Tx,
+  input: {
+    readonly operator: Operator
+    readonly grants: readonly Grant[]
+    readonly deviceName: string | null
+    readonly atMicros: bigint
+  },
+): Promise<Login> {
+  const { operator, grants, deviceName, atMicros } = input
+  const session: Session = {
+    sessionId: system.ids.make('ops'),
+    operatorId: operator.operatorId,
+    deviceName,
+    createdAtMicros: atMicros,
+    lastUsedAtMicros: atMicros,
+    accessExpiresAtMicros: atMicros + ACCESS_LIFETIME_MICROS,
+    refreshExpiresAtMicros: atMicros + REFRESH_LIFETIME_MICROS,
+  }
+  const access = credentials.issueAccessToken()
+  const refresh = credentials.issueRefreshToken(session.sessionId, 1n)
+  await insertSession(tx, session, { access: access.digest, refresh: refresh.digest })
+  return { operator, session, grants, accessToken: access.secret, refreshToken: refresh.secret }
+}
+
+/**
+ * Who makes a request, with the grants of this moment: one statement. Throws
+ * PLATFORM_AUTHENTICATION_FAILED for a malformed, unknown, expired or revoked token and for a
+ * disabled operator.
+ */
+export async function authenticate(core: IdentityCore, accessToken: string): Promise<Actor> {
+  const digest = core.credentials.digestAccessToken(accessToken)
+  if (digest === null) throw refused('not the form of an access token')
+  const atMicros = core.system.nowMicros()
+  const found = await findSessionByAccess(core.database, digest, atMicros)
+  if (found === null) throw refused('no live session of an enabled operator')
+  const { operator, grants } = found
+  const { operatorId, operatorName } = operator
+  const session = await useSession(core, found.session, atMicros)
+  return { operatorId, operatorName, sessionId: session.sessionId, operator, session, grants }
+}
+
+/** The session as it is after this use. */
+async function useSession(
+  { database }: IdentityCore,
+  session: Session,
+  atMicros: bigint,
+): Promise<Session> {
+  if (session.lastUsedAtMicros + LAST_USED_STEP_MICROS > atMicros) return session
+  await markSessionUsed(database, session.sessionId, atMicros)
+  return { ...session, lastUsedAtMicros: atMicros }
+}
+
+export interface RefreshInput extends Origin {
+  readonly refreshToken: string
+}
+
+/**
+ * Both tokens for new ones. Throws PLATFORM_AUTHENTICATION_FAILED; an authentic token of an older
+ * generation means that somebody holds a copy, so it also revokes the session (RFC 9700, 4.14.2).
+ */
+export async function refresh(core: IdentityCore, input: RefreshInput): Promise<Login> {
+  const token = core.credentials.recognizeRefreshToken(input.refreshToken)
+  if (token === null) throw refused('not a refresh token of this server')
+  const login = await transaction(core.database, async (tx) => {
+    const atMicros = core.system.nowMicros()
+    const rotated = await rotate(core, tx, token, input, atMicros)
+    if (rotated === null) await detectReuse(core, tx, token, input, atMicros)
+    return rotated
+  })
+  // Thrown behind the commit: the revocation must stand.
+  if (login === null) throw refused('not the current token of a live session')
+  return login
+}
+
+async function rotate(
+  { system, credentials }: IdentityCore,
+  tx: Tx,
+  token: RefreshToken,
+  { requestId }: Origin,
+  atMicros: bigint,
+): Promise<Login | null> {
+  const access = credentials.issueAccessToken()
+  const refresh = credentials.issueRefreshToken(token.sessionId, token.generation + 1n)
+  const session = await rotateSession(tx, {
+    sessionId: token.sessionId,
+    generation: token.generation,
+    presentedRefreshDigest: token.digest,
+    next: { access: access.digest, refresh: refresh.digest },
+    accessExpiresAtMicros: atMicros + ACCESS_LIFETIME_MICROS,
+    atMicros,
+  })
+  if (session === null) return null
+  const { operatorId, sessionId } = session
+  const operator = await getOperator(tx, operatorId)
+  const grants = await listGrants(tx, operatorId)
+  const facts = { actor: operatorId, subject: sessionId, atMicros, requestId, sessionId }
+  await recordAudit(tx, system, 'session.refresh', facts)
+  return { operator, session, grants, accessToken: access.secret, refreshToken: refresh.secret }
+}
+
+async function detectReuse(
+  { system }: IdentityCore,
+  tx: Tx,
+  { sessionId, generation }: RefreshToken,
+  { requestId }: Origin,
+  atMicros: bigint,
+): Promise<void> {
+  const owner = await revokeReusedSession(tx, sessionId, generation, atMicros)
+  if (owner === null) return
+  // Whoever presented it is not known to be the operator.
+  const facts = { actor: null, subject: sessionId, atMicros, requestId, sessionId }
+  await recordAudit(tx, system, 'session.reuse_detected', facts)
+}
+
+export interface Self {
+  readonly operator: Operator
+  readonly session: Session
+  readonly grants: readonly Grant[]
+}
+
+/** The operator, session and grants behind a request, all of which its authentication read. */
+export async function readSelf(_: IdentityCore, actor: Actor): Promise<Self> {
+  const { operator, session, grants } = actor
+  return { operator, session, grants }
+}
+
+/** Sessions of the operator that can still be used, newest first. */
+export async function listSessions(
+  { database, system }: IdentityCore,
+  actor: Actor,
+): Promise<Session[]> {
+  return listActiveSessions(database, actor.operatorId, system.nowMicros())
+}
+
+export interface RevocationInput extends Origin {
+  readonly sessionId: SessionId
+}
+
+/**
+ * Idempotent. Another operator's session needs `operators:manage` at the installation, which is
+ * checked before anything is said about the session: PLATFORM_ACCESS_DENIED, then
+ * PLATFORM_NOT_FOUND.
+ */
+export async function revokeSession(
+  { database, system }: IdentityCore,
+  actor: Actor,
+  { sessionId, requestId }: RevocationInput,
+): Promise<void> {
+  await transaction(database, async (tx) => {
+    const session = await findSession(tx, sessionId)
+    if (session?.operatorId !== actor.operatorId) {
+      requireCapability(actor, 'operators:manage', INSTALLATION)
+    }
+    if (session === null) throw new Fault('PLATFORM_NOT_FOUND', { detail: 'unknown session' })
+    const atMicros = system.nowMicros()
+    if (!(await markSessionRevoked(tx, sessionId, atMicros))) return
+    const facts = { actor: actor.operatorId, subject: sessionId, atMicros, requestId, sessionId }
+    await recordAudit(tx, system, 'session.revoke', facts)
+  })
+}
+
+function refused(detail: string): Fault {
+  return new Fault('PLATFORM_AUTHENTICATION_FAILED', { detail })
+}

@@ -1,0 +1,120 @@
+/**
+ * Audit records of Product changes. The change is in the control database and the audit trail in
+ * the identity database, so a record is committed with its change in an outbox and delivered from
+ * there until the trail has it: none is lost with a crash or an outage, none is written twice.
+ */
+import type { Actor } from '../identity/actor.ts'
+import {
+  deletePendingAudit,
+  insertPendingAudit,
+  listPendingAudit,
+} from '../storage/control/audit-outbox.ts'
+import type { ControlDatabase, ControlTx } from '../storage/control/database.ts'
+import type { System } from '../system/system.ts'
+import type { Logger } from '../telemetry/log.ts'
+import type { AuditId, OperatorId, RequestId, SessionId } from '../value/ids.ts'
+
+export interface ProductAudit {
+  readonly auditId: AuditId
+  readonly operation: `product.${string}.${string}`
+  readonly outcome: 'succeeded' | 'failed'
+  readonly actor: OperatorId
+  readonly subject: string
+  readonly atMicros: bigint
+  readonly requestId: RequestId
+  readonly sessionId: SessionId
+}
+
+/** The audit trail. Resolves once the record is durable; one that it has already is no error. */
+export type AuditSink = (record: ProductAudit) => Promise<void>
+
+/** What of an audit record a rule knows. */
+export interface Audited {
+  readonly operation: ProductAudit['operation']
+  readonly outcome?: ProductAudit['outcome']
+  readonly subject: string
+  readonly requestId: RequestId
+}
+
+interface OutboxOptions {
+  readonly system: System
+  readonly log: Logger
+  readonly control: ControlDatabase
+  readonly sink: AuditSink
+}
+
+const BATCH = 64
+const RETRY_MS = 5_000
+
+export class AuditOutbox {
+  readonly #options: OutboxOptions
+  #delivery: Promise<void> | null = null
+  #retry: NodeJS.Timeout | null = null
+  #closed = false
+
+  constructor(options: OutboxOptions) {
+    this.#options = options
+  }
+
+  /** In the transaction of the change. Call `deliver` once it is committed. */
+  append(tx: ControlTx, actor: Actor, audited: Audited): void {
+    const { system } = this.#options
+    const auditId = system.ids.make('aud')
+    const record: Omit<ProductAudit, 'auditId' | 'atMicros'> & { atMicros: string } = {
+      operation: audited.operation,
+      outcome: audited.outcome ?? 'succeeded',
+      actor: actor.operatorId,
+      subject: audited.subject,
+      atMicros: String(system.nowMicros()),
+      requestId: audited.requestId,
+      sessionId: actor.sessionId,
+    }
+    insertPendingAudit(tx, { auditId, record: JSON.stringify(record) })
+  }
+
+  /** Starts delivery of what is pending, if none runs. Never throws; failures are tried again. */
+  deliver(): void {
+    if (this.#closed || this.#delivery !== null) return
+    this.#delivery = this.#deliverAll().finally(() => {
+      this.#delivery = null
+    })
+  }
+
+  /** Resolves when the delivery that runs, if any, has ended. */
+  async settled(): Promise<void> {
+    await this.#delivery
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true
+    if (this.#retry !== null) clearTimeout(this.#retry)
+    await this.#delivery
+  }
+
+  async #deliverAll(): Promise<void> {
+    const { control, sink, log } = this.#options
+    try {
+      for (;;) {
+        const pending = control.read((reader) => listPendingAudit(reader, BATCH))
+        if (pending.length === 0) return
+        for (const { auditId, record } of pending) {
+          const fields = JSON.parse(record) as ProductAudit
+          await sink({ ...fields, auditId, atMicros: BigInt(fields.atMicros) })
+          control.transaction((tx) => deletePendingAudit(tx, auditId))
+        }
+      }
+    } catch (error) {
+      log.warn('product.audit_delayed', { error, message: 'Audit records wait for delivery.' })
+      this.#retryLater()
+    }
+  }
+
+  #retryLater(): void {
+    if (this.#closed || this.#retry !== null) return
+    this.#retry = setTimeout(() => {
+      this.#retry = null
+      this.deliver()
+    }, RETRY_MS)
+    this.#retry.unref()
+  }
+}

@@ -1,0 +1,44 @@
+/** Bounds on how much of one kind of work runs or waits at once. */
+import { Fault } from '../errors/fault.ts'
+
+/** Lets `limit` pieces of work run at once and refuses the next. */
+export class Gate {
+  readonly #limit: number
+  #running = 0
+
+  constructor(limit: number) {
+    this.#limit = limit
+  }
+
+  /** Throws PRODUCT_UNAVAILABLE at once where the gate is full. */
+  async pass<T>(work: () => Promise<T>): Promise<T> {
+    if (this.#running >= this.#limit) {
+      throw new Fault('PRODUCT_UNAVAILABLE', { detail: `${this.#limit} requests of this kind run` })
+    }
+    this.#running += 1
+    try {
+      return await work()
+    } finally {
+      this.#running -= 1
+    }
+  }
+}
+
+/** Runs one piece of work after the other; the gate before it bounds how many wait. */
+export class Serial {
+  readonly #gate: Gate
+  #last: Promise<unknown> = Promise.resolve()
+
+  constructor(limit: number) {
+    this.#gate = new Gate(limit)
+  }
+
+  /** Throws PRODUCT_UNAVAILABLE at once where too many wait. */
+  run<T>(work: () => Promise<T>): Promise<T> {
+    return this.#gate.pass(() => {
+      const turn = this.#last.then(work)
+      this.#last = turn.catch(() => undefined)
+      return turn
+    })
+  }
+}

@@ -1,0 +1,84 @@
+/**
+ * One Product Environment: its root and what is kept in memory of it. Rules are functions over it;
+ * they take the parts that they use.
+ */
+import type { Release, ReleaseCode } from '../engine/release.ts'
+import type { ReleaseCheck } from '../storage/control/releases.ts'
+import type { ProductRoot } from '../storage/root.ts'
+import type { System } from '../system/system.ts'
+import type { Logger } from '../telemetry/log.ts'
+import type { Json } from '../value/strict-json.ts'
+import { ApplicationKeys } from './application-keys.ts'
+import { AuditOutbox, type AuditSink } from './audit.ts'
+import { Gate, Serial } from './concurrency.ts'
+import { ReleaseCache } from './release-cache.ts'
+import { Serving } from './serving.ts'
+
+/** What validation asks of the Function engine. */
+export interface ReleaseEngine {
+  /**
+   * Loads the code inside the sandbox and answers what it says of itself, in the form of
+   * WorkspaceDescription; nothing of it is trusted. FUNCTION_FAILED, whose violation is what the
+   * code threw, and LIMIT_EXCEEDED blame the code for good, DEADLINE_EXCEEDED only for now, every
+   * other Fault blames the server.
+   */
+  describe(code: ReleaseCode): Promise<Json>
+  /**
+   * Makes the documents ready for the Release: builds its indexes and compares its constraints with
+   * what is stored. A failed check leaves other Releases as they were.
+   */
+  prepare(release: Release): Promise<readonly ReleaseCheck[]>
+}
+
+export interface Product {
+  readonly system: System
+  readonly log: Logger
+  readonly root: ProductRoot
+  readonly engine: ReleaseEngine
+  readonly releases: ReleaseCache
+  readonly serving: Serving
+  readonly keys: ApplicationKeys
+  readonly audit: AuditOutbox
+  /** A publication holds up to 64 MiB in memory, from the first byte of its body on. */
+  readonly publications: Gate
+  /** Validations load code and build indexes: one at a time. */
+  readonly validations: Serial
+}
+
+const PUBLICATIONS_MAX = 4
+const VALIDATIONS_MAX = 16
+
+export interface ProductOptions {
+  readonly system: System
+  readonly log: Logger
+  readonly root: ProductRoot
+  readonly engine: ReleaseEngine
+  readonly auditSink: AuditSink
+}
+
+/** Starts to load what the Channels serve and to deliver what the audit trail lacks. */
+export function openProduct({ auditSink, ...options }: ProductOptions): Product {
+  const { system, log, root } = options
+  const { control, artifacts, keyring } = root
+  const releases = new ReleaseCache({ control, artifacts })
+  const product: Product = {
+    ...options,
+    releases,
+    serving: new Serving({ system, log, control, releases }),
+    keys: new ApplicationKeys({ system, log, control, keyring }),
+    audit: new AuditOutbox({ system, log, control, sink: auditSink }),
+    publications: new Gate(PUBLICATIONS_MAX),
+    validations: new Serial(VALIDATIONS_MAX),
+  }
+  product.serving.start()
+  product.audit.deliver()
+  return product
+}
+
+/** Ends what runs in the background, then gives the root back. No rule may run any more. */
+export async function closeProduct(product: Product): Promise<void> {
+  await product.serving.settled()
+  await product.audit.close()
+  product.keys.close()
+  product.root.close()
+}

@@ -1,0 +1,115 @@
+/** Length-prefixed frames in and out of byte streams; both ends of the pipe use this file. */
+import { Malformed } from '../value/malformed.ts'
+import { FRAME_BYTES_MAX } from './messages.ts'
+
+const HEADER_BYTES = 4
+const INITIAL_BYTES = 64 * 1024
+/** A buffer that one large frame has grown is given back beyond this size. */
+const KEPT_BYTES = 1024 * 1024
+
+/** Cuts chunks into frames. Throws Malformed when a frame claims more than `bytesMax`. */
+export class FrameReader {
+  readonly #bytesMax: number
+  #pending = Buffer.allocUnsafe(INITIAL_BYTES)
+  #length = 0
+
+  constructor(bytesMax = FRAME_BYTES_MAX) {
+    this.#bytesMax = bytesMax
+  }
+
+  /** Calls `onFrame` for each whole frame; the chunk may be reused afterwards. */
+  push(chunk: Buffer, onFrame: (text: string) => void): void {
+    if (this.#length === 0) {
+      const rest = this.#cut(chunk, 0, chunk.length, onFrame)
+      if (rest < chunk.length) this.#keep(chunk, rest)
+      return
+    }
+    this.#keep(chunk, 0)
+    const wanted = this.#length < HEADER_BYTES ? 0 : this.#frameBytes(this.#pending, 0)
+    if (this.#length < HEADER_BYTES + wanted) return
+    const filled = this.#pending
+    const length = this.#length
+    // The callback may end in another push, so the state is settled before it runs.
+    this.#pending = length > KEPT_BYTES ? Buffer.allocUnsafe(INITIAL_BYTES) : filled
+    this.#length = 0
+    const rest = this.#cut(filled, 0, length, onFrame)
+    if (rest < length) this.#keep(filled.subarray(0, length), rest)
+  }
+
+  #keep(chunk: Buffer, from: number): void {
+    const added = chunk.length - from
+    this.#reserve(this.#length + added)
+    chunk.copy(this.#pending, this.#length, from)
+    this.#length += added
+    // Once for a large frame, and no more than it needs.
+    if (this.#length >= HEADER_BYTES) {
+      this.#reserve(HEADER_BYTES + this.#frameBytes(this.#pending, 0))
+    }
+  }
+
+  #reserve(bytes: number): void {
+    if (bytes <= this.#pending.length) return
+    const grown = Buffer.allocUnsafe(bytes)
+    this.#pending.copy(grown, 0, 0, this.#length)
+    this.#pending = grown
+  }
+
+  /** Where the first incomplete frame begins. */
+  #cut(bytes: Buffer, from: number, to: number, onFrame: (text: string) => void): number {
+    let at = from
+    while (to - at >= HEADER_BYTES) {
+      const end = at + HEADER_BYTES + this.#frameBytes(bytes, at)
+      if (end > to) break
+      onFrame(bytes.toString('utf8', at + HEADER_BYTES, end))
+      at = end
+    }
+    return at
+  }
+
+  #frameBytes(bytes: Buffer, at: number): number {
+    const length =
+      (bytes[at]! | (bytes[at + 1]! << 8) | (bytes[at + 2]! << 16) | (bytes[at + 3]! << 24)) >>> 0
+    if (length > this.#bytesMax) throw new Malformed(`frames of at most ${this.#bytesMax} bytes`)
+    return length
+  }
+}
+
+/** Gathers frames, so that many go out in one write. */
+export class FrameWriter {
+  #buffer = Buffer.allocUnsafe(INITIAL_BYTES)
+  #length = 0
+
+  get length(): number {
+    return this.#length
+  }
+
+  append(text: string): void {
+    // Three bytes a UTF-16 unit is the most that UTF-8 needs; counting costs less than growing.
+    const most = text.length < 4_096 ? text.length * 3 : Buffer.byteLength(text)
+    this.#reserve(HEADER_BYTES + most)
+    const at = this.#length
+    const buffer = this.#buffer
+    const written = buffer.write(text, at + HEADER_BYTES)
+    buffer[at] = written
+    buffer[at + 1] = written >>> 8
+    buffer[at + 2] = written >>> 16
+    buffer[at + 3] = written >>> 24
+    this.#length = at + HEADER_BYTES + written
+  }
+
+  /** The gathered bytes; valid until the next append. */
+  take(): Buffer {
+    const taken = this.#buffer.subarray(0, this.#length)
+    this.#length = 0
+    if (this.#buffer.length > KEPT_BYTES) this.#buffer = Buffer.allocUnsafe(INITIAL_BYTES)
+    return taken
+  }
+
+  #reserve(bytes: number): void {
+    const needed = this.#length + bytes
+    if (needed <= this.#buffer.length) return
+    const grown = Buffer.allocUnsafe(Math.max(this.#buffer.length * 2, needed))
+    this.#buffer.copy(grown, 0, 0, this.#length)
+    this.#buffer = grown
+  }
+}

@@ -1,0 +1,239 @@
+/** What a Workspace's code may do with values and `ctx`, and what becomes of its mistakes. */
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { type Answer, Driver, errorOf, ID, resultOf } from '../../build/testing/runner-hosts.ts'
+import { decodeStored, encodeStored } from '../value/stored.ts'
+import { Timestamp, TypedId, type Value } from '../value/values.ts'
+
+const scalar = fc.oneof(
+  fc.constant(null),
+  fc.boolean(),
+  fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n }),
+  fc.double({ noNaN: true, noDefaultInfinity: true }).map((it) => (it === 0 ? 0 : it)),
+  fc.string({ unit: 'grapheme' }),
+  fc.uint8Array(),
+  fc.constant(new TypedId(ID)),
+  fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n }).map((it) => new Timestamp(it)),
+)
+const key = fc.string({ unit: 'grapheme' }).filter((it) => it !== '__proto__')
+const { value } = fc.letrec<{ value: Value }>((tie) => ({
+  value: fc.oneof(
+    { depthSize: 'small' },
+    scalar,
+    fc.array(tie('value')),
+    fc
+      .array(
+        fc.tuple(
+          fc.oneof(
+            key,
+            key.map((it) => `$${it}`),
+          ),
+          tie('value'),
+        ),
+      )
+      .map((it) => new Map(it)),
+  ),
+}))
+
+/** What JavaScript makes of a value: a typed ID is a string, a timestamp an int64. */
+function plain(value: Value): Value {
+  if (value instanceof TypedId) return value.id
+  if (value instanceof Timestamp) return value.micros
+  if (value instanceof Map) return new Map([...value].map(([name, it]) => [name, plain(it)]))
+  return Array.isArray(value) ? value.map(plain) : value
+}
+
+describe('values', () => {
+  const driver = new Driver('echo: query((ctx, input) => input.it),')
+
+  test('come back as they went in', () => {
+    fc.assert(
+      fc.property(value, (it) => {
+        const found = resultOf(driver.run('echo', encodeStored(new Map([['it', it]]))))
+        expect(encodeStored(decodeStored(JSON.stringify(found)))).toBe(encodeStored(plain(it)))
+      }),
+      { seed: 20_261_121, numRuns: 2_000 },
+    )
+  })
+
+  const bad = [
+    ['NaN', 'result.a[1] is NaN: use null, or check the number before'],
+    ['-Infinity', 'is -Infinity'],
+    ['undefined', 'result.a[1] is undefined: leave it out, or use null'],
+    ['() => 1', 'is a function: keep only data'],
+    ['Symbol("x")', 'is a symbol'],
+    ['new Date(0)', 'is a Date (use BigInt(date.getTime()) * 1000n)'],
+    ['new Map()', 'is a Map (use Object.fromEntries(map))'],
+    ['new Set()', 'is a Set (use [...set])'],
+    ['Promise.resolve()', 'is a promise (write "await" in front of it)'],
+    ['new Int8Array()', 'is a view (use a Uint8Array)'],
+    ['new (class Note {})()', 'is an instance of Note'],
+    ['2n ** 63n', 'is a bigint outside of int64'],
+    ['"\\ud800"', 'is a string with half a surrogate pair'],
+    ['new Array(10001).fill(0)', 'has 10001 items'],
+    ['{ ["__proto__"]: 1 }', 'has a bad key'],
+    ['(() => { const it = []; it.push(it); return it })()', 'does it contain itself?'],
+  ] as const
+  const members = bad.map(([text], i) => `bad${i}: query(() => ({ a: [0, ${text}] })),`)
+  const refusing = new Driver(members.join('\n'))
+
+  test.each(bad.map(([text, message], i) => [text, message, i] as const))(
+    '%s is refused with its place and a mend',
+    (_, message, i) => {
+      expect(errorOf(refusing.run(`bad${i}`))).toContain(message)
+    },
+  )
+
+  test('that mean the same are made the same', () => {
+    const same = new Driver('all: query(() => [-0, { a: undefined }, Object.create(null)]),')
+    expect(resultOf(same.run('all'))).toEqual([0, {}, {}])
+    expect(resultOf(new Driver('none: query(() => {}),').run('none'))).toBeNull()
+  })
+})
+
+describe('ctx.db', () => {
+  const pages: Answer = ([type, request]) => {
+    if (type !== 'range') return `{"_id":{"$d":"${ID}"}}`
+    const { cursor, limit } = request
+    const from = cursor === undefined ? 0 : Number(cursor)
+    const items = Array.from({ length: Math.min(limit, 3, 7 - from) }, (_, i) => from + i)
+    const next = from + items.length
+    return JSON.stringify({ documents: items, done: next === 7, cursor: String(next) })
+  }
+  const driver = new Driver(`
+    take: query((ctx) => ctx.db.table('notes').scan().take(5)),
+    collect: query((ctx) => ctx.db.table('notes').scan().collect()),
+    walk: query(async (ctx) => {
+      const all = []
+      for await (const note of ctx.db.table('notes').scan().order('desc')) all.push(note)
+      return all
+    }),
+    first: query((ctx) => ctx.db.table('notes').scan().first()),
+    unique: query((ctx) => ctx.db.table('notes').scan().unique()),
+    page: query((ctx) => ctx.db.table('notes').scan().paginate({ cursor: '2', limit: 2 })),
+    equal: query((ctx) => ctx.db.table('notes').index('byBoth', (q) => q.eq('a', 1n).gt('b', 'x')
+      .lte('b', 'y')).order('desc').take(1)),
+    since: query((ctx) => ctx.db.table('notes')
+      .index('byA', (q) => q.eq('a', 1).gte('_createdAt', 5n)).first()),
+    patch: mutation((ctx) => ctx.db.patch('${ID}', { a: 1, b: undefined })),
+    table: query((ctx) => ctx.db.table('noted')),
+    index: query((ctx) => ctx.db.table('notes').index('byC')),
+    field: query((ctx) => ctx.db.table('notes').index('byBoth', (q) => q.eq('b', 1))),
+    order: query((ctx) => ctx.db.table('notes').index('byBoth', (q) => q.gt('a', 1).eq('a', 1))),
+    twice: query((ctx) => ctx.db.table('notes').index('byA', (q) => q.gt('a', 1).gte('a', 1))),
+    write: query((ctx) => ctx.db.insert('notes', {})),
+    forgot: mutation(async (ctx) => {
+      ctx.db.insert('notes', {})
+      await ctx.db.get('${ID}')
+    }),
+    dangles: query(async (ctx) => { ctx.db.get('${ID}') }),
+    waits: query(() => new Promise(() => {})),
+    all: mutation(async (ctx) => (await Promise.all([
+      ctx.db.insert('notes', {}), ctx.db.get('${ID}'), ctx.db.delete('${ID}'),
+    ])).length),
+    late: mutation((ctx) => { Promise.resolve().then(() => {}).then(() => ctx.db.delete('x')) }),`)
+  const run = (name: string, kind = 'query') => driver.run(name, '{}', pages, kind)
+
+  test('walks in pages', () => {
+    expect(resultOf(run('take'))).toEqual([0, 1, 2, 3, 4])
+    expect(resultOf(run('collect'))).toEqual([0, 1, 2, 3, 4, 5, 6])
+    expect(resultOf(run('walk'))).toEqual([0, 1, 2, 3, 4, 5, 6])
+    expect(run('walk').seen[0]).toMatchObject(['range', { order: 'desc', paginate: false }])
+    expect(resultOf(run('first'))).toBe(0)
+    expect(resultOf(run('page'))).toEqual({ items: [2, 3], cursor: '4', done: false })
+    expect(errorOf(run('unique'))).toContain('"notes" has more than one such document')
+  })
+
+  test('says what it looks for', () => {
+    expect(run('equal').seen).toEqual([
+      [
+        'range',
+        {
+          table: 'notes',
+          index: 'byBoth',
+          equal: [{ $i: '1' }],
+          field: 'b',
+          lower: { value: 'x', inclusive: false },
+          upper: { value: 'y', inclusive: true },
+          order: 'desc',
+          limit: 1,
+          paginate: false,
+        },
+      ],
+    ])
+    expect(run('since').seen).toMatchObject([['range', { equal: [1], field: '_createdAt' }]])
+    expect(run('patch', 'mutation').seen).toEqual([['patch', ID, { a: 1 }, ['b']]])
+    expect(resultOf(run('all', 'mutation'))).toBe(3)
+  })
+
+  test.each([
+    ['table', 'schema.ts declares no table "noted" (it has: notes)'],
+    ['index', 'table "notes" has no index "byC" (it has: byBoth, byA)'],
+    ['field', 'has the fields a, b: the next one is "a", not "b"'],
+    ['order', 'eq stands before the bounds'],
+    ['twice', '"a" has two lower bounds'],
+    ['write', 'ctx.db.insert is a write in a Query: make the Function a mutation'],
+    ['forgot', 'ctx.db.insert was not awaited: write "await" in front of it'],
+    ['dangles', 'an operation was still running when the Function ended: await each promise'],
+    ['waits', 'waits for a promise that nothing will settle'],
+    ['late', 'an operation was still running when the Function ended: await each promise'],
+  ])('%s is an error that names the mend', (name, message) => {
+    expect(errorOf(driver.run(name, '{}', name === 'late' ? () => null : pages))).toContain(message)
+  })
+})
+
+describe('errors', () => {
+  const driver = new Driver(`
+    fetches: query(() => fetch('http://x')),
+    process: query(() => process.env),
+    sleeps: query(() => setTimeout(() => {}, 1)),
+    string: query(() => { throw 'text' }),
+    nothing: query(() => { throw undefined }),
+    nasty: query(() => {
+      throw { get message() { throw 1 }, get name() { throw 2 }, toString: null }
+    }),
+    named: query(() => {
+      class Own extends Error { constructor() { super('m'); this.name = 'Own' } }
+      throw new Own()
+    }),
+    poisons: query(() => { Array.prototype.map = () => 'x'; return 1 }),
+    adds: query(() => { Array.prototype.extra = 1; return 1 }),
+    freezes: query(() => {
+      try { Object.prototype.extra = 1 } catch { return [1].map((it) => it + 1) }
+    }),
+    declares: query(() => { globalThis.state = 1 }),
+    overrides: query(() => {
+      const it = {}
+      it.toString = () => 'own'
+      it.constructor = 1
+      return \`\${it}\`
+    }),`)
+
+  test.each([
+    ['fetches', 'fetch is not defined: Queries and Mutations reach no network; do it in an Action'],
+    ['process', 'process is not defined: there is no process; take settings as arguments'],
+    ['sleeps', 'setTimeout is not defined: Queries and Mutations have no timers'],
+    ['string', 'Error: thrown: text'],
+    ['nothing', 'Error: thrown: undefined'],
+    ['nasty', 'Error: thrown'],
+    ['named', 'Own: m'],
+    ['poisons', '"map" of Array or its prototype was changed, which all calls share'],
+    ['adds', '"extra" of Array or its prototype was changed'],
+    ['declares', 'TypeError'],
+  ])('%s: %s', (name, message) => {
+    expect(errorOf(driver.run(name))).toContain(message)
+  })
+
+  test('of one call leave nothing to the next', () => {
+    expect(resultOf(driver.run('freezes'))).toEqual([2])
+    expect(resultOf(driver.run('overrides'))).toBe('own')
+  })
+
+  test.each([
+    ['this is not', 'SyntaxError'],
+    ['throw new RangeError("x")', 'RangeError'],
+  ])('in the script %s are told at the load', (text, name) => {
+    const { loaded } = new Driver(`} } }); ${text}; ({ a: { b: {`)
+    expect(loaded).toMatchObject({ type: 'loadFailed', error: { name } })
+  })
+})

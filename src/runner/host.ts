@@ -1,0 +1,148 @@
+/**
+ * Loads a Release into a fresh realm and works the server's frames there, one after the other.
+ * A Release is one script that calls `__svc.define({ schema, modules })`: `schema` has the property
+ * `Symbol.for('svc.schema')`, `modules` maps each path below `functions/` to its exports, and an
+ * export with the property `Symbol.for('svc.function')` is the Function `<path>.<export>`.
+ */
+import { drainMicrotasks } from 'bun:jsc'
+import vm from 'node:vm'
+import type { FrameWriter } from './frames.ts'
+import type { LoadLimits } from './messages.ts'
+import type { Progress } from './progress.ts'
+import type { Bridge } from './realm/bridge.ts'
+import { type Realm, realmSource, SCRIPT_NAME, scriptSource } from './realm/realm.ts'
+import { URL_PARTS } from './realm/urls.ts'
+
+export interface HostPorts {
+  readonly output: FrameWriter
+  readonly progress: Progress
+  /** Microseconds of CPU that this thread has used. */
+  cpuMicros(): number
+}
+
+export class Host {
+  readonly #ports: HostPorts
+  readonly #realm: Realm
+  readonly #script: string
+  readonly #context: vm.Context
+  /** Of the call that runs, without the segment that runs. */
+  #before = 0
+  #startedMicros = 0
+
+  constructor(ports: HostPorts, source: string, limits: LoadLimits) {
+    this.#ports = ports
+    this.#script = source
+    this.#context = vm.createContext(vm.constants.DONT_CONTEXTIFY, {
+      codeGeneration: { strings: false, wasm: false },
+    })
+    const start = new vm.Script(realmSource(limits), { filename: 'svc-runtime.js' })
+    const makeRealm = start.runInContext(this.#context) as (bridge: Bridge) => Realm
+    this.#realm = makeRealm(this.#bridge())
+  }
+
+  /** The frame that answers the load. */
+  load(): string {
+    const { Script } = vm
+    // Made inside, so that the rejection of an import() is no object of this realm.
+    const refusal: unknown = vm.runInContext(
+      'new TypeError("import() has nothing to load here: import it at the top")',
+      this.#context,
+    )
+    let script: (...args: unknown[]) => void
+    try {
+      const compiled = new Script(scriptSource(this.#script), {
+        filename: SCRIPT_NAME,
+        importModuleDynamically: () => {
+          throw refusal
+        },
+      })
+      script = compiled.runInContext(this.#context) as typeof script
+    } catch (error) {
+      const { name, message } = error as Error
+      return JSON.stringify(['loadFailed', [name, message, '']])
+    }
+    const report = this.#realm.load(script)
+    drainMicrotasks()
+    return report === null ? '["loaded"]' : `["loadFailed",${report}]`
+  }
+
+  /** Works a frame and whatever follows from it. */
+  work(text: string): void {
+    const call = callOf(text)
+    const { progress, cpuMicros } = this.#ports
+    this.#before = this.#realm.spentMicros(call)
+    progress.begin(call, this.#before)
+    this.#startedMicros = cpuMicros()
+    this.#realm.dispatch(text)
+    drainMicrotasks()
+    this.#realm.settle(call, this.#spentMicros())
+    progress.end()
+  }
+
+  #spentMicros(): number {
+    return Math.round(this.#before + this.#ports.cpuMicros() - this.#startedMicros)
+  }
+
+  #bridge(): Bridge {
+    const { output } = this.#ports
+    return Object.assign(Object.create(null), {
+      emit: (text: string) => output.append(text),
+      spentMicros: () => this.#spentMicros(),
+      ...TEXT_BRIDGE,
+      ...URL_BRIDGE,
+    } satisfies Bridge)
+  }
+}
+
+/** The second part of each frame. */
+function callOf(text: string): number {
+  let call = 0
+  for (let at = text.indexOf(',') + 1; ; at++) {
+    const digit = text.charCodeAt(at) - 0x30
+    if (!(digit >= 0 && digit <= 9)) return call
+    call = call * 10 + digit
+  }
+}
+
+const encoder = new TextEncoder()
+const lenient = new TextDecoder('utf-8', { ignoreBOM: false })
+const lenientMark = new TextDecoder('utf-8', { ignoreBOM: true })
+const strict = new TextDecoder('utf-8', { fatal: true, ignoreBOM: false })
+const strictMark = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+
+const TEXT_BRIDGE = {
+  utf8Length: (text: string) => Buffer.byteLength(text),
+  utf8Write(text: string, into: Uint8Array): number {
+    const { read, written } = encoder.encodeInto(text, into)
+    return written * 2 ** 32 + read
+  },
+  utf8Read(bytes: Uint8Array, isStrict: boolean, keepMark: boolean): string | null {
+    if (!isStrict) return (keepMark ? lenientMark : lenient).decode(bytes)
+    return orNull(() => (keepMark ? strictMark : strict).decode(bytes))
+  },
+  fromBase64: (text: string) => orNull(() => atob(text)),
+  toBase64: (text: string) => orNull(() => btoa(text)),
+}
+
+const URL_BRIDGE = {
+  parseUrl: (text: string, base: string | null) =>
+    orNull(() => urlLines(base === null ? new URL(text) : new URL(text, base))),
+  setUrlPart: (href: string, part: string, value: string) =>
+    orNull(() => {
+      const url = new URL(href)
+      Reflect.set(url, part, value)
+      return urlLines(url)
+    }),
+}
+
+function urlLines(url: URL): string {
+  return [url.href, ...URL_PARTS.map((part) => url[part])].join('\n')
+}
+
+function orNull(make: () => string): string | null {
+  try {
+    return make()
+  } catch {
+    return null
+  }
+}

@@ -1,0 +1,103 @@
+/** What a runner sends is hostile: each shape but the right one is refused, and none crashes. */
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { Malformed } from '../value/malformed.ts'
+import { decodeFromRunner } from './messages.ts'
+
+const USAGE = [true, false, 12, [['info', 'x', null]]]
+const RANGE = {
+  table: 't',
+  index: 'i',
+  equal: [{ $i: '1' }],
+  field: 'f',
+  lower: { value: 1, inclusive: true },
+  upper: { value: 2, inclusive: false },
+  order: 'desc',
+  limit: 5,
+  cursor: 'c',
+  paginate: true,
+}
+const CONTAINMENT = { landlock: 7, seccomp: true, unprivileged: true, seatbelt: false }
+
+const VALID: readonly (readonly unknown[])[] = [
+  ['hello', CONTAINMENT, [['landlock read', true]]],
+  ['hello', CONTAINMENT, null],
+  ['loaded'],
+  ['loadFailed', ['Error', 'no', '']],
+  ['description', 1, { functions: [] }],
+  ['operation', 1, 2, ['get', 'x_1']],
+  ['operation', 1, 2, ['range', RANGE]],
+  ['operation', 1, 2, ['insert', 't', { a: 1 }]],
+  ['operation', 1, 2, ['patch', 'x_1', { a: 1 }, ['b']]],
+  ['operation', 1, 2, ['replace', 'x_1', {}]],
+  ['operation', 1, 2, ['delete', 'x_1']],
+  ['returned', 1, { any: ['thing'] }, USAGE],
+  ['failed', 1, 'CODE', USAGE],
+  ['threw', 1, ['TypeError', 'm', 's'], USAGE],
+  ['limit', 1, 'cpu', USAGE],
+]
+
+const decode = (message: unknown) => decodeFromRunner(JSON.stringify(message))
+
+describe('a message of a runner', () => {
+  test.each(VALID.map((message) => [JSON.stringify(message)]))('%s is read', (text) => {
+    expect(decodeFromRunner(text).type).toBe((JSON.parse(text) as string[])[0])
+  })
+
+  test.each(VALID.map((message) => [JSON.stringify(message)]))('%s has no other length', (text) => {
+    const message = JSON.parse(text) as unknown[]
+    expect(() => decode([...message, null])).toThrow(Malformed)
+    expect(() => decode(message.slice(0, -1))).toThrow(Malformed)
+  })
+
+  test.each([
+    ['{"type":"loaded"}'],
+    ['null'],
+    ['"loaded"'],
+    ['[]'],
+    ['[["loaded"]]'],
+    ['["__proto__"]'],
+    ['["loaded"'],
+    ['['.repeat(100_000)],
+  ])('%# of another form is refused', (text) => {
+    expect(() => decodeFromRunner(text)).toThrow(Malformed)
+  })
+
+  test('with long texts of an error is cut', () => {
+    const long = 'x'.repeat(100_000)
+    const message = decode(['threw', 1, [long, long, long], USAGE])
+    expect(message.type === 'threw' && message.error.stack.length).toBe(8_192)
+  })
+
+  test('with any one part replaced is read or refused, never anything else', () => {
+    const seed = 20_261_121
+    const place = fc.record({ message: fc.constantFrom(...VALID), other: fc.jsonValue() })
+    fc.assert(
+      fc.property(place, fc.nat(), ({ message, other }, at) => {
+        const changed = structuredClone(message) as unknown[]
+        replaceOne(changed, at, other)
+        try {
+          decode(changed)
+        } catch (error) {
+          expect(error).toBeInstanceOf(Malformed)
+        }
+      }),
+      { seed, numRuns: 20_000 },
+    )
+  })
+})
+
+/** Replaces the part at one of the places, counted depth first. */
+function replaceOne(json: unknown[], at: number, other: unknown): void {
+  const places: [Record<string, unknown>, string][] = []
+  const visit = (part: unknown) => {
+    if (typeof part !== 'object' || part === null) return
+    for (const key of Object.keys(part)) {
+      places.push([part as Record<string, unknown>, key])
+      visit((part as Record<string, unknown>)[key])
+    }
+  }
+  visit(json)
+  const [owner, key] = places[at % places.length]!
+  owner[key] = other
+}

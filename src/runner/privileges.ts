@@ -1,0 +1,97 @@
+/** What a runner gives up before it loads code: capabilities, limits, and the root user. */
+import { ptr } from 'bun:ffi'
+import { libc } from './libc.ts'
+
+const PR_SET_PDEATHSIG = 1
+const SIGKILL = 9
+const PR_CAPBSET_DROP = 24
+const PR_SET_NO_NEW_PRIVS = 38
+const CAPSET = process.arch === 'x64' ? 126 : 91
+const CAPABILITY_VERSION_3 = 0x2008_0522
+/** Newer kernels have more; dropping one that does not exist fails, which ends the loop. */
+const CAPABILITIES_MAX = 64
+const CAP_DAC_OVERRIDE = 1
+const CAP_SETGID = 6
+const CAP_SETUID = 7
+const CAP_SETPCAP = 8
+
+const RLIMIT_FSIZE = 1
+const RLIMIT_DATA = 2
+const RLIMIT_CORE = 4
+const RLIMIT_NPROC = 6
+const RLIMIT_NOFILE = 7
+const CLOSE_RANGE = 436
+const CLOSE_RANGE_CLOEXEC = 4
+
+/** Above every account that a distribution or a directory service gives out, below 2^31. */
+const RUNNER_UID_BASE = 2_000_000_000
+const NOBODY = 65_534
+const THREADS_MAX = 256
+const DESCRIPTORS_MAX = 64
+
+export function forbidNewPrivileges(): boolean {
+  return libc().prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) === 0
+}
+
+/** A runner that loops would outlive a server that was killed. A change of user undoes this. */
+export function dieWithParent(): void {
+  libc().prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0)
+}
+
+/** Descriptors from `first` on are closed by the next exec. */
+export function closeOnExec(first: number): void {
+  libc().syscall(CLOSE_RANGE, first, 0xffff_ffff, CLOSE_RANGE_CLOEXEC, 0, 0)
+}
+
+export function limitResources(): void {
+  limit(RLIMIT_CORE, 0)
+  limit(RLIMIT_FSIZE, 0)
+  limit(RLIMIT_NOFILE, DESCRIPTORS_MAX)
+}
+
+/** Bytes of private writable memory; an allocation that passes it fails or crashes. */
+export function limitData(bytes: number): void {
+  limit(RLIMIT_DATA, bytes)
+}
+
+/**
+ * Keeps of root's powers what the next exec and the change of user need. The executable may lie
+ * where only its owner may go, so the files are opened as root and the user changes afterwards.
+ */
+export function keepOnlyWhatChangesUser(): void {
+  if (process.getuid?.() !== 0) return
+  const kept = (1 << CAP_DAC_OVERRIDE) | (1 << CAP_SETGID) | (1 << CAP_SETUID)
+  // Root's permitted set after exec is bounding and inheritable together, so what is kept becomes
+  // inheritable while it is still in the bounding set, which is emptied for good.
+  setCapabilities({ held: kept | (1 << CAP_SETPCAP), inheritable: kept })
+  for (let capability = 0; capability < CAPABILITIES_MAX; capability++) {
+    if (libc().prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) !== 0) break
+  }
+  setCapabilities({ held: kept, inheritable: kept })
+}
+
+/** Becomes a user of its own, in every thread; answers whether it is no longer root. */
+export function leaveRoot(): boolean {
+  if (process.getuid?.() !== 0) return true
+  libc().setgroups(0, null)
+  for (const user of [RUNNER_UID_BASE + process.pid, NOBODY]) {
+    if (libc().setresgid(user, user, user) !== 0) continue
+    if (libc().setresuid(user, user, user) !== 0) continue
+    setCapabilities({ held: 0, inheritable: 0 })
+    // Counted for each user, so it binds only where the user is this runner's own.
+    if (user !== NOBODY) limit(RLIMIT_NPROC, THREADS_MAX)
+    break
+  }
+  return process.getuid?.() !== 0
+}
+
+function setCapabilities({ held, inheritable }: { held: number; inheritable: number }): void {
+  const header = new Uint32Array([CAPABILITY_VERSION_3, 0])
+  // Effective, permitted, inheritable; then the same for capabilities 32 and above.
+  const data = new Uint32Array([held, held, inheritable, 0, 0, 0])
+  libc().syscall(CAPSET, ptr(header), ptr(data), 0, 0, 0)
+}
+
+function limit(resource: number, value: number): void {
+  libc().setrlimit(resource, new BigUint64Array([BigInt(value), BigInt(value)]))
+}

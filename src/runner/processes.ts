@@ -1,0 +1,295 @@
+/**
+ * The server's end of a runner: starts the process, speaks its frames and reads from the kernel
+ * what it uses. It decides nothing; see engine/runner-pool.ts.
+ */
+import {
+  closeSync,
+  ftruncateSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  readSync,
+  rmSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Malformed } from '../value/malformed.ts'
+import { FrameReader, FrameWriter } from './frames.ts'
+import { cText, libc } from './libc.ts'
+import {
+  decodeFromRunner,
+  encodeCancel,
+  encodeDescribe,
+  encodeInvoke,
+  encodeLoad,
+  encodeRefusal,
+  encodeReply,
+  type FromRunner,
+  type InvokeRequest,
+  type LoadLimits,
+} from './messages.ts'
+import { PROGRESS_BYTES, type ProgressRecord, readProgress } from './progress.ts'
+
+export type { ProgressRecord } from './progress.ts'
+
+/** Characters of one line that a runner's error output adds to the log. */
+const LOG_LINE_CHARACTERS_MAX = 1_024
+const LOG_LINES_MAX = 64
+
+export interface RunnerEvents {
+  /** `characters` of its frame. */
+  onMessage(message: FromRunner, characters: number): void
+  /** A frame that breaks the protocol. The process still lives; nothing more is read from it. */
+  onMalformed(reason: string): void
+  /** A line of the error output; few enough to log each. */
+  onErrorOutput(line: string): void
+  /** Once, after everything that was read. */
+  onExit(exit: RunnerExit): void
+}
+
+export interface RunnerExit {
+  /** Null where the process ended by itself. */
+  readonly signal: string | number | null
+  readonly code: number | null
+  /** The most memory that it ever held; null where the system does not say. */
+  readonly residentBytesMax: number | null
+}
+
+/** What the kernel says of a running process; null where it says nothing. */
+export interface RunnerUsage {
+  /** Microseconds of CPU that the thread which runs Functions has used. */
+  readonly cpuMicros: number | null
+  readonly residentBytes: number | null
+}
+
+export interface RunnerProcess {
+  readonly pid: number
+  /** Bytes that wait to be written. */
+  readonly backlogBytes: number
+  /** Bytes that were ever sent. */
+  readonly sentBytes: number
+  load(source: string, limits: LoadLimits): void
+  describe(call: number): void
+  invoke(call: number, request: InvokeRequest): void
+  reply(call: number, operation: number, storedText: string): void
+  refuse(call: number, operation: number, error: { name: string; message: string }): void
+  cancel(call: number): void
+  /** Writes what the methods above have gathered. */
+  flush(): void
+  kill(): void
+  progress(): ProgressRecord
+  usage(): RunnerUsage
+  /** Whether the kernel shows every thread as contained; null where it shows nothing. */
+  isContained(): boolean | null
+}
+
+/** Throws where the system starts no process. */
+export type SpawnRunner = (events: RunnerEvents, flags: readonly string[]) => RunnerProcess
+
+/** `command` from runnerCommand. */
+export function runnerSpawner(command: readonly string[]): SpawnRunner {
+  return (events, flags) => new SpawnedRunner([...command, ...flags], events)
+}
+
+class SpawnedRunner implements RunnerProcess {
+  readonly #child: Bun.Subprocess<'pipe', 'pipe', 'pipe'>
+  readonly #record: number
+  readonly #recordBytes = new Uint8Array(PROGRESS_BYTES)
+  readonly #output = new FrameWriter()
+  /** Bytes that the system has not taken yet. */
+  #draining = 0
+  #sent = 0
+  #ended = false
+
+  constructor(command: readonly string[], events: RunnerEvents) {
+    this.#record = openRecord()
+    try {
+      this.#child = start(command, this.#record)
+    } catch (error) {
+      closeSync(this.#record)
+      throw error
+    }
+    void this.#watch(events)
+  }
+
+  get pid(): number {
+    return this.#child.pid
+  }
+
+  get backlogBytes(): number {
+    return this.#draining + this.#output.length
+  }
+
+  get sentBytes(): number {
+    return this.#sent
+  }
+
+  load(source: string, limits: LoadLimits): void {
+    this.#output.append(encodeLoad(source, limits))
+  }
+
+  describe(call: number): void {
+    this.#output.append(encodeDescribe(call))
+  }
+
+  invoke(call: number, request: InvokeRequest): void {
+    this.#output.append(encodeInvoke(call, request))
+  }
+
+  reply(call: number, operation: number, storedText: string): void {
+    this.#output.append(encodeReply(call, operation, storedText))
+  }
+
+  refuse(call: number, operation: number, error: { name: string; message: string }): void {
+    this.#output.append(encodeRefusal(call, operation, error))
+  }
+
+  cancel(call: number): void {
+    this.#output.append(encodeCancel(call))
+  }
+
+  flush(): void {
+    if (this.#ended || this.#draining > 0 || this.#output.length === 0) return
+    const bytes = this.#output.take()
+    this.#draining = bytes.length
+    this.#sent += bytes.length
+    const pending = [
+      this.#attempt((pipe) => pipe.write(bytes)),
+      this.#attempt((pipe) => pipe.flush()),
+    ]
+    if (pending.every((taken) => typeof taken === 'number')) {
+      this.#draining = 0
+      return
+    }
+    void Promise.allSettled(pending).then(() => {
+      this.#draining = 0
+      this.flush()
+    })
+  }
+
+  /** A write to a dead runner fails, at once or later; its end is reported by onExit. */
+  #attempt(use: (pipe: Bun.FileSink) => number | Promise<number>): number | Promise<number> {
+    try {
+      return use(this.#child.stdin)
+    } catch {
+      return 0
+    }
+  }
+
+  kill(): void {
+    this.#child.kill('SIGKILL')
+  }
+
+  progress(): ProgressRecord {
+    if (!this.#ended) readSync(this.#record, this.#recordBytes, 0, PROGRESS_BYTES, 0)
+    return readProgress(this.#recordBytes)
+  }
+
+  usage(): RunnerUsage {
+    if (process.platform !== 'linux') return { cpuMicros: null, residentBytes: null }
+    const { pid } = this
+    const nanos = Number.parseInt(kernelText(`/proc/${pid}/task/${pid}/schedstat`) ?? '', 10)
+    const resident = /^VmRSS:\s+(\d+) kB$/m.exec(kernelText(`/proc/${pid}/status`) ?? '')
+    return {
+      cpuMicros: Number.isNaN(nanos) ? null : nanos / 1000,
+      residentBytes: resident === null ? null : Number(resident[1]) * 1024,
+    }
+  }
+
+  isContained(): boolean | null {
+    if (process.platform !== 'linux') return null
+    const tasks = `/proc/${this.pid}/task`
+    return readdirSync(tasks).every((thread) => {
+      const status = kernelText(`${tasks}/${thread}/status`)
+      // A thread may end while the list is read.
+      return status === null || CONTAINED.every((form) => form.test(status))
+    })
+  }
+
+  async #watch(events: RunnerEvents): Promise<void> {
+    await Promise.all([this.#readFrames(events), this.#readErrorOutput(events)])
+    await this.#child.exited
+    // What it was at when it ended stays readable.
+    this.progress()
+    this.#ended = true
+    closeSync(this.#record)
+    const residentBytesMax = this.#child.resourceUsage()?.maxRSS ?? null
+    events.onExit({
+      signal: this.#child.signalCode,
+      code: this.#child.exitCode,
+      residentBytesMax,
+    })
+  }
+
+  async #readFrames(events: RunnerEvents): Promise<void> {
+    const frames = new FrameReader()
+    try {
+      for await (const chunk of this.#child.stdout) {
+        const bytes = Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength)
+        frames.push(bytes, (text) => events.onMessage(decodeFromRunner(text), text.length))
+      }
+    } catch (error) {
+      if (!(error instanceof Malformed)) throw error
+      events.onMalformed(error.message)
+    }
+  }
+
+  async #readErrorOutput(events: RunnerEvents): Promise<void> {
+    const decoder = new TextDecoder()
+    let lines = 0
+    for await (const chunk of this.#child.stderr) {
+      for (const line of decoder.decode(chunk).split('\n')) {
+        if (line.trim() === '' || lines >= LOG_LINES_MAX) continue
+        lines += 1
+        events.onErrorOutput(line.slice(0, LOG_LINE_CHARACTERS_MAX))
+      }
+    }
+  }
+}
+
+function start(command: readonly string[], record: number) {
+  return Bun.spawn([...command], {
+    // The zone that dates are shown in; nothing of the server's environment.
+    env: { TZ: 'UTC' },
+    cwd: '/',
+    stdio: ['pipe', 'pipe', 'pipe', record],
+  }) as Bun.Subprocess<'pipe', 'pipe', 'pipe'>
+}
+
+/** Filtered system calls, no way to new privileges, no capability, and not root. */
+const CONTAINED = [
+  /^Seccomp:\t2$/m,
+  /^NoNewPrivs:\t1$/m,
+  /^CapEff:\t0+$/m,
+  /^CapPrm:\t0+$/m,
+  /^Uid:(?:\t[1-9]\d*){4}$/m,
+]
+
+function kernelText(path: string): string | null {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch {
+    return null
+  }
+}
+
+const MFD_ALLOW_SEALING = 2
+const F_ADD_SEALS = 1033
+const F_SEAL_SEAL_SHRINK_GROW = 1 | 2 | 4
+
+/** A file without a name that both processes hold. */
+function openRecord(): number {
+  if (process.platform === 'linux') {
+    const fd = libc().memfd_create(cText('svc-runner'), MFD_ALLOW_SEALING)
+    ftruncateSync(fd, PROGRESS_BYTES)
+    // A runner that cut its record would make the server's reads fail.
+    libc().fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL_SHRINK_GROW)
+    return fd
+  }
+  const folder = mkdtempSync(join(tmpdir(), 'svc-runner-'))
+  const fd = openSync(join(folder, 'record'), 'w+', 0o600)
+  rmSync(folder, { recursive: true })
+  ftruncateSync(fd, PROGRESS_BYTES)
+  return fd
+}

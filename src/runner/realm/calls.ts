@@ -1,0 +1,161 @@
+/**
+ * The calls that are in flight in a realm: each has its own `ctx`, clock, randomness and log. One
+ * frame of the server is worked at a time, with all that follows from it, so the call that it
+ * belongs to is the only one that runs.
+ */
+import type { Bridge } from './bridge.ts'
+import type { Codec } from './codec.ts'
+import type { LogSink } from './logging.ts'
+import type { RandomStream } from './random.ts'
+import type { DefinedFunction } from './workspace.ts'
+
+export interface Call extends LogSink {
+  readonly id: number
+  readonly definition: DefinedFunction
+  readonly nowMicros: string
+  readonly seed: string
+  stream: RandomStream | null
+  usedClock: boolean
+  usedRandom: boolean
+  /** Of the CPU, up to its last segment. */
+  spentMicros: number
+  finished: boolean
+  /** Replies that it waits for. */
+  pending: number
+  /** Writes whose promise nobody looked at, with the place that made them. */
+  readonly unwatched: Map<object, Error>
+}
+
+/** A reply that a call waits for. */
+export interface Waiting {
+  readonly call: Call
+  readonly resolve: (value: unknown) => void
+  readonly reject: (error: unknown) => void
+  /** Made where the operation was, for its stack. */
+  readonly error: Error
+}
+
+export interface Calls {
+  readonly active: Map<number, Call>
+  readonly waiting: Map<number, Waiting>
+  /** Handlers that are done; they end with the frame, when whatever they left running has run. */
+  readonly done: (() => void)[]
+  /** The call whose frame is being worked. */
+  current: Call | null
+}
+
+/** Everything that ends a call; each sends one frame and forgets the call. */
+export function makeEndings(bridge: Bridge, calls: Calls, resultBytesMax: number) {
+  const { stringify } = JSON
+
+  function usage(call: Call): string {
+    const micros = bridge.spentMicros()
+    return `[${call.usedClock},${call.usedRandom},${micros},[${call.lines.join()}]]`
+  }
+
+  function drop(call: Call): void {
+    call.finished = true
+    calls.active.delete(call.id)
+    if (call.pending === 0) return
+    for (const [id, one] of calls.waiting) if (one.call === call) calls.waiting.delete(id)
+  }
+
+  function end(call: Call, type: string, content: string): void {
+    if (call.finished) return
+    drop(call)
+    bridge.emit(`["${type}",${call.id},${content},${usage(call)}]`)
+  }
+
+  return {
+    returned(call: Call, text: string): void {
+      const fits = text.length * 3 <= resultBytesMax || bridge.utf8Length(text) <= resultBytesMax
+      if (fits) end(call, 'returned', text)
+      else end(call, 'limit', '"result"')
+    },
+    failed: (call: Call, code: string) => end(call, 'failed', stringify(code)),
+    threw: (call: Call, report: string) => end(call, 'threw', report),
+    cpu: (call: Call) => end(call, 'limit', '"cpu"'),
+    drop,
+  }
+}
+
+/** A promise that tells when somebody looks at it: `await` calls `then` of another class. */
+export function makeWrite(owners: WeakMap<object, Call>) {
+  return class Write extends Promise<unknown> {
+    static override get [Symbol.species]() {
+      return Promise
+    }
+    // biome-ignore lint/suspicious/noThenProperty: it is a promise, and this is what watches it
+    override then<A, B>(
+      fulfilled?: ((value: unknown) => A | PromiseLike<A>) | null,
+      rejected?: ((reason: unknown) => B | PromiseLike<B>) | null,
+    ): Promise<A | B> {
+      owners.get(this)?.unwatched.delete(this)
+      return super.then(fulfilled, rejected)
+    }
+  }
+}
+
+/** Operations, their replies, and the promises that stand for them. */
+export function makeOperations(
+  bridge: Bridge,
+  calls: Calls,
+  decode: Codec['decode'],
+  { Write, owners }: { Write: ReturnType<typeof makeWrite>; owners: WeakMap<object, Call> },
+  charactersMax: number,
+) {
+  const { waiting } = calls
+  const { defineProperty } = Object
+  type Kind = typeof Promise<unknown>
+  let last = 0
+
+  function send(call: Call, op: string, error: Error, kind: Kind): Promise<unknown> {
+    if (call.finished) throw new Error('ctx.db was used after the Function had ended')
+    if (op.length > charactersMax) {
+      throw new RangeError(`the operation has ${op.length} characters: at most ${charactersMax}`)
+    }
+    const id = ++last
+    bridge.emit(`["operation",${call.id},${id},${op}]`)
+    call.pending += 1
+    return new kind((resolve, reject) => {
+      waiting.set(id, { call, resolve, reject, error })
+    })
+  }
+
+  /** Null where nobody waits any more. */
+  function take(id: number): Waiting | null {
+    const found = waiting.get(id)
+    if (found === undefined) return null
+    waiting.delete(id)
+    found.call.pending -= 1
+    return found
+  }
+
+  return {
+    read: (call: Call, op: string) => send(call, op, new Error(), Promise),
+    write(call: Call, op: string, name: string): Promise<unknown> {
+      const error = new Error(name)
+      const promise = send(call, op, error, Write)
+      owners.set(promise, call)
+      call.unwatched.set(promise, error)
+      return promise
+    },
+    reply(id: number, json: unknown): void {
+      take(id)?.resolve(decode(json))
+    },
+    /** Throws in the author's code, with the place of the operation in its stack. */
+    refuse(id: number, name: string, message: string): void {
+      const found = take(id)
+      if (found === null) return
+      const { error, reject } = found
+      defineProperty(error, 'name', { value: name, writable: true, configurable: true })
+      error.message = message
+      reject(error)
+    },
+    /** The place of an operation that the call never waited for. */
+    dangling(call: Call): Error | null {
+      for (const one of waiting.values()) if (one.call === call) return one.error
+      return null
+    },
+  }
+}

@@ -1,0 +1,135 @@
+/** The globals that a Workspace's code finds: what is not deterministic is replaced or absent. */
+import type { makeDate } from './clock.ts'
+import type { makeRandom } from './random.ts'
+
+/** Replaces and removes globals; before any code of a Workspace runs. */
+export function makeEnvironment(
+  date: ReturnType<typeof makeDate>,
+  random: ReturnType<typeof makeRandom>,
+  additions: Readonly<Record<string, unknown>>,
+): void {
+  const hidden = { writable: true, enumerable: false, configurable: true }
+  const absent = [
+    'Atomics',
+    'FinalizationRegistry',
+    'ShadowRealm',
+    'SharedArrayBuffer',
+    'WeakRef',
+    'WebAssembly',
+  ]
+  for (const name of absent) Reflect.deleteProperty(globalThis, name)
+  for (const [name, value] of Object.entries({ ...additions, Date: date, crypto: random.crypto })) {
+    Object.defineProperty(globalThis, name, { value, ...hidden })
+  }
+  Object.defineProperty(globalThis, 'queueMicrotask', {
+    value: (task: () => unknown): void => {
+      Promise.resolve().then(task)
+    },
+    ...hidden,
+  })
+  Math.random = random.random
+  // The engine calls this hook with frames of the outer realm.
+  Object.defineProperty(Error, 'prepareStackTrace', { value: undefined, writable: false })
+}
+
+/**
+ * Freezes what all calls share, after the code has loaded. What `open` lists stays as it is, since
+ * spreading and `map` are three times slower with frozen array prototypes; makeGuard watches them.
+ */
+export function makeFreeze(open: readonly object[]): (roots: readonly unknown[]) => void {
+  const { ownKeys, getOwnPropertyDescriptor, defineProperty, getPrototypeOf } = Reflect
+  /** Assigning to an inherited name must work on an object of one's own: `error.name = "X"`. */
+  const overridable: readonly object[] = [
+    Object.prototype,
+    Function.prototype,
+    ...[Error, EvalError, RangeError, ReferenceError, SyntaxError, TypeError, URIError].map(
+      (kind) => kind.prototype as object,
+    ),
+  ]
+
+  function allowOverride(owner: object): void {
+    for (const key of ownKeys(owner)) {
+      const found = getOwnPropertyDescriptor(owner, key)!
+      if (!('value' in found) || !found.configurable) continue
+      const value: unknown = found.value
+      defineProperty(owner, key, {
+        get: () => value,
+        set(this: object, next: unknown) {
+          if (this === owner) throw new TypeError(`${String(key)} is shared by all calls`)
+          const own = { value: next, writable: true, enumerable: true, configurable: true }
+          defineProperty(this, key, own)
+        },
+        enumerable: found.enumerable ?? false,
+        configurable: false,
+      })
+    }
+  }
+
+  function reach(roots: unknown[]): Set<object> {
+    const seen = new Set<object>()
+    while (roots.length > 0) {
+      const next = roots.pop()
+      if ((typeof next !== 'object' && typeof next !== 'function') || next === null) continue
+      if (seen.has(next) || ArrayBuffer.isView(next)) continue
+      seen.add(next)
+      roots.push(getPrototypeOf(next))
+      for (const key of ownKeys(next)) {
+        const { value, get, set } = getOwnPropertyDescriptor(next, key)!
+        roots.push(value, get, set)
+      }
+    }
+    return seen
+  }
+
+  return (roots) => {
+    // Reached through no global.
+    const hidden = [
+      async () => {},
+      function* () {},
+      async function* () {},
+      ''.matchAll(/a/g),
+      ...[new Map(), new Set(), ''].map((one) => one[Symbol.iterator]()),
+    ]
+    const shared = reach([globalThis, ...hidden, ...roots])
+    for (const owner of overridable) allowOverride(owner)
+    for (const one of shared) if (!open.includes(one)) Object.freeze(one)
+  }
+}
+
+/** Remembers what cannot be frozen; answers what puts it back and names the first change. */
+export function makeGuard(open: readonly object[]) {
+  const { ownKeys, deleteProperty, getOwnPropertyDescriptor, defineProperty } = Reflect
+  type Open = Record<string | symbol, unknown>
+
+  return (): (() => string | null) => {
+    const kept = (open as readonly Open[]).map((one) => {
+      const keys = ownKeys(one)
+      return { one, keys, values: keys.map((key) => one[key]) }
+    })
+    const descriptors = kept.map(({ one, keys }) =>
+      keys.map((key) => [key, getOwnPropertyDescriptor(one, key)!] as const),
+    )
+
+    function firstChange({ one, keys, values }: (typeof kept)[number]): string | null {
+      for (let i = 0; i < keys.length; i++) if (one[keys[i]!] !== values[i]) return String(keys[i])
+      const now = ownKeys(one)
+      return now.length === keys.length
+        ? null
+        : String(now.find((key) => !keys.includes(key)) ?? 'a property')
+    }
+
+    return () => {
+      let changed: string | null = null
+      kept.forEach((state, i) => {
+        const first = firstChange(state)
+        if (first === null) return
+        changed ??= first
+        for (const key of ownKeys(state.one)) {
+          if (!state.keys.includes(key)) deleteProperty(state.one, key)
+        }
+        for (const [key, descriptor] of descriptors[i]!) defineProperty(state.one, key, descriptor)
+      })
+      return changed
+    }
+  }
+}

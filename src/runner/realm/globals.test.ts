@@ -1,0 +1,111 @@
+/** The globals of a Workspace's realm, compared with those of the runtime. */
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { Driver, resultOf } from '../../../build/testing/runner-hosts.ts'
+import { encodeStored } from '../../value/stored.ts'
+import type { Value } from '../../value/values.ts'
+
+describe('globals', () => {
+  const driver = new Driver(`
+    url: query((ctx, { url, base }) => {
+      try {
+        const it = base === undefined ? new URL(url) : new URL(url, base)
+        return [it.href, it.origin, it.host, it.pathname, it.search, it.hash, [...it.searchParams]]
+      } catch { return null }
+    }),
+    params: query((ctx, { text }) => {
+      const it = new URLSearchParams(text)
+      it.append('é &', 'x y+'); it.set('a', '1'); it.delete('b'); it.sort()
+      return [it.toString(), it.size, it.get('a'), it.has('b')]
+    }),
+    linked: query(() => {
+      const it = new URL('http://x/?a=1')
+      it.searchParams.append('b', '2'); it.hash = 'h'; it.search += '&c=3'; it.port = '81'
+      return [it.href, it.searchParams.get('c')]
+    }),
+    text: query((ctx, { text, bytes }) => [
+      new TextEncoder().encode(text), new TextDecoder().decode(bytes),
+      [...atob(btoa('\\xff\\0a'))].length,
+    ]),
+    clone: query(() => {
+      const map = new Map([[1, new Set([2])]])
+      const it = { list: [1, { at: new Date(5) }], map, bytes: new Uint8Array([7]) }
+      it.self = it
+      const copy = structuredClone(it)
+      const at = copy.list[1].at.getTime()
+      return [copy !== it, copy.self === copy, at, [...copy.map.get(1)], copy.bytes]
+    }),
+    zero: query(() => crypto.getRandomValues(new Uint8Array(8))),
+    times: query(() => [
+      Date.now(), new Date().getTime(), new Date(5).getTime(), typeof Date(), Date.UTC(1970, 0, 2),
+      new Date() instanceof Date, new Intl.DateTimeFormat('en').format(),
+      new Date().getTimezoneOffset(),
+    ]),
+    own: query((ctx, input) => [
+      input instanceof Object, input.list instanceof Array, input.bytes instanceof Uint8Array,
+    ]),`)
+  const fields = (record: Record<string, Value>) => encodeStored(new Map(Object.entries(record)))
+
+  test('URL parses as the outer one does', () => {
+    const part = fc.oneof(
+      fc.webUrl({ withQueryParameters: true, withFragments: true }),
+      fc.string(),
+    )
+    fc.assert(
+      fc.property(part, fc.option(part, { nil: undefined }), (url, base) => {
+        let expected: unknown = null
+        try {
+          const it = new URL(url, base)
+          const { href, origin, host, pathname, search, hash } = it
+          expected = [href, origin, host, pathname, search, hash, [...it.searchParams]]
+        } catch {}
+        const input = fields(base === undefined ? { url } : { url, base })
+        expect(resultOf(driver.run('url', input))).toEqual(expected)
+      }),
+      { seed: 20_261_121, numRuns: 500 },
+    )
+  })
+
+  test('URLSearchParams reads and writes as the outer one does', () => {
+    fc.assert(
+      fc.property(fc.oneof(fc.webQueryParameters(), fc.string({ unit: 'grapheme' })), (text) => {
+        const it = new URLSearchParams(text)
+        it.append('é &', 'x y+')
+        it.set('a', '1')
+        it.delete('b')
+        it.sort()
+        const expected = [it.toString(), it.size, it.get('a'), it.has('b')]
+        expect(resultOf(driver.run('params', fields({ text })))).toEqual(expected)
+      }),
+      { seed: 20_261_121, numRuns: 500 },
+    )
+    expect(resultOf(driver.run('linked'))).toEqual(['http://x:81/?a=1&b=2&c=3#h', '3'])
+  })
+
+  test('text becomes bytes and back', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: 'grapheme' }), fc.uint8Array(), (text, bytes) => {
+        const encoded = Buffer.from(text).toString('base64url')
+        const decoded = new TextDecoder().decode(bytes)
+        const found = resultOf(driver.run('text', fields({ text, bytes })))
+        expect(found).toEqual([{ $b: encoded }, decoded, 3])
+      }),
+      { seed: 20_261_121, numRuns: 300 },
+    )
+  })
+
+  test('structuredClone copies data with its cycles', () => {
+    expect(resultOf(driver.run('clone'))).toEqual([true, true, 5, [2], { $b: 'Bw' }])
+  })
+
+  test('time stands still', () => {
+    const millis = 1_800_000_000_123
+    const expected = [millis, millis, 5, 'string', 86_400_000, true, '1/15/2027', 0]
+    expect(resultOf(driver.run('times'))).toEqual(expected)
+  })
+
+  test('arguments are objects of the Workspace’s own realm', () => {
+    const text = '{"list":[1],"bytes":{"$b":"AQ"}}'
+    expect(resultOf(driver.run('own', text))).toEqual([true, true, true])
+  })
+})

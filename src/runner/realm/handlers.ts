@@ -1,0 +1,99 @@
+/** One run of a handler: its `ctx`, and what becomes of its result. */
+import type { Call, Calls, makeEndings, makeOperations } from './calls.ts'
+import type { Codec } from './codec.ts'
+import type { makeMutationDatabase, makeQueryDatabase } from './database.ts'
+import type { makeLog } from './logging.ts'
+import type { makeReport } from './reports.ts'
+
+/** Makes the `ctx` of one call. */
+export function makeContext(
+  operations: ReturnType<typeof makeOperations>,
+  failures: WeakMap<object, string>,
+  parts: {
+    readonly Query: ReturnType<typeof makeQueryDatabase>
+    readonly Mutation: ReturnType<typeof makeMutationDatabase>
+    readonly log: (call: Call) => ReturnType<typeof makeLog>
+  },
+): (call: Call) => unknown {
+  const auth = Object.freeze({ identity: null })
+
+  return (call) => {
+    const read = (op: string) => operations.read(call, op)
+    const write = (op: string, name: string) => operations.write(call, op, name)
+    const writable = call.definition.kind === 'mutation'
+    return {
+      db: writable ? new parts.Mutation(read, write) : new parts.Query(read),
+      auth,
+      log: parts.log(call),
+      now(): bigint {
+        call.usedClock = true
+        return BigInt(call.nowMicros)
+      },
+      fail(code: string): never {
+        if (!Object.hasOwn(call.definition.errors, code)) {
+          throw new TypeError(`ctx.fail("${code}"): declare it, errors: { ${code}: "conflict" }`)
+        }
+        const failure = new Error(`ctx.fail("${code}")`)
+        failures.set(failure, code)
+        throw failure
+      },
+    }
+  }
+}
+
+/** Starts a call; what its handler makes of it ends the call when the frame is worked. */
+export function makeRun(
+  calls: Calls,
+  codec: Codec,
+  operations: ReturnType<typeof makeOperations>,
+  endings: ReturnType<typeof makeEndings>,
+  report: ReturnType<typeof makeReport>,
+  parts: {
+    readonly contextOf: ReturnType<typeof makeContext>
+    /** Errors of `ctx.fail`, with their codes. */
+    readonly failures: WeakMap<object, string>
+    /** Puts shared objects back and names the first change; null without one. */
+    readonly restore: () => string | null
+  },
+) {
+  const { contextOf, failures, restore } = parts
+
+  function endReturned(call: Call, value: unknown): void {
+    const changed = restore()
+    const [unwatched] = call.unwatched.values()
+    if (changed !== null) {
+      const message = `"${changed}" of Array or its prototype was changed, which all calls share`
+      endings.threw(call, report(new TypeError(message), null))
+    } else if (unwatched !== undefined) {
+      const message = `${unwatched.message} was not awaited: write "await" in front of it`
+      endings.threw(call, report(new Error(message), unwatched))
+    } else if (call.pending > 0) {
+      const message = 'an operation was still running when the Function ended: await each promise'
+      endings.threw(call, report(new Error(message), operations.dangling(call)))
+    } else endings.returned(call, value === undefined ? 'null' : codec.encode(value, 'result'))
+  }
+
+  function endThrown(call: Call, thrown: unknown): void {
+    restore()
+    const code = typeof thrown === 'object' && thrown !== null ? failures.get(thrown) : undefined
+    if (code === undefined) endings.threw(call, report(thrown))
+    else endings.failed(call, code)
+  }
+
+  function end(call: Call, value: unknown): void {
+    try {
+      endReturned(call, value)
+    } catch (thrown) {
+      endThrown(call, thrown)
+    }
+  }
+
+  return async (call: Call, args: unknown): Promise<void> => {
+    try {
+      const value = await call.definition.handler(contextOf(call), codec.decode(args))
+      calls.done.push(() => end(call, value))
+    } catch (thrown) {
+      calls.done.push(() => endThrown(call, thrown))
+    }
+  }
+}

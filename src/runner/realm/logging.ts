@@ -1,0 +1,91 @@
+/** `ctx.log` and `console`: lines that travel with the call's result. */
+import type { LogLevel } from '../messages.ts'
+
+export interface LogSink {
+  /** `[level, message, data]` of each line, as JSON texts. */
+  readonly lines: string[]
+}
+
+/** Writes one line; those beyond the bounds are cut or dropped. */
+export function makeWriteLog(linesMax: number, charactersMax: number) {
+  const { stringify } = JSON
+
+  function replace(_key: string, value: unknown): unknown {
+    if (typeof value === 'bigint') return `${value}n`
+    if (value instanceof Uint8Array) return `<${value.length} bytes>`
+    if (value instanceof Map) return Object.fromEntries(value)
+    if (value instanceof Set) return [...value]
+    if (value instanceof Error) return `${value.name}: ${value.message}`
+    return value
+  }
+
+  /** JSON text; never throws for data that JSON cannot hold. */
+  function inspect(data: unknown): string {
+    try {
+      return stringify(data, replace) ?? stringify(`${data as string}`)
+    } catch {
+      return '"(it contains itself)"'
+    }
+  }
+
+  return (sink: LogSink, level: LogLevel, message: unknown, data: unknown): void => {
+    if (sink.lines.length >= linesMax) return
+    if (sink.lines.length === linesMax - 1) {
+      sink.lines.push(
+        stringify(['warn', `more than ${linesMax} log lines: the rest is left out`, null]),
+      )
+      return
+    }
+    const text = (typeof message === 'string' ? message : inspect(message)).slice(0, charactersMax)
+    let json = data === undefined ? null : inspect(data)
+    if (json !== null && text.length + json.length > charactersMax) {
+      // Escaping may double it, so half of the room is what surely fits.
+      json = stringify(json.slice(0, Math.max(0, (charactersMax - text.length) >> 1) - 8))
+      if (text.length + json.length > charactersMax) json = null
+    }
+    sink.lines.push(stringify([level, text, json]))
+  }
+}
+
+export function makeLog(
+  sink: LogSink,
+  write: (sink: LogSink, level: LogLevel, message: unknown, data: unknown) => void,
+) {
+  return Object.freeze({
+    debug: (message: unknown, data?: unknown) => write(sink, 'debug', message, data),
+    info: (message: unknown, data?: unknown) => write(sink, 'info', message, data),
+    warn: (message: unknown, data?: unknown) => write(sink, 'warn', message, data),
+    error: (message: unknown, data?: unknown) => write(sink, 'error', message, data),
+  })
+}
+
+/** `current` answers where the lines of the running call go; null while the code loads. */
+export function makeConsole(
+  current: () => LogSink | null,
+  write: (sink: LogSink, level: LogLevel, message: unknown, data: unknown) => void,
+) {
+  function to(level: LogLevel) {
+    return (...parts: unknown[]): void => {
+      const sink = current()
+      if (sink === null) return
+      const [first, ...rest] = parts
+      if (rest.length === 0) write(sink, level, first, undefined)
+      else if (typeof first !== 'string') write(sink, level, '', parts)
+      else write(sink, level, first, rest.length === 1 ? rest[0] : rest)
+    }
+  }
+
+  return Object.freeze({
+    debug: to('debug'),
+    log: to('info'),
+    info: to('info'),
+    dir: to('info'),
+    table: to('info'),
+    warn: to('warn'),
+    error: to('error'),
+    trace: to('debug'),
+    assert(condition: unknown, ...parts: unknown[]): void {
+      if (!condition) to('error')('assertion failed', ...parts)
+    },
+  })
+}

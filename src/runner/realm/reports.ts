@@ -1,0 +1,57 @@
+/** What a server reads of an error that a Workspace's code threw. */
+import type { ErrorReport } from '../messages.ts'
+
+/** An error, or whatever else was thrown, as the JSON text of an ErrorReport. */
+export function makeReport(charactersMax: number, scriptName: string) {
+  const { stringify } = JSON
+  const frame = new RegExp(`^ *(at .*?${scriptName.replace('.', '\\.')}:)(\\d+)(.*)$`)
+  const absent: Readonly<Record<string, string>> = Object.assign(Object.create(null), {
+    fetch: 'Queries and Mutations reach no network; do it in an Action',
+    process: 'there is no process; take settings as arguments',
+    Buffer: 'use Uint8Array, TextEncoder and TextDecoder',
+    require: 'use import; svc bundles it',
+    setTimeout: 'Queries and Mutations have no timers',
+    setInterval: 'Queries and Mutations have no timers',
+    setImmediate: 'Queries and Mutations have no timers',
+    performance: 'use ctx.now()',
+    WeakRef: 'when memory is freed is not deterministic',
+    FinalizationRegistry: 'when memory is freed is not deterministic',
+    SharedArrayBuffer: 'a Function runs on one thread; use ArrayBuffer',
+    Atomics: 'a Function runs on one thread',
+    WebAssembly: 'Functions are JavaScript only',
+  })
+
+  function mended(message: string): string {
+    const name = /^(?:Can't find variable: (\w+)|(\w+) is not defined)$/.exec(message)
+    const mend = absent[name?.[1] ?? name?.[2] ?? '']
+    return mend === undefined ? message : `${message}: ${mend}`
+  }
+
+  /** The wrapper stands on a line of its own above the script. */
+  function frameOf(line: string): string | null {
+    const [, before, row, after] = frame.exec(line) ?? []
+    return row === undefined ? null : `${before}${Number(row) - 1}${after}`
+  }
+
+  /** Reading a thrown object runs code of its author, which may throw again. */
+  function text(read: () => unknown, otherwise: string): string {
+    try {
+      const found = read()
+      return typeof found === 'string' ? found.slice(0, charactersMax) : otherwise
+    } catch {
+      return otherwise
+    }
+  }
+
+  return (thrown: unknown, place: unknown = thrown): string => {
+    const name = text(() => (thrown as ErrorReport).name, 'Error')
+    const message = text(
+      () => (thrown instanceof Error ? thrown.message : `thrown: ${String(thrown)}`),
+      'thrown',
+    )
+    const lines = text(() => (place as ErrorReport).stack, '')
+      .split('\n')
+      .map(frameOf)
+    return stringify([name, mended(message), lines.filter((line) => line !== null).join('\n')])
+  }
+}

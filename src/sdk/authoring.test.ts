@@ -1,0 +1,225 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { parseFields, parseValidator } from '../value/validator-json.ts'
+import * as authoring from './authoring.ts'
+import type { FunctionDefinition } from './functions.ts'
+import type { SchemaDefinition } from './schemas.ts'
+import type { ValidatorDefinition } from './validators.ts'
+
+const { defineSchema, internalMutation, internalQuery, mutation, query, table, v } = authoring
+
+const jsonOf = (validator: ValidatorDefinition) =>
+  (validator as unknown as { [key: symbol]: unknown })[Symbol.for('svc.validator')]
+const functionOf = (definition: FunctionDefinition) =>
+  (definition as unknown as { [key: symbol]: Record<string, unknown> })[Symbol.for('svc.function')]!
+const schemaOf = (schema: SchemaDefinition) =>
+  (schema as unknown as { [key: symbol]: { tables: unknown } })[Symbol.for('svc.schema')]!
+
+test('the types declare exactly the values that the module has', () => {
+  const types = readFileSync(join(import.meta.dirname, 'svc.d.ts'), 'utf8')
+  const declared = [...types.matchAll(/^export declare (?:function|const) (\w+)/gm)]
+  expect(declared.map((match) => match[1]).sort()).toEqual(Object.keys(authoring).sort())
+  const builder = types.slice(types.indexOf('export declare const v: {'))
+  const methods = [...builder.slice(0, builder.indexOf('\n}')).matchAll(/^ {2}(\w+)[(<]/gm)]
+  expect(methods.map((match) => match[1]).sort()).toEqual(Object.keys(v).sort())
+})
+
+test('every validator becomes plain data that a manifest may carry', () => {
+  const validators = {
+    null: v.null(),
+    boolean: v.boolean(),
+    int64: v.int64({ minimum: -5n, maximum: 2n ** 63n - 1n }),
+    float64: v.float64({ minimum: -0, maximum: 0.5 }),
+    string: v.string({ minimumLength: 1, maximumLength: 4000 }),
+    bytes: v.bytes({ maximumLength: 10 }),
+    timestamp: v.timestamp(),
+    id: v.id('messages'),
+    literal: v.union(v.literal('text'), v.literal(true), v.literal(-5n)),
+    array: v.array(v.string(), { maximumItems: 3 }),
+    object: v.object({ a: v.optional(v.nullable(v.any())) }),
+    record: v.record(v.int64(), { maximumItems: 3 }),
+  }
+  for (const validator of Object.values(validators)) {
+    const json = jsonOf(validator)
+    expect(JSON.parse(JSON.stringify(json))).toEqual(json)
+    expect(parseValidator(JSON.parse(JSON.stringify(json)))).toEqual(json)
+  }
+  expect(jsonOf(validators.int64)).toEqual({
+    type: 'int64',
+    minimum: '-5',
+    maximum: '9223372036854775807',
+  })
+  expect(jsonOf(validators.float64)).toEqual({ type: 'float64', minimum: 0, maximum: 0.5 })
+  expect(jsonOf(v.string({ maximumLength: undefined }))).toEqual({ type: 'string' })
+})
+
+test('a Function carries what it declares, with clients sorted', () => {
+  const handler = () => null
+  const send = mutation({
+    clients: ['public', 'confidential'],
+    arguments: { body: v.string(), topic: v.optional(v.string()) },
+    returns: v.id('messages'),
+    errors: { CHANNEL_ARCHIVED: 'conflict' },
+    handler,
+  })
+  expect(functionOf(send)).toEqual({
+    kind: 'mutation',
+    visibility: 'public',
+    clients: ['confidential', 'public'],
+    auth: 'none',
+    arguments: {
+      body: { type: 'string' },
+      topic: { type: 'optional', inner: { type: 'string' } },
+    },
+    returns: { type: 'id', table: 'messages' },
+    errors: { CHANNEL_ARCHIVED: 'conflict' },
+    handler,
+  })
+  expect(functionOf(internalQuery({ handler }))).toEqual({
+    kind: 'query',
+    visibility: 'internal',
+    clients: [],
+    auth: 'none',
+    arguments: {},
+    returns: { type: 'any' },
+    errors: {},
+    handler,
+  })
+  expect(functionOf(internalMutation({ handler })).visibility).toBe('internal')
+  expect(functionOf(query({ handler })).kind).toBe('query')
+})
+
+test('a schema carries its tables, with indexes sorted by name', () => {
+  const messages = table({ channel: v.id('channels'), author: v.string() })
+  const schema = defineSchema({
+    channels: table({ name: v.string() }).unique('byName', ['name']),
+    messages: messages.index('byChannel', ['channel']).index('byAuthor', ['author', 'channel']),
+  })
+  expect(schemaOf(schema).tables).toEqual({
+    channels: {
+      fields: { name: { type: 'string' } },
+      indexes: [{ name: 'byName', fields: ['name'], unique: true }],
+    },
+    messages: {
+      fields: { channel: { type: 'id', table: 'channels' }, author: { type: 'string' } },
+      indexes: [
+        { name: 'byAuthor', fields: ['author', 'channel'], unique: false },
+        { name: 'byChannel', fields: ['channel'], unique: false },
+      ],
+    },
+  })
+  expect(jsonOf(schema.document('channels'))).toEqual({
+    type: 'object',
+    fields: {
+      _id: { type: 'id', table: 'channels' },
+      _createdAt: { type: 'timestamp' },
+      _revision: { type: 'int64' },
+      name: { type: 'string' },
+    },
+  })
+})
+
+const handler = () => null
+const words = v.string as unknown as ValidatorDefinition
+const fields = (count: number) =>
+  Object.fromEntries(Array.from({ length: count }, (_, i) => [`f${i}`, v.string()]))
+const names = (count: number) => Object.keys(fields(count))
+const manyIndexes = () =>
+  names(65).reduce((each, name) => each.index(name, ['f0']), table(fields(1)))
+
+/** What the author wrote, what is wrong with it, and a word of the mend. */
+const MISTAKES: readonly [() => unknown, wrong: string, mend: string][] = [
+  [() => v.array(words), 'v.array(...) items is a function', 'Call it, as in v.string()'],
+  [() => v.object({ a: { b: v.string() } }), 'v.object(...).a is an object', 'v.object({ ... })'],
+  [() => v.object({ a: [v.string()] }), 'v.object(...).a is an array', 'v.array(...)'],
+  [() => v.object({ a: 'text' }), 'v.object(...).a is a string', 'v.literal(...)'],
+  [() => v.object({ a: undefined }), 'v.object(...).a is undefined', 'in a circle'],
+  [() => v.object({ a: null }), 'v.object(...).a is null', 'v.null()'],
+  [() => v.object(JSON.parse('{"__proto__":1}')), 'has a field "__proto__"', 'another name'],
+  [() => v.object(undefined), 'v.object(...) is undefined', '{ name: v.string() }'],
+  [() => v.array(v.optional(v.string())), 'v.array(...) items is optional', 'v.nullable(...)'],
+  [() => v.optional(v.optional(v.string())), 'v.optional(...) is optional', 'v.nullable(...)'],
+  [() => v.union(), 'v.union() has no members', 'at least one'],
+  [() => v.union([v.string()]), 'is given an array', 'one by one'],
+  [() => v.union(v.string(), 5), 'v.union(...) member 2 is a number', 'v.literal(...)'],
+  [() => v.literal(5), 'v.literal(...) is given a number', 'v.literal(5n)'],
+  [() => v.literal(null), 'v.literal(...) is given null', 'v.null()'],
+  [() => v.literal(2n ** 63n), 'does not fit in 64 bits', '2n ** 63n'],
+  [() => v.literal('\ud800'), 'half of a surrogate pair', 'whole text'],
+  [() => v.int64({ minimum: 0 }), 'v.int64 minimum is a number', '0n'],
+  [() => v.int64({ minimum: 2n, maximum: 1n }), 'so that no value fits', 'Exchange'],
+  [() => v.float64({ maximum: Infinity }), 'v.float64 maximum is not a finite number', '0.5'],
+  [() => v.string({ max: 5 }), 'v.string has no option "max"', '"maximumLength"'],
+  [() => v.string({ maximumLength: -1 }), 'v.string maximumLength is not a count', '100'],
+  [() => v.string(5 as never), 'v.string takes its bounds as an object', '{ minimumLength: ... }'],
+  [() => v.bytes({ minimumLength: 1 }), 'v.bytes has no option "minimumLength"', 'maximumLength'],
+  [() => v.id('Messages'), 'v.id(...) is given "Messages"', 'v.id("messages")'],
+  [() => v.id(undefined), 'v.id(...) is given undefined', 'v.id("messages")'],
+
+  [() => table(v.object({})), 'table(...) is a validator', 'without v.object'],
+  [() => table({ _id: v.string() }), 'table(...) has a field "_id"', 'belong to svc'],
+  [() => table({ 'a-b': v.string() }), 'table(...) has a field "a-b"', 'letters, digits'],
+  [() => table(fields(1)).index('by name', ['f0']), 'named "by name"', '"byChannel"'],
+  [() => table(fields(1)).index('a', ['f0']).unique('a', ['f0']), 'declared twice', 'Rename'],
+  [() => table(fields(1)).index('a', []), 'Index "a" has no fields', '["channel", "author"]'],
+  [() => table(fields(1)).index('a', 'f0' as never), 'Index "a" has no fields', 'List them'],
+  [() => table(fields(2)).index('a', ['f2']), '"f2", which is no field', 'Use "f0" or "f1"'],
+  [() => table(fields(2)).index('a', ['f0', 'f0']), 'lists "f0" twice', 'once'],
+  [() => table(fields(2)).index('a', ['f0', '_createdAt']), '"_createdAt"', 'order of creation'],
+  [() => table(fields(17)).index('a', names(17)), 'has 17 fields', 'at most 16'],
+  [manyIndexes, 'is one index too many', 'at most 64'],
+  [() => defineSchema([]), 'defineSchema(...) is given an array', 'messages: table({ ... })'],
+  [() => defineSchema({ files: table({}) }), '"files" is reserved', 'another name'],
+  [() => defineSchema({ Messages: table({}) }), '"Messages" is no name', 'lower-case'],
+  [() => defineSchema({ messages: {} }), '"messages" is an object, not a table', 'table({ ... })'],
+  [
+    () => defineSchema({ a: table({ b: v.array(v.object({ c: v.id('d') })) }) }),
+    'Field a.b[].c is an ID of "d", which is no table',
+    'Use "a"',
+  ],
+  [() => defineSchema({ a: table({}) }).document('b'), 'is given "b"', 'Use "a"'],
+  [() => defineSchema({ a: table({}) }).document('toString'), 'is given "toString"', 'Use "a"'],
+
+  [() => query(handler), 'query(...) is given a function', 'handler: ...'],
+  [() => query({}), 'query(...) has no handler', 'async (ctx, args)'],
+  [() => mutation({ handler: {} }), 'mutation(...) has an object as its handler', 'handler:'],
+  [() => query({ args: {}, handler }), 'query(...) has no option "args"', '"arguments"'],
+  [() => internalQuery({ clients: [], handler }), 'has clients', 'query(...)'],
+  [() => query({ auth: 'user', handler }), 'unknown auth', '"none"'],
+  [() => query({ clients: 'public', handler }), 'clients is a string', '["public"]'],
+  [() => query({ clients: ['publc'], handler }), 'lists "publc"', '"confidential"'],
+  [() => query({ clients: ['public', 'public'], handler }), '"public" twice', 'once'],
+  [() => query({ arguments: v.object({}), handler }), 'arguments is a validator', 'v.object'],
+  [() => query({ arguments: { a: String }, handler }), 'arguments.a is a function', 'Call it'],
+  [() => query({ returns: { a: v.string() }, handler }), 'returns is an object', 'v.object'],
+  [() => query({ returns: v.optional(v.string()), handler }), 'is optional', 'v.nullable'],
+  [() => query({ errors: ['X'], handler }), 'errors is an array', 'CHANNEL_ARCHIVED'],
+  [() => query({ errors: { notFound: 'invalid' }, handler }), '"notFound"', 'upper-case'],
+  [() => query({ errors: { APP_X: 'invalid' }, handler }), '"APP_X"', 'Write X:'],
+  [() => query({ errors: { X: 'missing' }, handler }), 'X "missing"', '"not_found"'],
+]
+
+test.each(MISTAKES)(
+  'a mistake in a definition is named, with its mend: %s',
+  (make, wrong, mend) => {
+    let thrown: unknown
+    try {
+      make()
+    } catch (error) {
+      thrown = error
+    }
+    expect(thrown).toMatchObject({ name: 'DefinitionError' })
+    expect((thrown as Error).message).toContain(wrong)
+    expect((thrown as Error).message.split(wrong)[1]).toContain(mend)
+  },
+)
+
+test('a table is not changed by the indexes that are added to it', () => {
+  const plain = table({ a: v.string() })
+  plain.index('byA', ['a'])
+  expect(schemaOf(defineSchema({ plain })).tables).toEqual({
+    plain: { fields: { a: { type: 'string' } }, indexes: [] },
+  })
+  expect(parseFields({ a: { type: 'string' } })).toEqual({ a: { type: 'string' } })
+})

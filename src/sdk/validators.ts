@@ -1,0 +1,253 @@
+/** The builders behind `v`: each makes the plain data of one validator (value/validators.ts). */
+import { isTableName } from '../value/ids.ts'
+import type { FieldsJson, OptionalJson, ValidatorJson } from '../value/validators.ts'
+import { DefinitionError, isPlainObject, rejectUnknownOptions } from './definition-errors.ts'
+
+const VALIDATOR = Symbol.for('svc.validator')
+
+/** What `v.*()` answers. The types that authors see are in svc.d.ts. */
+export interface ValidatorDefinition {
+  readonly [VALIDATOR]: ValidatorJson | OptionalJson
+}
+
+function define(json: ValidatorJson | OptionalJson): ValidatorDefinition {
+  return Object.freeze({ [VALIDATOR]: json })
+}
+
+function contentOf(value: unknown): ValidatorJson | OptionalJson | undefined {
+  if (typeof value !== 'object' || value === null) return undefined
+  return (value as Partial<ValidatorDefinition>)[VALIDATOR]
+}
+
+/** The data of a validator that must be there; `at` names the place in messages. */
+export function validatorJson(value: unknown, at: string): ValidatorJson {
+  const json = contentOf(value)
+  if (json === undefined) throw notValidator(value, at)
+  if (json.type === 'optional') {
+    throw new DefinitionError(
+      `${at} is optional, but only a field of an object can be left out`,
+      'Use v.nullable(...) for a value that may be null, or put v.optional(...) around the field',
+    )
+  }
+  return json
+}
+
+/** The data of `{ name: validator }`; `at` names the place in messages. */
+export function fieldsJson(value: unknown, at: string): FieldsJson {
+  if (contentOf(value) !== undefined) {
+    throw new DefinitionError(
+      `${at} is a validator, but the fields themselves belong there`,
+      'Write { name: v.string() } without v.object around it',
+    )
+  }
+  if (!isPlainObject(value)) {
+    throw new DefinitionError(`${at} is ${kindOf(value)}`, 'Write fields: { name: v.string() }')
+  }
+  const fields: { [name: string]: ValidatorJson | OptionalJson } = {}
+  for (const [name, field] of Object.entries(value)) {
+    if (name === '__proto__') {
+      throw new DefinitionError(`${at} has a field "__proto__"`, 'Give it another name')
+    }
+    const json = contentOf(field)
+    fields[name] = json?.type === 'optional' ? json : validatorJson(field, `${at}.${name}`)
+  }
+  return fields
+}
+
+function notValidator(value: unknown, at: string): DefinitionError {
+  const mend = () => {
+    if (typeof value === 'function') return 'Call it, as in v.string()'
+    if (isPlainObject(value)) return 'Write v.object({ ... }) around the fields'
+    if (Array.isArray(value)) return 'Write v.array(...) for a list, v.union(...) for a choice'
+    if (value === null) return 'Write v.null()'
+    if (value === undefined) {
+      return 'Check the spelling, and that the files of this Workspace do not import in a circle'
+    }
+    return 'Write v.literal(...) for a constant'
+  }
+  return new DefinitionError(`${at} is ${kindOf(value)}, not a validator`, mend())
+}
+
+export function kindOf(value: unknown): string {
+  if (value === null || value === undefined) return String(value)
+  if (Array.isArray(value)) return 'an array'
+  return typeof value === 'object' ? 'an object' : `a ${typeof value}`
+}
+
+type Options = { readonly [name: string]: unknown }
+
+/** The bounds that were given; undefined ones are left out, as plain data has no place for them. */
+function bounds(
+  options: Options | undefined,
+  names: readonly [string, ...string[]],
+  owner: string,
+  read: (value: unknown, at: string) => string | number,
+) {
+  const given: { [name: string]: string | number } = {}
+  if (options === undefined) return given
+  if (!isPlainObject(options)) {
+    throw new DefinitionError(
+      `${owner} takes its bounds as an object, not ${kindOf(options)}`,
+      `Write { ${names[0]}: ... }`,
+    )
+  }
+  rejectUnknownOptions(options, names, owner)
+  for (const name of names) {
+    if (options[name] !== undefined) given[name] = read(options[name], `${owner} ${name}`)
+  }
+  const [low, high] = [options[names[0]], options[names[1] ?? '']]
+  if (low !== undefined && high !== undefined && (low as number) > (high as number)) {
+    throw new DefinitionError(
+      `${owner} has a ${names[0]} above its ${names[1]}, so that no value fits`,
+      'Exchange the two bounds',
+    )
+  }
+  return given
+}
+
+function int64Bound(value: unknown, at: string): string {
+  if (typeof value !== 'bigint') {
+    throw new DefinitionError(`${at} is ${kindOf(value)}`, 'Write a bigint, such as 0n')
+  }
+  return int64Text(value, at)
+}
+
+function int64Text(value: bigint, at: string): string {
+  if (BigInt.asIntN(64, value) !== value) {
+    throw new DefinitionError(
+      `${at} does not fit in 64 bits`,
+      'Stay within -(2n ** 63n) and 2n ** 63n - 1n',
+    )
+  }
+  return String(value)
+}
+
+function float64Bound(value: unknown, at: string): number {
+  if (typeof value !== 'number' || !Number.isFinite(value)) {
+    throw new DefinitionError(`${at} is not a finite number`, 'Write a number, such as 0.5')
+  }
+  // Plain data has one zero.
+  return value === 0 ? 0 : value
+}
+
+function count(value: unknown, at: string): number {
+  if (typeof value !== 'number' || !Number.isSafeInteger(value) || value < 0) {
+    throw new DefinitionError(`${at} is not a count`, 'Write a whole number, such as 100')
+  }
+  return value
+}
+
+function literal(value: unknown): ValidatorJson {
+  switch (typeof value) {
+    case 'boolean':
+      return { type: 'literal', value: { boolean: value } }
+    case 'bigint':
+      return { type: 'literal', value: { int64: int64Text(value, 'v.literal(...)') } }
+    case 'string':
+      if (value.isWellFormed()) return { type: 'literal', value: { string: value } }
+      throw new DefinitionError('v.literal(...) has half of a surrogate pair', 'Write whole text')
+    default:
+      throw new DefinitionError(
+        `v.literal(...) is given ${kindOf(value)}`,
+        value === null
+          ? 'Write v.null()'
+          : 'Write a string, a boolean, or a bigint such as v.literal(5n)',
+      )
+  }
+}
+
+function id(table: unknown): ValidatorJson {
+  if (typeof table !== 'string' || !isTableName(table)) {
+    throw new DefinitionError(
+      `v.id(...) is given ${typeof table === 'string' ? `"${table}"` : kindOf(table)}`,
+      'Write the name of a table of this schema, such as v.id("messages")',
+    )
+  }
+  return { type: 'id', table }
+}
+
+function union(members: readonly unknown[]): ValidatorJson {
+  if (members.length === 1 && Array.isArray(members[0])) {
+    throw new DefinitionError('v.union(...) is given an array', 'Pass the members one by one')
+  }
+  if (members.length === 0) {
+    throw new DefinitionError('v.union() has no members', 'Pass at least one validator')
+  }
+  return {
+    type: 'union',
+    members: members.map((member, i) => validatorJson(member, `v.union(...) member ${i + 1}`)),
+  }
+}
+
+export const v = Object.freeze({
+  null: () => define({ type: 'null' }),
+  boolean: () => define({ type: 'boolean' }),
+  int64: (options?: Options) =>
+    define({ type: 'int64', ...bounds(options, ['minimum', 'maximum'], 'v.int64', int64Bound) }),
+  float64: (options?: Options) =>
+    define({
+      type: 'float64',
+      ...bounds(options, ['minimum', 'maximum'], 'v.float64', float64Bound),
+    }),
+  string: (options?: Options) =>
+    define({
+      type: 'string',
+      ...bounds(options, ['minimumLength', 'maximumLength'], 'v.string', count),
+    }),
+  bytes: (options?: Options) =>
+    define({ type: 'bytes', ...bounds(options, ['maximumLength'], 'v.bytes', count) }),
+  timestamp: () => define({ type: 'timestamp' }),
+  id: (table: unknown) => define(id(table)),
+  literal: (value: unknown) => define(literal(value)),
+  array: (items: unknown, options?: Options) =>
+    define({
+      type: 'array',
+      items: validatorJson(items, 'v.array(...) items'),
+      ...bounds(options, ['maximumItems'], 'v.array', count),
+    }),
+  object: (fields: unknown) =>
+    define({ type: 'object', fields: fieldsJson(fields, 'v.object(...)') }),
+  record: (values: unknown, options?: Options) =>
+    define({
+      type: 'record',
+      values: validatorJson(values, 'v.record(...) values'),
+      ...bounds(options, ['maximumItems'], 'v.record', count),
+    }),
+  union: (...members: unknown[]) => define(union(members)),
+  optional: (inner: unknown) =>
+    define({ type: 'optional', inner: validatorJson(inner, 'v.optional(...)') }),
+  nullable: (inner: unknown) =>
+    define({ type: 'nullable', inner: validatorJson(inner, 'v.nullable(...)') }),
+  any: () => define({ type: 'any' }),
+})
+
+/** An object validator of data that is already known to be sound. */
+export function objectOf(fields: FieldsJson): ValidatorDefinition {
+  return define({ type: 'object', fields })
+}
+
+/** Tables that a validator points to with `v.id`, each with its place. */
+export function referencedTables(
+  json: ValidatorJson | OptionalJson,
+  at: string,
+): readonly { readonly table: string; readonly at: string }[] {
+  switch (json.type) {
+    case 'id':
+      return [{ table: json.table, at }]
+    case 'optional':
+    case 'nullable':
+      return referencedTables(json.inner, at)
+    case 'array':
+      return referencedTables(json.items, `${at}[]`)
+    case 'record':
+      return referencedTables(json.values, `${at}.*`)
+    case 'union':
+      return json.members.flatMap((member) => referencedTables(member, at))
+    case 'object':
+      return Object.entries(json.fields).flatMap(([name, field]) =>
+        referencedTables(field, `${at}.${name}`),
+      )
+    default:
+      return []
+  }
+}

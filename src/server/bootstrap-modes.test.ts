@@ -1,0 +1,107 @@
+import { readFileSync } from 'node:fs'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { TEST_PEPPER, type TestIdentity, testIdentity } from '../../build/testing/identity.ts'
+import { exchange } from '../identity/exchange.ts'
+import { realSystem } from '../system/system.ts'
+import { runServer } from './modes.ts'
+
+let t: TestIdentity
+
+beforeEach(async () => {
+  t = await testIdentity({ empty: true })
+})
+
+afterEach(async () => {
+  await t.dispose()
+})
+
+async function run(mode: string, more: Record<string, string> = {}) {
+  let out = ''
+  let err = ''
+  const io = {
+    out: (text: string) => {
+      out += text
+    },
+    err: (text: string) => {
+      err += text
+    },
+    errIsTerminal: false,
+  }
+  const environment = {
+    SERVICE_IDENTITY_DATABASE_URL: t.url,
+    SERVICE_PLATFORM_IDENTITY_PEPPER: TEST_PEPPER.reveal(),
+    SERVICE_STATE_DIRECTORY: t.stateDirectory,
+    ...more,
+  }
+  const exit = await runServer([mode], environment, io)
+  return { exit, out, err }
+}
+
+const CONFIRMED = { SERVICE_BOOTSTRAP_RECOVERY_CONFIRM: 'replace-lost-initial-owner-code' }
+
+test('migrate says what it did, and that there was nothing left to do', async () => {
+  expect(await run('migrate')).toEqual({
+    exit: 0,
+    out: 'The identity database went from schema version 0 to 3.\n',
+    err: '',
+  })
+  expect((await run('migrate')).out).toBe('The identity database is at schema version 3 already.\n')
+})
+
+test('migrate makes no first-owner code', async () => {
+  await run('migrate')
+  expect(await t.sql('select 1 from service_operator_invitations')).toEqual([])
+})
+
+test('recovery needs the exact phrase and does nothing without it', async () => {
+  for (const phrase of [{}, { SERVICE_BOOTSTRAP_RECOVERY_CONFIRM: 'yes' }]) {
+    const { exit, out, err } = await run('recover-bootstrap', phrase)
+    expect([exit, out]).toEqual([1, ''])
+    expect(err).toContain('SERVER_BOOTSTRAP_RECOVERY_CONFIRMATION_INVALID')
+  }
+  expect(await t.sql(`select to_regclass('service_operators') as found`)).toEqual([{ found: null }])
+})
+
+test('recovery names the file, shows no code, and ends for good with the first owner', async () => {
+  const { exit, out } = await run('recover-bootstrap', CONFIRMED)
+  expect(exit).toBe(0)
+  expect(out).toContain(t.codePath)
+  const code = readFileSync(t.codePath, 'utf8').trimEnd()
+  expect(out).not.toContain(code.slice(10))
+  // The mode ran by the real clock, so the exchange does too.
+  const { database, credentials } = t.identity
+  const names = { deviceName: null, operatorName: null }
+  const core = { database, credentials, system: realSystem() }
+  await exchange(core, { code, ...names, requestId: null })
+  const again = await run('recover-bootstrap', CONFIRMED)
+  expect(again.exit).toBe(1)
+  expect(again.err).toContain('SERVER_BOOTSTRAP_ALREADY_COMPLETE')
+})
+
+test('a database that cannot be reached is named without its password', async () => {
+  const { exit, err } = await run('migrate', {
+    SERVICE_IDENTITY_DATABASE_URL: 'postgres://u:hunter2@127.0.0.1:1/x',
+  })
+  expect(exit).toBe(1)
+  expect(err).toContain('SERVER_PLATFORM_DATABASE_UNAVAILABLE')
+  expect(err).not.toContain('hunter2')
+})
+
+test('owner recovery needs its phrase and an operator, and names the file', async () => {
+  const phrase = { SERVICE_OWNER_RECOVERY_CONFIRM: 'issue-owner-invitation' }
+  const unconfirmed = await run('recover-owner', CONFIRMED)
+  expect([unconfirmed.exit, unconfirmed.out]).toEqual([1, ''])
+  expect(unconfirmed.err).toContain('SERVER_OWNER_RECOVERY_CONFIRMATION_INVALID')
+  const early = await run('recover-owner', phrase)
+  expect([early.exit, early.out]).toEqual([1, ''])
+  expect(early.err).toContain('SERVER_OWNER_RECOVERY_BOOTSTRAP_PENDING')
+  await t.sql(
+    `insert into service_operators (operator_id, operator_name, created_at_micros)
+     values ('opr_00000000000000000000000001', 'lost', 1)`,
+  )
+  const { exit, out } = await run('recover-owner', phrase)
+  expect(exit).toBe(0)
+  const path = `${t.stateDirectory}/bootstrap/owner-recovery.code`
+  expect(out).toContain(path)
+  expect(out).not.toContain(readFileSync(path, 'utf8').trimEnd().slice(10))
+})

@@ -1,0 +1,120 @@
+import { readdirSync, statSync } from 'node:fs'
+import { describe, expect, it } from 'vitest'
+import {
+  APPLICATION,
+  BASE,
+  DIR,
+  file,
+  MANAGED,
+  PEPPER,
+  URL_OK,
+} from '../../build/testing/configuration-environments.ts'
+import { type Environment, ROWS } from '../../build/testing/configuration-rows.ts'
+import { OIDC_FILE } from '../../build/testing/oidc-files.ts'
+import { RECOVERY_PHRASE } from '../config/configuration.ts'
+import { runServer } from './modes.ts'
+
+/** Values that rules name themselves. */
+const SPEAKABLE = ['true', 'required', RECOVERY_PHRASE]
+
+async function check(environment: Environment) {
+  let [out, err] = ['', '']
+  const io = {
+    out: (text: string) => {
+      out += text
+    },
+    err: (text: string) => {
+      err += text
+    },
+    errIsTerminal: false,
+  }
+  return { exit: await runServer(['check'], environment, io), out, err }
+}
+
+describe('svc-server check refuses', () => {
+  it.each(ROWS)('%s: %s in one line without a value', async (_rule, code, name, given) => {
+    const environment = { ...BASE, ...given }
+    const { exit, out, err } = await check(environment)
+    expect(exit).toBe(1)
+    expect(out).toBe('')
+    expect(err.startsWith(`svc-server: ${code}: ${name}: `)).toBe(true)
+    expect(err.endsWith('.\n')).toBe(true)
+    expect(err.slice(0, -1)).not.toMatch(/[\n\r]/)
+    expect(err).not.toMatch(/canary/i)
+    expect(err).not.toContain(PEPPER)
+    for (const value of Object.values(environment)) {
+      if (value && value.length > 1 && !SPEAKABLE.includes(value)) expect(err).not.toContain(value)
+    }
+  })
+})
+
+describe('svc-server check shows', () => {
+  it('what would be served, aligned and without secrets', async () => {
+    const origins = 'https://app.test,http://localhost:5173'
+    const environment = {
+      ...BASE,
+      ...APPLICATION,
+      SERVICE_PRODUCT_ALLOWED_ORIGINS: origins,
+      SERVICE_PUBLIC_MANAGEMENT_URL: 'https://manage.test',
+      SERVICE_RUNNER_SANDBOX: 'required',
+    }
+    expect(await check(environment)).toEqual({
+      exit: 0,
+      err: '',
+      out: `The configuration is valid. \`svc-server serve\` would use:
+
+  Management listener    127.0.0.1:3220 (loopback, plain)
+  Public Management URL  https://manage.test
+  Identity database      canary_db at canary-db.test:5433
+  Identity pepper        [redacted]
+  State directory        /var/lib/canary
+  Identity provider      none
+  Managed source         none
+  Product root           /srv/canary
+  Application listener   127.0.0.9:4567 (TLS ends at a proxy before it)
+  Allowed origins        https://app.test, http://localhost:5173
+  Function sandbox       required: refuses to start where Functions cannot be contained
+`,
+    })
+  })
+
+  it('deprecated and misspelled names, never their values', async () => {
+    const { SERVICE_IDENTITY_DATABASE_URL: _, ...rest } = BASE
+    const { exit, out } = await check({
+      ...rest,
+      SERVICE_DATABASE_URL_FILE: file('database', URL_OK),
+      SERVICE_MANAGMENT_LISTEN: 'secret-by-mistake',
+    })
+    expect(exit).toBe(0)
+    expect(out).toContain('\nDeprecated name in use: SERVICE_DATABASE_URL_FILE\n')
+    expect(out).toContain('\nNot a setting of this server: SERVICE_MANAGMENT_LISTEN\n')
+    expect(out).not.toMatch(/secret-by-mistake|canary%40pw|canary@pw/)
+  })
+
+  it('that a setting is not supported, instead of ignoring it', async () => {
+    const { exit, err } = await check({
+      ...BASE,
+      SERVICE_PRODUCT_ROOT: '/var/lib/canary-root',
+      SERVICE_PRODUCT_AUTH_CONFIG: 'auth.json',
+    })
+    expect(exit).toBe(1)
+    expect(err).toMatch(/^svc-server: SERVER_CONFIGURATION_INVALID: SERVICE_PRODUCT_AUTH_CONFIG/)
+    expect(err).toContain('Expected: unset: this version does not support it.')
+  })
+
+  it('an identity provider and a managed source without connecting to either', async () => {
+    const oidc = { SERVICE_PLATFORM_OIDC_CONFIG: file('provider.json', OIDC_FILE) }
+    const { exit, out } = await check({ ...BASE, ...MANAGED, ...oidc })
+    expect(exit).toBe(0)
+    expect(out).toMatch(/Identity provider +https:\/\/canary\.test\/tenant\n/)
+    expect(out).toMatch(/Managed source +https:/)
+    expect(out).not.toMatch(/\[object|canary-client/)
+  })
+
+  it('and touches nothing', async () => {
+    const state = `${DIR}/state`
+    const before = [readdirSync(DIR), statSync(DIR).mtimeMs]
+    await check({ ...BASE, SERVICE_STATE_DIRECTORY: state, SERVICE_PRODUCT_ROOT: `${DIR}/root` })
+    expect([readdirSync(DIR), statSync(DIR).mtimeMs]).toEqual(before)
+  })
+})

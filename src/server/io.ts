@@ -1,0 +1,15 @@
+/** What a mode of the server prints to; tests bring their own. */
+
+export interface ServerIo {
+  /** Standard output: what was asked for. */
+  readonly out: (text: string) => void
+  /** Standard error: failures and, in `serve`, the log. */
+  readonly err: (text: string) => void
+  readonly errIsTerminal: boolean
+}
+
+/** The environment of the process, handed over by main.ts. */
+export type Environment = Readonly<Record<string, string | undefined>>
+
+/** One mode of `svc-server`; answers the exit code. A Fault may be thrown: the caller prints it. */
+export type Mode = (environment: Environment, io: ServerIo) => Promise<number>

@@ -1,0 +1,78 @@
+/**
+ * The two HTTP listeners. What the runtime would let through is refused here: a second Host header,
+ * and connections that say nothing for too long.
+ */
+import type { Hono } from 'hono'
+import { formatListener, type Listener } from '../config/addresses.ts'
+import { Fault } from '../errors/fault.ts'
+import { errorResponse, type SurfaceCodes } from '../http/errors.ts'
+import type { PeerBinding } from '../http/mount.ts'
+import type { System } from '../system/system.ts'
+import { peerAddress } from './peers.ts'
+
+export interface ListenOptions {
+  readonly surface: 'management' | 'application'
+  readonly listen: Listener
+  readonly app: Hono
+  readonly codes: SurfaceCodes
+  readonly system: System
+  /** Whether a trusted proxy ends TLS before it. */
+  readonly tlsTerminated: boolean
+}
+
+export interface OpenListener {
+  readonly surface: ListenOptions['surface']
+  /** host:port, with the port that was really bound. */
+  readonly address: string
+  /** Takes no new connection and resolves when the requests in flight are answered. */
+  stop(): Promise<void>
+  /** Cuts every connection. */
+  cut(): void
+}
+
+/** Longer than any invocation, shorter than what a proxy keeps an idle connection for. */
+const IDLE_SECONDS = 60
+/** Above the largest bound of a route, so that the route answers with its own error. */
+const BODY_BYTES_MAX = 80 * 1024 * 1024
+
+/** Throws SERVER_LISTEN_FAILED. */
+export function openListener(options: ListenOptions): OpenListener {
+  const { listen, app, codes, system, surface } = options
+  const server = bind(surface, () =>
+    Bun.serve({
+      hostname: listen.host,
+      port: listen.port,
+      idleTimeout: IDLE_SECONDS,
+      maxRequestBodySize: BODY_BYTES_MAX,
+      development: false,
+      fetch: (request, server) => {
+        // Two Host headers arrive joined; which of them a proxy believed cannot be known.
+        if (request.headers.get('host')?.includes(',') === true) {
+          return errorResponse(new Fault(codes.invalid), system.ids.make('req'), codes)
+        }
+        // Application calls are limited by their credential; the look-up would cost them 2 us.
+        if (surface === 'application') return app.fetch(request)
+        const socket = server.requestIP(request)?.address
+        const peer = peerAddress(request.headers, socket, options.tlsTerminated)
+        return app.fetch(request, { peer } satisfies PeerBinding)
+      },
+      error: (error) =>
+        errorResponse(new Fault(codes.internal, { cause: error }), system.ids.make('req'), codes),
+    }),
+  )
+  return {
+    surface,
+    address: formatListener({ host: listen.host, port: server.port! }),
+    stop: () => server.stop(false),
+    cut: () => void server.stop(true),
+  }
+}
+
+function bind<T>(surface: string, open: () => T): T {
+  try {
+    return open()
+  } catch (error) {
+    const detail = `${surface}: ${error instanceof Error ? error.message : String(error)}`
+    throw new Fault('SERVER_LISTEN_FAILED', { cause: error, detail })
+  }
+}

@@ -1,0 +1,49 @@
+/** Chooses the mode of `svc-server` by its argument; each mode loads only its own code. */
+import { renderFailure } from './failures.ts'
+import type { Environment, Mode, ServerIo } from './io.ts'
+
+const MODES: ReadonlyMap<string, () => Promise<Mode>> = new Map([
+  ['check', async () => (await import('./check.ts')).run],
+  ['migrate', async () => (await import('./migrate.ts')).run],
+  ['recover-bootstrap', async () => (await import('./recover-bootstrap.ts')).run],
+  ['recover-owner', async () => (await import('./recover-owner.ts')).run],
+  ['serve', async () => (await import('./serve.ts')).run],
+  ['version', async () => (await import('./version.ts')).run],
+])
+const ALIASES: ReadonlyMap<string, string> = new Map([
+  ['--version', 'version'],
+  ['-V', 'version'],
+])
+
+/** Answers the exit code: 0, 2 for a wrong use, or that of the failure that it printed. */
+export async function runServer(
+  args: readonly string[],
+  environment: Environment,
+  io: ServerIo,
+): Promise<number> {
+  const { usage } = await import('./usage.ts')
+  if (args.includes('--help') || args.includes('-h')) {
+    io.out(usage())
+    return 0
+  }
+  const [name = '', ...rest] = args
+  const load = MODES.get(ALIASES.get(name) ?? name)
+  if (load === undefined || rest.length > 0) {
+    if (name !== '') io.err(`svc-server: ${wrongUse(load === undefined)}\n\n`)
+    io.err(usage())
+    return 2
+  }
+  try {
+    const run = await load()
+    return await run(environment, io)
+  } catch (error) {
+    const { text, exit } = renderFailure(error)
+    io.err(text)
+    return exit
+  }
+}
+
+/** The argument itself is not repeated: a secret may have been pasted there. */
+function wrongUse(unknownMode: boolean): string {
+  return unknownMode ? 'unknown mode' : 'a mode takes no arguments; settings are variables'
+}

@@ -1,0 +1,74 @@
+/** The server as a process: which limits it really has, and who they count for. */
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { TEST_PEPPER, type TestIdentity, testIdentity } from '../../build/testing/identity.ts'
+import { type ServerProcess, startServer } from '../../build/testing/server-process.ts'
+
+let t: TestIdentity
+let server: ServerProcess | undefined
+let directory: string
+
+beforeEach(async () => {
+  directory = mkdtempSync(join(tmpdir(), 'svc-limits-'))
+  t = await testIdentity()
+})
+
+afterEach(async () => {
+  await server?.stop()
+  await t.dispose()
+  rmSync(directory, { recursive: true, force: true })
+})
+
+async function serve(given: Record<string, string> = {}): Promise<void> {
+  const executable = join(directory, 'svc-server')
+  const main = join(import.meta.dirname, '../main.ts')
+  writeFileSync(executable, `#!/bin/sh\nexec '${process.execPath}' '${main}' svc-server "$@"\n`)
+  chmodSync(executable, 0o700)
+  server = await startServer({
+    executable,
+    directory,
+    environment: {
+      PATH: process.env.PATH ?? '',
+      SERVICE_IDENTITY_DATABASE_URL: t.url,
+      SERVICE_PLATFORM_IDENTITY_PEPPER: TEST_PEPPER.reveal(),
+      SERVICE_STATE_DIRECTORY: t.stateDirectory,
+      SERVICE_MANAGEMENT_LISTEN: '127.0.0.1:0',
+      ...given,
+    },
+  })
+}
+
+/** Statuses of 40 requests at once with a wrong token, each with what the client says of itself. */
+async function failures(forwarded: (i: number) => string): Promise<Set<number>> {
+  const responses = await Promise.all(
+    Array.from({ length: 40 }, (_, i) =>
+      fetch(`${server?.management}/v1/auth/refresh`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', 'x-forwarded-for': forwarded(i) },
+        body: JSON.stringify({ refreshToken: 'wrong' }),
+      }),
+    ),
+  )
+  for (const each of responses.filter(({ status }) => status === 429)) {
+    expect(Number(each.headers.get('retry-after'))).toBeGreaterThan(0)
+  }
+  return new Set(responses.map(({ status }) => status))
+}
+
+test('one peer is limited, whatever it writes into X-Forwarded-For', async () => {
+  await serve()
+  // Those under way at once may all fail; what follows is refused.
+  await failures((i) => `198.51.100.${i}`)
+  expect(await failures((i) => `203.0.113.${i}`)).toContain(429)
+  const health = await fetch(`${server?.management}/health/ready`)
+  expect(health.status).toBe(200)
+})
+
+test('behind a trusted proxy each client has its own limit', async () => {
+  await serve({ SERVICE_MANAGEMENT_TLS_TERMINATED: 'true' })
+  await failures(() => '198.51.100.1')
+  expect(await failures(() => '203.0.113.9, 198.51.100.1')).toContain(429)
+  expect(await failures((i) => `198.51.100.1, 203.0.113.${i}`)).toEqual(new Set([401]))
+})

@@ -1,0 +1,26 @@
+/** `svc-server recover-bootstrap`: replaces a lost first-owner code, as long as nobody is owner. */
+import { parseConfiguration } from '../config/configuration.ts'
+import { openIdentity } from '../identity/identity.ts'
+import { realSystem } from '../system/system.ts'
+import { createLog } from '../telemetry/log.ts'
+import type { Environment, ServerIo } from './io.ts'
+
+export async function run(environment: Environment, io: ServerIo): Promise<number> {
+  const configuration = parseConfiguration(environment, 'recover-bootstrap')
+  const system = realSystem()
+  const identity = openIdentity({
+    databaseUrl: configuration.identityDatabase.url,
+    pepper: configuration.identityPepper,
+    stateDirectory: configuration.stateDirectory,
+    system,
+    log: createLog({ system, sink: io.err, level: 'warn' }),
+  })
+  try {
+    const path = await identity.recoverBootstrap()
+    io.out('Every earlier first-owner code is revoked. The new one is valid for 24 hours, in\n')
+    io.out(`  ${path}\n`)
+    return 0
+  } finally {
+    await identity.close()
+  }
+}

@@ -1,0 +1,26 @@
+/** `svc-server recover-owner`: lets an owner in again whose every device is lost. */
+import { parseConfiguration } from '../config/configuration.ts'
+import { openIdentity } from '../identity/identity.ts'
+import { realSystem } from '../system/system.ts'
+import { createLog } from '../telemetry/log.ts'
+import type { Environment, ServerIo } from './io.ts'
+
+export async function run(environment: Environment, io: ServerIo): Promise<number> {
+  const configuration = parseConfiguration(environment, 'recover-owner')
+  const system = realSystem()
+  const identity = openIdentity({
+    databaseUrl: configuration.identityDatabase.url,
+    pepper: configuration.identityPepper,
+    stateDirectory: configuration.stateDirectory,
+    system,
+    log: createLog({ system, sink: io.err, level: 'warn' }),
+  })
+  try {
+    const path = await identity.recoverOwner()
+    io.out('Every earlier owner invitation of this kind is revoked. The new one is valid for\n')
+    io.out(`30 minutes and makes a new owner of the installation, in\n  ${path}\n`)
+    return 0
+  } finally {
+    await identity.close()
+  }
+}

@@ -1,0 +1,172 @@
+/**
+ * `svc-server serve`: opens identity, then the Product Environment, then the listeners, and closes
+ * them in the opposite order. A second signal does not wait for what is in flight.
+ */
+import { parseConfiguration, type ServerConfiguration } from '../config/configuration.ts'
+import { QueryEnvelopes } from '../http/application/envelopes.ts'
+import { mountApplication } from '../http/application/mount.ts'
+import { APPLICATION_CODES, MANAGEMENT_CODES } from '../http/errors.ts'
+import { managementRoutes } from '../http/management/routes.ts'
+import { mountManagement } from '../http/mount.ts'
+import { peerLimits } from '../http/rate-limits.ts'
+import { type Identity, openIdentity } from '../identity/identity.ts'
+import { readLinkable } from '../product/environments.ts'
+import { resolveTarget } from '../product/targets.ts'
+import { realSystem, type System } from '../system/system.ts'
+import { createLog, type Logger } from '../telemetry/log.ts'
+import { VERSION } from '../value/version.ts'
+import { type OpenEnvironment, openEnvironment } from './environments.ts'
+import type { Environment, ServerIo } from './io.ts'
+import { type OpenListener, openListener } from './listeners.ts'
+
+/** How long requests in flight may take once the server was told to stop. */
+const DRAIN_MILLIS = 15_000
+
+interface Running {
+  readonly configuration: ServerConfiguration
+  readonly system: System
+  readonly log: Logger
+  readonly identity: Identity
+  readonly environment: OpenEnvironment | null
+}
+
+export async function run(environment: Environment, io: ServerIo): Promise<number> {
+  const configuration = parseConfiguration(environment, 'serve')
+  const system = realSystem()
+  const format = io.errIsTerminal ? 'human' : 'json'
+  const log = createLog({ system, sink: io.err, format })
+  for (const name of configuration.deprecatedNames) {
+    log.warn('server.deprecated_name', { message: `${name} is deprecated.`, name })
+  }
+  const closers: (() => Promise<void>)[] = []
+  surviveMistakes(log)
+  try {
+    const stop = stopSignal()
+    const identity = openIdentity({
+      databaseUrl: configuration.identityDatabase.url,
+      pepper: configuration.identityPepper,
+      stateDirectory: configuration.stateDirectory,
+      oidc: configuration.oidc,
+      managedSource: configuration.managedSource,
+      system,
+      log,
+    })
+    closers.push(() => identity.close())
+    await identity.startup()
+    const opened = await openProductEnvironment({ configuration, identity, system, log })
+    if (opened !== null) closers.push(() => opened.close())
+    const listeners = listen({ configuration, system, log, identity, environment: opened })
+    closers.push(() => drain(listeners, stop.again))
+    log.info('server.ready', { message: `svc-server ${VERSION} is ready.` })
+    const signal = await stop.first
+    log.info('server.stopping', { message: `Stopping after ${signal}.` })
+  } finally {
+    for (const close of closers.reverse()) await close()
+  }
+  log.info('server.stopped', { message: 'Stopped.' })
+  return 0
+}
+
+async function openProductEnvironment(
+  options: Omit<Running, 'environment'>,
+): Promise<OpenEnvironment | null> {
+  const { configuration } = options
+  if (configuration.product === null) return null
+  return openEnvironment({ ...options, rootPath: configuration.product.root })
+}
+
+function listen(running: Running): OpenListener[] {
+  const { configuration, system, log } = running
+  const { product, management } = configuration
+  const listeners = [
+    openListener({
+      surface: 'management',
+      listen: management.listen,
+      app: managementApp(running),
+      codes: MANAGEMENT_CODES,
+      system,
+      tlsTerminated: management.tlsTerminated,
+    }),
+  ]
+  if (running.environment !== null && product?.applicationListen) {
+    listeners.push(
+      openListener({
+        surface: 'application',
+        listen: product.applicationListen,
+        app: applicationApp(running, running.environment),
+        codes: APPLICATION_CODES,
+        system,
+        tlsTerminated: true,
+      }),
+    )
+  }
+  for (const { surface, address } of listeners) {
+    log.info('server.listening', { message: `${surface} on ${address}`, surface, address })
+  }
+  return listeners
+}
+
+function managementApp({ configuration, system, log, identity, environment }: Running) {
+  const product = environment?.product ?? null
+  const managementOrigin = configuration.management.publicUrl
+  return mountManagement({
+    system,
+    log,
+    routes: managementRoutes,
+    limits: peerLimits(system),
+    app: {
+      identity,
+      managementOrigin,
+      // Routes of the Product run only where mount found its Environment configured.
+      product: product!,
+      environment: product?.root.descriptor ?? null,
+      authenticate: (token: string) => identity.authenticate(token),
+      linkableEnvironments: async () =>
+        product === null ? [] : [{ ...readLinkable(product), managementOrigin }],
+    },
+  })
+}
+
+function applicationApp(
+  { configuration, system, log }: Running,
+  { product, engine }: OpenEnvironment,
+) {
+  return mountApplication({
+    system,
+    log,
+    engine,
+    envelopes: new QueryEnvelopes(),
+    allowedOrigins: new Set(configuration.product?.allowedOrigins),
+    authenticateKey: (key) => product.keys.authenticate(key),
+    resolveTarget: (target, caller) => resolveTarget(product, caller, target),
+    serving: () => product.serving.isStarted,
+  })
+}
+
+/** A mistake in one request must not end all the others; each request has its own last resort. */
+function surviveMistakes(log: Logger): void {
+  process.on('uncaughtException', (error) => log.error('server.mistake', { error }))
+  process.on('unhandledRejection', (error) => log.error('server.mistake', { error }))
+}
+
+/** Resolves with the first signal; `again` resolves with the second. */
+function stopSignal(): { readonly first: Promise<string>; readonly again: Promise<void> } {
+  const first = Promise.withResolvers<string>()
+  const again = Promise.withResolvers<void>()
+  let count = 0
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+    process.on(signal, () => {
+      count += 1
+      if (count === 1) first.resolve(signal)
+      else again.resolve()
+    })
+  }
+  return { first: first.promise, again: again.promise }
+}
+
+async function drain(listeners: readonly OpenListener[], again: Promise<void>): Promise<void> {
+  const drained = Promise.all(listeners.map((listener) => listener.stop()))
+  const late = new Promise<void>((resolve) => setTimeout(resolve, DRAIN_MILLIS).unref())
+  await Promise.race([drained, again, late])
+  for (const listener of listeners) listener.cut()
+}

@@ -1,0 +1,37 @@
+/** The help of `svc-server`, from the same table of settings that the parser reads. */
+import { isRequired, VARIABLES, type Variable } from '../config/variables.ts'
+import { VERSION } from '../value/version.ts'
+
+const MODES = [
+  ['check', 'parse and validate the configuration; connects to nothing, changes nothing'],
+  ['migrate', 'create or upgrade the identity schema; safe to repeat'],
+  ['recover-bootstrap', 'replace a first-owner code that was lost before it was used'],
+  ['recover-owner', 'issue an owner invitation where every owner has lost access'],
+  ['serve', 'check the schema and serve until SIGTERM'],
+  ['version', 'print the version'],
+] as const
+
+export function usage(): string {
+  const modes = MODES.map(([name, description]) => `  ${name.padEnd(19)}${description}`)
+  const rows: readonly Variable[] = VARIABLES.filter((row) => row.required !== 'client only')
+  return [
+    `svc-server ${VERSION}: serves operator identity and one Product Environment.`,
+    '',
+    'Usage: svc-server <mode>',
+    '',
+    ...modes,
+    '',
+    'Required settings (environment variables):',
+    ...rows.filter(isRequired).flatMap(setting),
+    '',
+    'Optional settings:',
+    ...rows.filter((row) => !isRequired(row)).flatMap(setting),
+    '',
+  ].join('\n')
+}
+
+function setting(row: Variable): string[] {
+  const name = row.file ? `${row.name}, or the file named by ${row.name}_FILE` : row.name
+  const otherwise = row.default === undefined ? '' : ` (default ${row.default})`
+  return [`  ${name}${otherwise}`, `      ${row.description}`]
+}

@@ -1,0 +1,119 @@
+/**
+ * Content-addressed files under `artifacts/sha256/<2>/<62>`. A file appears under its name whole
+ * and durable or not at all, and its digest is verified on every read, so a pointer in the control
+ * database never names missing or altered bytes without somebody noticing.
+ */
+import { constants } from 'node:fs'
+import { join } from 'node:path'
+import { Fault } from '../errors/fault.ts'
+import { sha256Hex } from '../system/digests.ts'
+import { type Files, realFiles } from './files.ts'
+
+/** `sha256:` and 64 lowercase hex characters. */
+const DIGEST = /^sha256:([0-9a-f]{2})([0-9a-f]{62})$/
+const CREATE = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW
+const READ = constants.O_RDONLY | constants.O_NOFOLLOW
+
+export class ArtifactStore {
+  readonly #directory: string
+  readonly #files: Files
+  #temporaries = 0
+
+  constructor(directory: string, files: Files = realFiles) {
+    this.#directory = directory
+    this.#files = files
+  }
+
+  /** Removes what a dead process left half written. Only the owner of the root may call it. */
+  async open(): Promise<void> {
+    await guarded(async () => {
+      await this.#makeDirectory(this.#directory)
+      await this.#makeDirectory(this.#temporary())
+      await this.#makeDirectory(join(this.#directory, 'sha256'))
+      await this.#syncDirectory(this.#directory)
+      for (const name of await this.#files.readdir(this.#temporary())) {
+        await this.#files.unlink(join(this.#temporary(), name))
+      }
+    })
+  }
+
+  /**
+   * Resolves once the bytes are durable under `digest`, which must be theirs. Replaces a file that
+   * is there: it holds the same bytes or is damaged. Throws PRODUCT_UNAVAILABLE.
+   */
+  async put(digest: string, bytes: Uint8Array): Promise<void> {
+    const { directory, file } = this.#locate(digest)
+    const temporary = join(this.#temporary(), String(this.#temporaries++))
+    await guarded(async () => {
+      await this.#makeDirectory(directory)
+      const handle = await this.#files.open(temporary, CREATE, 0o600)
+      try {
+        await handle.writeFile(bytes)
+        await handle.sync()
+      } finally {
+        await handle.close()
+      }
+      await this.#files.rename(temporary, file)
+      // Without these the rename, or the directory it went to, can vanish with the power.
+      await this.#syncDirectory(directory)
+      await this.#syncDirectory(join(this.#directory, 'sha256'))
+    })
+  }
+
+  /** Throws PRODUCT_CORRUPT where the bytes are missing, too many or not those of the digest. */
+  async get(digest: string, bytesExpected: number): Promise<Uint8Array> {
+    const { file } = this.#locate(digest)
+    const bytes = await guarded(async () => {
+      const handle = await this.#files.open(file, READ)
+      try {
+        const stats = await handle.stat()
+        return stats.isFile() && stats.size === bytesExpected ? await handle.readFile() : null
+      } finally {
+        await handle.close()
+      }
+    })
+    if (bytes === null || `sha256:${sha256Hex(bytes)}` !== digest) {
+      throw new Fault('PRODUCT_CORRUPT', { detail: `artifact ${digest} is altered` })
+    }
+    return bytes
+  }
+
+  async #makeDirectory(path: string): Promise<void> {
+    await this.#files.mkdir(path, { recursive: true, mode: 0o700 })
+  }
+
+  async #syncDirectory(path: string): Promise<void> {
+    const handle = await this.#files.open(path, READ)
+    try {
+      await handle.sync()
+    } finally {
+      await handle.close()
+    }
+  }
+
+  #temporary(): string {
+    return join(this.#directory, 'temporary')
+  }
+
+  #locate(digest: string): { directory: string; file: string } {
+    const match = DIGEST.exec(digest)
+    if (match === null) throw new Fault('PRODUCT_CORRUPT', { detail: 'not an artifact digest' })
+    const directory = join(this.#directory, 'sha256', match[1]!)
+    return { directory, file: join(directory, match[2]!) }
+  }
+}
+
+/** A missing or linked file is damage; what the disk or the limits refuse may pass. */
+async function guarded<T>(work: () => Promise<T>): Promise<T> {
+  try {
+    return await work()
+  } catch (cause) {
+    const code = (cause as NodeJS.ErrnoException).code
+    if (typeof code !== 'string' || cause instanceof Fault) throw cause
+    const damaged = ['ENOENT', 'ELOOP', 'ENOTDIR', 'EISDIR'].includes(code)
+    throw new Fault(damaged ? 'PRODUCT_CORRUPT' : 'PRODUCT_UNAVAILABLE', {
+      cause,
+      detail: `artifact file: ${code}`,
+    })
+  }
+}

@@ -1,0 +1,142 @@
+/** Rows of application_credentials. A key is only ever a keyed digest here. */
+import type { ClientId, CredentialId } from '../../value/ids.ts'
+import type { ApplicationKind } from './application-clients.ts'
+import type { ControlReader, ControlTx } from './database.ts'
+import { type ApplicationScope, joinScopes, splitScopes } from './scopes.ts'
+
+export interface ApplicationCredential {
+  readonly credentialId: CredentialId
+  readonly clientId: ClientId
+  readonly name: string
+  /** Sorted, each once. */
+  readonly scopes: readonly ApplicationScope[]
+  readonly state: 'active' | 'revoked' | 'deleted'
+  /** Requests a second; null for the default. */
+  readonly rateLimit: number | null
+  readonly createdAtMicros: bigint
+  readonly revokedAtMicros: bigint | null
+  readonly lastUsedAtMicros: bigint | null
+  readonly replaces: CredentialId | null
+}
+
+/** The key of the keyring that a digest was made with, and the digest of the Application Key. */
+export interface KeyDigest {
+  readonly keyId: string
+  readonly digest: Uint8Array
+}
+
+export interface CredentialOfKey extends KeyDigest {
+  readonly credential: ApplicationCredential
+  readonly kind: ApplicationKind
+}
+
+interface Row {
+  credential_id: CredentialId
+  client_id: ClientId
+  name: string
+  scopes: string
+  state: ApplicationCredential['state']
+  rate_limit: number | null
+  created_at: number
+  revoked_at: number | null
+  last_used_at: number | null
+  replaces: CredentialId | null
+}
+
+interface KeyRow extends Row {
+  kind: ApplicationKind
+  key_id: string
+  key_digest: Uint8Array
+}
+
+const COLUMNS = `c.credential_id, c.client_id, c.name, c.scopes, c.state, c.rate_limit,
+  c.created_at, c.revoked_at, c.last_used_at, c.replaces`
+const WITH_KEY = `select ${COLUMNS}, c.key_id, c.key_digest, a.kind
+   from application_credentials c
+   join application_clients a on a.client_id = c.client_id`
+
+export function findCredential(reader: ControlReader, id: CredentialId): CredentialOfKey | null {
+  const row = reader.get<KeyRow>(`${WITH_KEY} where c.credential_id = ?`, id)
+  return row === null ? null : withKey(row)
+}
+
+export function findCredentialByDigest(
+  reader: ControlReader,
+  digest: Uint8Array,
+): CredentialOfKey | null {
+  const row = reader.get<KeyRow>(`${WITH_KEY} where c.key_digest = ?`, digest)
+  return row === null ? null : withKey(row)
+}
+
+export function listCredentials(reader: ControlReader, client: ClientId): ApplicationCredential[] {
+  return reader
+    .all<Row>(
+      `select ${COLUMNS} from application_credentials c
+        where c.client_id = ? order by c.credential_id`,
+      client,
+    )
+    .map(toCredential)
+}
+
+export function countCredentials(reader: ControlReader, client: ClientId): number {
+  return reader.get<{ count: number }>(
+    'select count(*) as count from application_credentials where client_id = ?',
+    client,
+  )!.count
+}
+
+export function insertCredential(
+  tx: ControlTx,
+  credential: ApplicationCredential,
+  key: KeyDigest,
+): void {
+  tx.run(
+    `insert into application_credentials (credential_id, client_id, name, scopes, state,
+            rate_limit, created_at, revoked_at, last_used_at, replaces, key_id, key_digest)
+     values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+    credential.credentialId,
+    credential.clientId,
+    credential.name,
+    joinScopes(credential.scopes),
+    credential.state,
+    credential.rateLimit,
+    credential.createdAtMicros,
+    credential.revokedAtMicros,
+    credential.lastUsedAtMicros,
+    credential.replaces,
+    key.keyId,
+    key.digest,
+  )
+}
+
+export function markCredentialUsed(tx: ControlTx, id: CredentialId, atMicros: bigint): void {
+  tx.run(
+    'update application_credentials set last_used_at = ? where credential_id = ?',
+    atMicros,
+    id,
+  )
+}
+
+function withKey(row: KeyRow): CredentialOfKey {
+  return {
+    credential: toCredential(row),
+    kind: row.kind,
+    keyId: row.key_id,
+    digest: row.key_digest,
+  }
+}
+
+function toCredential(row: Row): ApplicationCredential {
+  return {
+    credentialId: row.credential_id,
+    clientId: row.client_id,
+    name: row.name,
+    scopes: splitScopes(row.scopes),
+    state: row.state,
+    rateLimit: row.rate_limit,
+    createdAtMicros: BigInt(row.created_at),
+    revokedAtMicros: row.revoked_at === null ? null : BigInt(row.revoked_at),
+    lastUsedAtMicros: row.last_used_at === null ? null : BigInt(row.last_used_at),
+    replaces: row.replaces,
+  }
+}

@@ -1,0 +1,83 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { AssertionFailure } from '../../errors/assert.ts'
+import { ControlDatabase, type ControlTx } from './database.ts'
+
+let directory: string
+let control: ControlDatabase
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), 'control-'))
+  control = ControlDatabase.open(join(directory, 'control.db'), 5n)
+})
+afterEach(() => {
+  control.close()
+  rmSync(directory, { recursive: true, force: true })
+})
+
+function insert(tx: ControlTx, id: string, size = 1): void {
+  tx.run('insert into audit_outbox (audit_id, record) values (?, ?)', id, 'x'.repeat(size))
+}
+function ids(): string[] {
+  return control.read((reader) =>
+    reader
+      .all<{ audit_id: string }>('select audit_id from audit_outbox')
+      .map((row) => row.audit_id),
+  )
+}
+
+test('what a transaction wrote stays, and of a failed one nothing', () => {
+  expect(
+    control.transaction((tx) => {
+      insert(tx, 'a')
+      return 7
+    }),
+  ).toBe(7)
+  expect(() =>
+    control.transaction((tx) => {
+      insert(tx, 'b')
+      throw new RangeError('rule')
+    }),
+  ).toThrow(RangeError)
+  expect(ids()).toEqual(['a'])
+})
+
+test('a transaction that is not synchronous is a programmer error and leaves nothing', () => {
+  expect(() => control.transaction(async (tx) => insert(tx, 'a'))).toThrow(AssertionFailure)
+  expect(ids()).toEqual([])
+  control.transaction((tx) => insert(tx, 'b'))
+  expect(ids()).toEqual(['b'])
+})
+
+test('a full disk is unavailability, leaves nothing and passes', () => {
+  const limit = control.transaction((tx) => {
+    const pages = tx.get<{ page_count: number }>('pragma page_count')!.page_count
+    tx.get(`pragma max_page_count = ${pages + 2}`)
+    return pages
+  })
+  expect(() => control.transaction((tx) => insert(tx, 'big', 1_000_000))).toThrow(
+    expect.objectContaining({ code: 'PRODUCT_UNAVAILABLE' }),
+  )
+  expect(ids()).toEqual([])
+  control.transaction((tx) => tx.get(`pragma max_page_count = ${limit + 1_000}`))
+  control.transaction((tx) => insert(tx, 'big', 1_000_000))
+  expect(ids()).toEqual(['big'])
+})
+
+test('a broken constraint is a programmer error, not a fault of the caller', () => {
+  control.transaction((tx) => insert(tx, 'a'))
+  expect(() => control.transaction((tx) => insert(tx, 'a'))).toThrow('UNIQUE')
+  expect(() => control.transaction((tx) => insert(tx, 'a'))).not.toThrow(
+    expect.objectContaining({ name: 'Fault' }),
+  )
+})
+
+test('commits are synchronous and logged ahead', () => {
+  const pragma = (name: string) =>
+    control.read((reader) => Object.values(reader.get<object>(`pragma ${name}`)!)[0] as unknown)
+  expect(pragma('journal_mode')).toBe('wal')
+  // 2 is FULL: a commit that was answered survives a power cut.
+  expect(pragma('synchronous')).toBe(2)
+  expect(pragma('foreign_keys')).toBe(1)
+})

@@ -1,0 +1,123 @@
+/** Rows of releases. What a state allows is decided by product. */
+import { canonicalJson } from '../../value/canonical-json.ts'
+import type { ReleaseId } from '../../value/ids.ts'
+import type { ControlReader, ControlTx } from './database.ts'
+
+export type ReleaseState = 'published' | 'validated' | 'rejected' | 'retired'
+
+/** One finding of a validation. `detail` names what of the Workspace it is about. */
+export type ReleaseCheck = {
+  name: string
+  outcome: 'passed' | 'failed'
+  detail: string
+}
+
+export interface ReleaseRecord {
+  readonly releaseId: ReleaseId
+  readonly workspace: string
+  readonly state: ReleaseState
+  readonly packageDigest: string
+  readonly manifest: StoredBytes
+  readonly artifact: StoredBytes
+  readonly createdAtMicros: bigint
+  readonly validatedAtMicros: bigint | null
+  /** Those that decided the state; empty while published. */
+  readonly checks: readonly ReleaseCheck[]
+}
+
+export interface StoredBytes {
+  /** `sha256:<hex>`. */
+  readonly digest: string
+  readonly bytes: number
+}
+
+interface Row {
+  release_id: ReleaseId
+  workspace: string
+  state: ReleaseState
+  package_digest: string
+  manifest_digest: string
+  manifest_bytes: number
+  artifact_digest: string
+  artifact_bytes: number
+  created_at: number
+  validated_at: number | null
+  checks: string | null
+}
+
+const COLUMNS = `release_id, workspace, state, package_digest, manifest_digest, manifest_bytes,
+  artifact_digest, artifact_bytes, created_at, validated_at, checks`
+
+export function findRelease(reader: ControlReader, id: ReleaseId): ReleaseRecord | null {
+  const row = reader.get<Row>(`select ${COLUMNS} from releases where release_id = ?`, id)
+  return row === null ? null : toRelease(row)
+}
+
+/** The newest `limit`, and every one that a Channel or the HEAD of a Workspace names. */
+export function listReleases(reader: ControlReader, limit: number): ReleaseRecord[] {
+  return reader
+    .all<Row>(
+      `select ${COLUMNS} from releases
+        where release_id in (select release_id from releases order by release_id desc limit ?)
+           or release_id in (select release_id from channels)
+           or release_id in (select r.release_id from workspaces w
+                               join workspace_revisions r on r.revision_id = w.revision_id)
+        order by release_id desc`,
+      limit,
+    )
+    .map(toRelease)
+}
+
+export function insertRelease(
+  tx: ControlTx,
+  release: Omit<ReleaseRecord, 'state' | 'validatedAtMicros' | 'checks'>,
+): void {
+  tx.run(
+    `insert into releases (release_id, workspace, state, package_digest, manifest_digest,
+            manifest_bytes, artifact_digest, artifact_bytes, created_at)
+     values (?, ?, 'published', ?, ?, ?, ?, ?, ?)`,
+    release.releaseId,
+    release.workspace,
+    release.packageDigest,
+    release.manifest.digest,
+    release.manifest.bytes,
+    release.artifact.digest,
+    release.artifact.bytes,
+    release.createdAtMicros,
+  )
+}
+
+/** Answers false where the Release is not `published` any more. */
+export function markReleaseDecided(
+  tx: ControlTx,
+  id: ReleaseId,
+  decision: {
+    readonly state: 'validated' | 'rejected'
+    readonly checks: readonly ReleaseCheck[]
+    readonly atMicros: bigint
+  },
+): boolean {
+  const changed = tx.run(
+    `update releases set state = ?, checks = ?, validated_at = ?
+      where release_id = ? and state = 'published'`,
+    decision.state,
+    canonicalJson([...decision.checks]),
+    decision.atMicros,
+    id,
+  )
+  return changed === 1
+}
+
+function toRelease(row: Row): ReleaseRecord {
+  return {
+    releaseId: row.release_id,
+    workspace: row.workspace,
+    state: row.state,
+    packageDigest: row.package_digest,
+    manifest: { digest: row.manifest_digest, bytes: row.manifest_bytes },
+    artifact: { digest: row.artifact_digest, bytes: row.artifact_bytes },
+    createdAtMicros: BigInt(row.created_at),
+    validatedAtMicros: row.validated_at === null ? null : BigInt(row.validated_at),
+    checks: row.checks === null ? [] : (JSON.parse(row.checks) as ReleaseCheck[]),
+  }
+}

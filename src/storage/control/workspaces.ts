@@ -1,0 +1,89 @@
+/** Rows of workspaces and workspace_revisions: the HEAD of each Workspace and how it got there. */
+import type { OperatorId, ReleaseId, WorkspaceRevisionId } from '../../value/ids.ts'
+import type { ControlReader, ControlTx } from './database.ts'
+
+export type ExpectedHead = 'empty' | WorkspaceRevisionId
+
+export interface WorkspaceHead {
+  readonly name: string
+  readonly revisionId: WorkspaceRevisionId
+  readonly releaseId: ReleaseId
+}
+
+export interface WorkspaceRevision {
+  readonly revisionId: WorkspaceRevisionId
+  readonly workspace: string
+  readonly expectedHead: ExpectedHead
+  readonly packageDigest: string
+  readonly releaseId: ReleaseId
+  readonly operatorId: OperatorId
+  readonly createdAtMicros: bigint
+}
+
+interface HeadRow {
+  name: string
+  revision_id: WorkspaceRevisionId
+  release_id: ReleaseId
+}
+
+const HEAD = `select w.name, w.revision_id, r.release_id from workspaces w
+  join workspace_revisions r on r.revision_id = w.revision_id`
+
+export function findWorkspaceHead(reader: ControlReader, name: string): WorkspaceHead | null {
+  const row = reader.get<HeadRow>(`${HEAD} where w.name = ?`, name)
+  return row === null ? null : toHead(row)
+}
+
+export function listWorkspaceHeads(reader: ControlReader): WorkspaceHead[] {
+  return reader.all<HeadRow>(`${HEAD} order by w.name`).map(toHead)
+}
+
+/** The one publication that met this precondition, whatever came after it. */
+export function findRevisionAfter(
+  reader: ControlReader,
+  workspace: string,
+  expectedHead: ExpectedHead,
+): Pick<WorkspaceRevision, 'revisionId' | 'releaseId' | 'packageDigest'> | null {
+  const row = reader.get<{
+    revision_id: WorkspaceRevisionId
+    release_id: ReleaseId
+    package_digest: string
+  }>(
+    `select revision_id, release_id, package_digest from workspace_revisions
+      where workspace = ? and expected_head = ?`,
+    workspace,
+    expectedHead,
+  )
+  if (row === null) return null
+  return {
+    revisionId: row.revision_id,
+    releaseId: row.release_id,
+    packageDigest: row.package_digest,
+  }
+}
+
+/** Appends the revision and makes it the HEAD. */
+export function insertRevision(tx: ControlTx, revision: WorkspaceRevision): void {
+  tx.run(
+    `insert into workspace_revisions (revision_id, workspace, expected_head, package_digest,
+            release_id, operator_id, created_at)
+     values (?, ?, ?, ?, ?, ?, ?)`,
+    revision.revisionId,
+    revision.workspace,
+    revision.expectedHead,
+    revision.packageDigest,
+    revision.releaseId,
+    revision.operatorId,
+    revision.createdAtMicros,
+  )
+  tx.run(
+    `insert into workspaces (name, revision_id) values (?, ?)
+     on conflict (name) do update set revision_id = excluded.revision_id`,
+    revision.workspace,
+    revision.revisionId,
+  )
+}
+
+function toHead(row: HeadRow): WorkspaceHead {
+  return { name: row.name, revisionId: row.revision_id, releaseId: row.release_id }
+}

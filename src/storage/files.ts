@@ -1,0 +1,73 @@
+/**
+ * What a Product root demands of its files beyond what system checks: one owner, and no access of
+ * others. All of them lie in a directory that only the owner writes, so a check by name holds.
+ */
+import { closeSync, constants, lstatSync, openSync, type Stats } from 'node:fs'
+import * as promises from 'node:fs/promises'
+import { Fault } from '../errors/fault.ts'
+import { FileFailure, readSecretFile } from '../system/files.ts'
+
+/** The asynchronous operations that artifacts need; tests stop after the nth of them. */
+export type Files = Pick<typeof promises, 'mkdir' | 'open' | 'rename' | 'readdir' | 'unlink'>
+
+export const realFiles: Files = promises
+
+/** What others may do with a path: read it, or nothing. Nobody else may ever write. */
+export type Access = 'shared' | 'private'
+
+export function invalidRoot(detail: string, cause?: unknown): Fault {
+  return new Fault('SERVER_PRODUCT_ROOT_INVALID', { detail, cause })
+}
+
+/** Throws SERVER_PRODUCT_ROOT_INVALID unless it is a directory that only this user may write. */
+export function checkOwnDirectory(path: string): void {
+  const stats = statsOf(path)
+  if (!stats.isDirectory()) throw invalidRoot(`${path} is not a directory`)
+  checkOwner(path, stats, 'shared')
+}
+
+/** Throws SERVER_PRODUCT_ROOT_INVALID. */
+export function readOwnFile(path: string, bytesMax: number, access: Access): Uint8Array {
+  try {
+    const bytes = readSecretFile(path, { bytesMax })
+    checkOwner(path, statsOf(path), access)
+    return bytes
+  } catch (error) {
+    if (error instanceof FileFailure) throw invalidRoot(`${path}: ${error.message}`, error.cause)
+    throw error
+  }
+}
+
+/** Makes an empty file with mode 0600 unless one is there; an existing one is only checked. */
+export function ensureOwnFile(path: string): void {
+  const flags = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL
+  try {
+    closeSync(openSync(path, flags, 0o600))
+  } catch (cause) {
+    if ((cause as NodeJS.ErrnoException).code !== 'EEXIST') {
+      throw invalidRoot(`${path} cannot be made`, cause)
+    }
+    // By name: to open and close a locked file would drop every lock that this process has on it.
+    const stats = statsOf(path)
+    if (!stats.isFile()) throw invalidRoot(`${path} is not a regular file`)
+    checkOwner(path, stats, 'private')
+  }
+}
+
+function statsOf(path: string): Stats {
+  try {
+    return lstatSync(path)
+  } catch (cause) {
+    throw invalidRoot(`${path} cannot be read`, cause)
+  }
+}
+
+function checkOwner(path: string, stats: Stats, access: Access): void {
+  const user = process.geteuid?.()
+  // Where there are no user IDs there are no modes either.
+  if (user === undefined) return
+  if (stats.uid !== user) throw invalidRoot(`${path} has another owner`)
+  if ((stats.mode & (access === 'private' ? 0o077 : 0o022)) !== 0) {
+    throw invalidRoot(`${path} is open to others: mode ${(stats.mode & 0o777).toString(8)}`)
+  }
+}

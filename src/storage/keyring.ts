@@ -1,0 +1,49 @@
+/**
+ * Keys of one Product root. Nothing uses a key of the file itself: every use derives its own key
+ * with HKDF-SHA256, salted with the Environment, so that material of one use or Environment says
+ * nothing about another.
+ */
+import { hkdfSync } from 'node:crypto'
+import { assert } from '../errors/assert.ts'
+import { digestEquals } from '../system/digests.ts'
+import type { EnvironmentId } from '../value/ids.ts'
+import { KEY_BYTES, type KeyringFile } from '../value/product-root.ts'
+
+export type KeyUse = 'application-public-key' | 'application-key-digest' | 'keyring-check'
+
+export class Keyring {
+  /** The key that new material derives from. */
+  readonly activeId: string
+  readonly #keys: ReadonlyMap<string, Uint8Array>
+  readonly #salt: EnvironmentId
+  readonly #derived = new Map<string, Uint8Array>()
+
+  constructor(file: KeyringFile, environmentId: EnvironmentId) {
+    this.activeId = file.active
+    this.#keys = new Map(file.keys.map(({ id, key }) => [id, key]))
+    this.#salt = environmentId
+  }
+
+  get ids(): string[] {
+    return [...this.#keys.keys()]
+  }
+
+  /** Whether `check` was derived, as use `keyring-check`, from the key that has this ID here. */
+  fits(keyId: string, check: Uint8Array): boolean {
+    return this.#keys.has(keyId) && digestEquals(this.derive(keyId, 'keyring-check'), check)
+  }
+
+  /** 32 bytes. `keyId` is one of `ids`; the opening checked those that the root refers to. */
+  derive(keyId: string, use: KeyUse): Uint8Array {
+    const name = `${keyId} ${use}`
+    const known = this.#derived.get(name)
+    if (known !== undefined) return known
+    const key = this.#keys.get(keyId)
+    assert(key !== undefined, 'a key of the keyring')
+    const derived = new Uint8Array(
+      hkdfSync('sha256', key, this.#salt, `service/${use}/v1`, KEY_BYTES),
+    )
+    this.#derived.set(name, derived)
+    return derived
+  }
+}

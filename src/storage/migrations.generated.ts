@@ -1,0 +1,122 @@
+/** Generated from migrations/control by build/embed-migrations.ts. Do not edit. */
+
+export const MIGRATIONS: readonly {
+  readonly version: number
+  readonly name: string
+  readonly sql: string
+}[] = [
+  {
+    version: 1,
+    name: 'product',
+    sql: `-- Control state of one Product Environment. Times are Unix microseconds. A counter that callers see
+-- is an integer; an identifier is its text.
+
+create table environment (
+  singleton integer primary key check (singleton = 1),
+  project_id text not null,
+  environment_id text not null,
+  -- Grows by one with every change of a Workspace, Release or Channel.
+  revision integer not null,
+  configuration text not null,
+  configuration_revision integer not null,
+  lifecycle text not null check (lifecycle in ('active', 'archived')),
+  created_at integer not null,
+  updated_at integer not null
+) strict;
+
+-- A value that only the right key of the keyring produces, so that a keyring from another backup is
+-- found when the root is opened and not when the first credential fails.
+create table keyring_checks (
+  key_id text primary key,
+  check_digest blob not null check (length(check_digest) = 32)
+) strict, without rowid;
+
+create table releases (
+  release_id text primary key,
+  workspace text not null,
+  state text not null check (state in ('published', 'validated', 'rejected', 'retired')),
+  package_digest text not null,
+  manifest_digest text not null,
+  manifest_bytes integer not null,
+  artifact_digest text not null,
+  artifact_bytes integer not null,
+  created_at integer not null,
+  validated_at integer,
+  -- Canonical JSON of the checks that decided the state; null while published.
+  checks text,
+  check ((state = 'published') = (checks is null)),
+  check ((state = 'published') = (validated_at is null))
+) strict, without rowid;
+
+create table workspace_revisions (
+  revision_id text primary key,
+  workspace text not null,
+  -- The HEAD that the publication expected: 'empty' or a revision.
+  expected_head text not null,
+  package_digest text not null,
+  release_id text not null unique references releases,
+  operator_id text not null,
+  created_at integer not null,
+  -- A HEAD only moves on, so one precondition succeeds at most once.
+  unique (workspace, expected_head)
+) strict, without rowid;
+
+create table workspaces (
+  name text primary key,
+  revision_id text not null references workspace_revisions
+) strict, without rowid;
+
+create table channels (
+  name text primary key,
+  release_id text not null references releases,
+  revision integer not null,
+  changed_at integer not null
+) strict, without rowid;
+
+create table channel_history (
+  channel text not null references channels,
+  revision integer not null,
+  release_id text not null references releases,
+  previous_release_id text references releases,
+  operator_id text not null,
+  changed_at integer not null,
+  primary key (channel, revision)
+) strict, without rowid;
+
+create table application_clients (
+  client_id text primary key,
+  name text not null,
+  kind text not null check (kind in ('public', 'confidential', 'development')),
+  -- Sorted, separated by one space.
+  maximum_scopes text not null,
+  created_at integer not null
+) strict, without rowid;
+
+create table application_credentials (
+  credential_id text primary key,
+  client_id text not null references application_clients,
+  name text not null,
+  scopes text not null,
+  state text not null check (state in ('active', 'revoked', 'deleted')),
+  rate_limit integer,
+  created_at integer not null,
+  revoked_at integer,
+  last_used_at integer,
+  -- The credential that this one was rotated from.
+  replaces text references application_credentials,
+  key_id text not null references keyring_checks,
+  key_digest blob not null unique check (length(key_digest) = 32),
+  check ((state = 'active') = (revoked_at is null))
+) strict, without rowid;
+
+create index application_credentials_of_client on application_credentials (client_id, credential_id);
+
+-- Audit records that the identity database has not confirmed yet. Written with the change itself,
+-- deleted once delivered.
+create table audit_outbox (
+  audit_id text primary key,
+  record text not null
+) strict, without rowid;
+`,
+  },
+]

@@ -1,0 +1,204 @@
+import { Database } from 'bun:sqlite'
+import { chmodSync, rmSync, statSync, symlinkSync, unlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterEach, describe, expect, test } from 'vitest'
+import { ENVIRONMENT_ID, makeRoot, ROOT_HOLDER } from '../../build/testing/product-roots.ts'
+import { TestSystem } from '../system/system.ts'
+import { IdFactory } from '../value/ids.ts'
+import { formatKeyring } from '../value/product-root.ts'
+import { openProductRoot } from './root.ts'
+
+const system = new TestSystem()
+const directories: string[] = []
+
+function newRoot(...parameters: Parameters<typeof makeRoot>): string {
+  const directory = makeRoot(...parameters)
+  directories.push(directory)
+  return directory
+}
+
+afterEach(() => {
+  for (const directory of directories.splice(0)) rmSync(directory, { recursive: true, force: true })
+})
+
+async function refusal(path: string): Promise<{ code: string; detail: string }> {
+  const opened = await openProductRoot(path, system).catch((error: unknown) => error)
+  expect(opened).toBeInstanceOf(Error)
+  return opened as { code: string; detail: string }
+}
+
+function keyringFile(fill: number, id = 'k1'): string {
+  const key = { id, key: new Uint8Array(32).fill(fill), createdAtMicros: 1n }
+  return formatKeyring({ version: 1, keys: [key], active: id })
+}
+
+describe('a Product root', () => {
+  test('opens, closes and opens again, and keeps its files to its owner', async () => {
+    const directory = newRoot()
+    for (let i = 0; i < 2; i++) {
+      const root = await openProductRoot(directory, system)
+      expect(root.descriptor.environmentId).toBe(ENVIRONMENT_ID)
+      for (const file of ['lock.db', 'control.db', 'control.db-wal', 'control.db-shm']) {
+        expect(statSync(join(directory, file)).mode & 0o777, file).toBe(0o600)
+      }
+      expect(statSync(join(directory, 'artifacts')).mode & 0o777).toBe(0o700)
+      root.close()
+      root.close()
+    }
+  })
+
+  test.each<[string, (directory: string) => string | undefined]>([
+    ['is relative', () => 'some/root'],
+    ['is the file system root', () => '/'],
+    ['does not exist', (directory) => join(directory, 'missing')],
+    ['is a file', (directory) => join(directory, 'service.json')],
+    [
+      'is a link',
+      (directory) => {
+        const link = join(directory, 'link')
+        symlinkSync(newRoot(), link)
+        return link
+      },
+    ],
+    ['can be written by others', (directory) => void chmodSync(directory, 0o777)],
+    [
+      'lacks its descriptor',
+      (directory) => unlinkSync(join(directory, 'service.json')) as undefined,
+    ],
+    ['lacks its keyring', (directory) => unlinkSync(join(directory, 'keyring.json')) as undefined],
+    [
+      'has a keyring that others can read',
+      (directory) => void chmodSync(join(directory, 'keyring.json'), 0o640),
+    ],
+    [
+      'has a descriptor that others can write',
+      (directory) => void chmodSync(join(directory, 'service.json'), 0o666),
+    ],
+    [
+      'has a linked keyring',
+      (directory) => {
+        const path = join(directory, 'keyring.json')
+        unlinkSync(path)
+        symlinkSync(join(newRoot(), 'keyring.json'), path)
+        return undefined
+      },
+    ],
+    ['has a damaged descriptor', (directory) => write(directory, 'service.json', '{}')],
+    ['has a keyring that is no JSON', (directory) => write(directory, 'keyring.json', 'key')],
+    ['has a huge descriptor', (directory) => write(directory, 'service.json', ' '.repeat(70_000))],
+    [
+      'has a control database that is none',
+      (directory) => write(directory, 'control.db', 'x'.repeat(5000)),
+    ],
+  ])('that %s is refused', async (_, spoil) => {
+    const directory = newRoot()
+    const path = spoil(directory) ?? directory
+    expect(await refusal(path)).toMatchObject({ code: 'SERVER_PRODUCT_ROOT_INVALID' })
+  })
+
+  test('is left untouched where its two files are not a root', async () => {
+    const directory = newRoot()
+    write(directory, 'service.json', '{}')
+    await refusal(directory)
+    expect(() => statSync(join(directory, 'lock.db'))).toThrow('ENOENT')
+  })
+
+  test('with the descriptor of another Environment is refused, and stays usable', async () => {
+    const directory = newRoot()
+    ;(await openProductRoot(directory, system)).close()
+    const ids = new IdFactory(new TestSystem({ seed: 99 }))
+    const other = makeRoot({ descriptor: { environmentId: ids.make('env') } })
+    directories.push(other)
+    const text = await Bun.file(join(directory, 'service.json')).text()
+    write(directory, 'service.json', await Bun.file(join(other, 'service.json')).text())
+    // Its keys derive with the Environment, so the keyring would not fit either.
+    expect(await refusal(directory)).toMatchObject({
+      code: 'SERVER_PRODUCT_ROOT_INVALID',
+      detail: 'service.json and control.db belong to different Environments',
+    })
+    write(directory, 'service.json', text)
+    ;(await openProductRoot(directory, system)).close()
+  })
+
+  test('with a keyring from elsewhere is refused, under the same key ID too', async () => {
+    const directory = newRoot()
+    ;(await openProductRoot(directory, system)).close()
+    for (const text of [keyringFile(2), keyringFile(1, 'k2')]) {
+      write(directory, 'keyring.json', text)
+      expect(await refusal(directory)).toMatchObject({
+        code: 'SERVER_PRODUCT_ROOT_INVALID',
+        detail: expect.stringContaining('keyring.json lacks the key k1'),
+      })
+    }
+    write(directory, 'keyring.json', keyringFile(1))
+    ;(await openProductRoot(directory, system)).close()
+  })
+
+  test('with a schema that this program does not know is refused', async () => {
+    const directory = newRoot()
+    ;(await openProductRoot(directory, system)).close()
+    for (const [change, restore] of [
+      ["update control_migrations set checksum = 'x' || checksum", 'substr(checksum, 2)'],
+      ["insert into control_migrations values (99, 'later', 'x', 1)", null],
+    ] as const) {
+      const database = new Database(join(directory, 'control.db'))
+      database.exec(change)
+      expect(await refusal(directory)).toMatchObject({ code: 'SERVER_PRODUCT_ROOT_INVALID' })
+      if (restore !== null) database.exec(`update control_migrations set checksum = ${restore}`)
+      database.close()
+    }
+  })
+})
+
+describe('the lock', () => {
+  async function holdElsewhere(directory: string) {
+    const child = Bun.spawn([process.execPath, ROOT_HOLDER, directory], {
+      stdout: 'pipe',
+      stderr: 'inherit',
+      env: {},
+    })
+    const reader = child.stdout.getReader()
+    const { value } = await reader.read()
+    expect(new TextDecoder().decode(value)).toBe('opened\n')
+    return child
+  }
+
+  test('keeps a second process out at once, and lets it in after a kill -9', async () => {
+    const directory = newRoot()
+    const child = await holdElsewhere(directory)
+    try {
+      const started = performance.now()
+      expect(await refusal(directory)).toMatchObject({ code: 'SERVER_PRODUCT_ROOT_LOCKED' })
+      expect(performance.now() - started).toBeLessThan(1000)
+    } finally {
+      child.kill('SIGKILL')
+      await child.exited
+    }
+    ;(await openProductRoot(directory, system)).close()
+  })
+
+  test('keeps the same process out too, without losing what it holds', async () => {
+    const directory = newRoot()
+    const root = await openProductRoot(directory, system)
+    expect(await refusal(directory)).toMatchObject({ code: 'SERVER_PRODUCT_ROOT_LOCKED' })
+    // The refused attempt must not have dropped the lock that the first one has.
+    const other = Bun.spawnSync([process.execPath, ROOT_HOLDER, directory], { env: {} })
+    expect(other.stderr.toString()).toContain('SERVER_PRODUCT_ROOT_LOCKED')
+    root.close()
+  })
+
+  test('does not pass on to children', async () => {
+    const directory = newRoot()
+    const root = await openProductRoot(directory, system)
+    const child = Bun.spawn(['sleep', '30'])
+    root.close()
+    ;(await openProductRoot(directory, system)).close()
+    child.kill('SIGKILL')
+    await child.exited
+  })
+})
+
+function write(directory: string, file: string, text: string): undefined {
+  const mode = file === 'service.json' ? 0o644 : 0o600
+  writeFileSync(join(directory, file), text, { mode })
+}

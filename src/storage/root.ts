@@ -1,0 +1,111 @@
+/**
+ * A Product root that this process owns: what `svc init` made, checked, locked and opened. What the
+ * state in it means is left to product.
+ */
+import { isAbsolute, join } from 'node:path'
+import { Malformed } from '../value/malformed.ts'
+import {
+  DESCRIPTOR_FILE,
+  KEYRING_FILE,
+  parseKeyring,
+  parseRootDescriptor,
+  ROOT_FILE_BYTES_MAX,
+  type RootDescriptor,
+} from '../value/product-root.ts'
+import { ArtifactStore } from './artifacts.ts'
+import { ControlDatabase } from './control/database.ts'
+import { findEnvironment, insertEnvironment } from './control/environment.ts'
+import { insertKeyringCheck, listKeyringChecks } from './control/keyring-checks.ts'
+import { type Access, checkOwnDirectory, invalidRoot, readOwnFile } from './files.ts'
+import { Keyring } from './keyring.ts'
+import { lockRoot } from './lock.ts'
+
+export interface ProductRoot {
+  readonly path: string
+  readonly descriptor: RootDescriptor
+  readonly keyring: Keyring
+  readonly control: ControlDatabase
+  readonly artifacts: ArtifactStore
+  /** Idempotent. Gives the lock back last. */
+  close(): void
+}
+
+/**
+ * Throws SERVER_PRODUCT_ROOT_INVALID where the directory, its owner or modes, a file in it or their
+ * agreement is not right, SERVER_PRODUCT_ROOT_LOCKED where another process has it. Writes nothing
+ * before both files are known to be a root's.
+ */
+export async function openProductRoot(
+  path: string,
+  system: { nowMicros(): bigint },
+): Promise<ProductRoot> {
+  const { descriptor, keyring } = readProductRoot(path)
+  const lock = lockRoot(join(path, 'lock.db'))
+  let control: ControlDatabase | null = null
+  try {
+    control = ControlDatabase.open(join(path, 'control.db'), system.nowMicros())
+    bind(control, descriptor, keyring)
+    const artifacts = new ArtifactStore(join(path, 'artifacts'))
+    await artifacts.open()
+    return rootOf({ path, descriptor, keyring, control, artifacts }, lock.release)
+  } catch (error) {
+    control?.close()
+    lock.release()
+    throw error
+  }
+}
+
+/** What `check` can tell without taking the root: the directory and its two files are sound. */
+export function readProductRoot(path: string): { descriptor: RootDescriptor; keyring: Keyring } {
+  if (!isAbsolute(path) || path === '/') throw invalidRoot('an absolute path other than /')
+  checkOwnDirectory(path)
+  const descriptor = parsed(path, DESCRIPTOR_FILE, 'shared', parseRootDescriptor)
+  const keyring = parsed(path, KEYRING_FILE, 'private', parseKeyring)
+  return { descriptor, keyring: new Keyring(keyring, descriptor.environmentId) }
+}
+
+function parsed<T>(root: string, file: string, access: Access, parse: (text: Uint8Array) => T): T {
+  try {
+    return parse(readOwnFile(join(root, file), ROOT_FILE_BYTES_MAX, access))
+  } catch (error) {
+    if (error instanceof Malformed) throw invalidRoot(`${file}: ${error.path}: ${error.rule}`)
+    throw error
+  }
+}
+
+/** Ties the control database to the two files at its first opening, and holds it to them later. */
+function bind(control: ControlDatabase, descriptor: RootDescriptor, keyring: Keyring): void {
+  control.transaction((tx) => {
+    const environment = findEnvironment(tx)
+    if (environment === null) insertEnvironment(tx, descriptor)
+    else if (
+      environment.projectId !== descriptor.projectId ||
+      environment.environmentId !== descriptor.environmentId
+    ) {
+      throw invalidRoot('service.json and control.db belong to different Environments')
+    }
+    const recorded = listKeyringChecks(tx)
+    for (const { keyId, digest } of recorded) {
+      if (!keyring.fits(keyId, digest)) {
+        throw invalidRoot(`keyring.json lacks the key ${keyId} that control.db was written with`)
+      }
+    }
+    for (const keyId of keyring.ids) {
+      if (recorded.some((check) => check.keyId === keyId)) continue
+      insertKeyringCheck(tx, { keyId, digest: keyring.derive(keyId, 'keyring-check') })
+    }
+  })
+}
+
+function rootOf(parts: Omit<ProductRoot, 'close'>, releaseLock: () => void): ProductRoot {
+  let open = true
+  return {
+    ...parts,
+    close() {
+      if (!open) return
+      open = false
+      parts.control.close()
+      releaseLock()
+    },
+  }
+}

@@ -1,0 +1,49 @@
+/**
+ * Keyed and plain digests. Credentials are stored as HMAC-SHA-256 under a label of their own, so
+ * that a digest of one kind can never stand for another (wire decisions, section 1).
+ */
+import { createHash, createHmac, timingSafeEqual } from 'node:crypto'
+import { encodeBase64Url } from '../value/base64url.ts'
+import type { Secret } from '../value/secret.ts'
+
+export type Purpose =
+  | 'invitation'
+  | 'access-token'
+  | 'refresh-token'
+  | 'refresh-token-mac'
+  | 'oidc-subject'
+  | 'application-key'
+  | 'application-public-key'
+  | 'upload-grant'
+  | 'download-grant'
+  | 'storage-key'
+
+/** 32 bytes: HMAC-SHA-256(key, "service/<purpose>/v1" || 0x00 || text). */
+export function secretDigest(key: Uint8Array, purpose: Purpose, secret: Secret | string): Buffer {
+  const text = typeof secret === 'string' ? secret : secret.reveal()
+  return createHmac('sha256', key).update(`service/${purpose}/v1\0`).update(text).digest()
+}
+
+/** 32 bytes. */
+export function sha256(...parts: readonly (Uint8Array | string)[]): Buffer {
+  const hash = createHash('sha256')
+  for (const part of parts) hash.update(part)
+  return hash.digest()
+}
+
+export function sha256Hex(...parts: readonly (Uint8Array | string)[]): string {
+  return sha256(...parts).toString('hex')
+}
+
+/** Constant time for equal lengths; digests of one kind always have one length. */
+export function digestEquals(a: Uint8Array, b: Uint8Array): boolean {
+  return a.length === b.length && timingSafeEqual(a, b)
+}
+
+/** prefix + 43 characters: base64url of 32 random bytes. */
+export function randomSecret(
+  source: { randomBytes(length: number): Uint8Array },
+  prefix: string,
+): string {
+  return prefix + encodeBase64Url(source.randomBytes(32))
+}

@@ -1,0 +1,236 @@
+/**
+ * The one way to fetch a document whose URL comes from configuration or from another document. A
+ * name is resolved once, every address that it has is checked, and the connection goes to a checked
+ * address, so neither a redirect nor a second answer of the resolver leads into this network.
+ * node:https, not fetch: Bun's fetch follows HTTPS_PROXY, which would resolve the name again.
+ */
+import { lookup } from 'node:dns/promises'
+import { type IncomingMessage, request as requestHttp } from 'node:http'
+import { request as requestHttps } from 'node:https'
+import { isPublicAddress } from './public-addresses.ts'
+
+export interface GuardedFetchOptions {
+  /** Exact origins. */
+  readonly allowedOrigins: readonly string[]
+  /** Admits http to 127.0.0.0/8 or [::1], where such an origin is in the list. */
+  readonly allowLoopbackHttp: boolean
+  readonly bodyBytesMax: number
+  /** Of everything from the resolver to the last byte, in milliseconds. */
+  readonly timeoutMs: number
+  /** Requests at one time; one more is refused, not queued. */
+  readonly concurrencyMax: number
+  /** The resolver and the network unless given. */
+  readonly network?: Network
+}
+
+export interface Address {
+  readonly address: string
+}
+
+/** What tests replace. */
+export interface Network {
+  resolve(hostname: string): Promise<readonly Address[]>
+  /** Where a connection to a checked address really goes, and whom it trusts there. */
+  dial(address: string, port: number): Dial
+}
+
+export interface Dial {
+  readonly host: string
+  readonly port: number
+  /** PEM of the certificate authority; the machine's own unless given. */
+  readonly authority?: string
+}
+
+export interface FetchedDocument {
+  readonly status: number
+  readonly body: Uint8Array
+}
+
+/** Why there is no document; for the log. */
+export type FetchRefusal =
+  | 'url'
+  | 'origin'
+  | 'name'
+  | 'address'
+  | 'redirect'
+  | 'size'
+  | 'time'
+  | 'busy'
+  | 'connection'
+
+/** Names no URL: one could hold what its author wants to see in our log. */
+export class FetchFailure extends Error {
+  readonly reason: FetchRefusal
+
+  constructor(reason: FetchRefusal) {
+    super(`fetch refused: ${reason}`)
+    this.name = 'FetchFailure'
+    this.reason = reason
+  }
+}
+
+/** Addresses tried in turn where one does not take the connection. */
+const ADDRESSES_MAX = 4
+
+const REAL_NETWORK: Network = {
+  resolve: (hostname) => lookup(hostname, { all: true, verbatim: true }),
+  dial: (host, port) => ({ host, port }),
+}
+
+interface Target {
+  readonly url: URL
+  readonly secure: boolean
+  readonly port: number
+  /** An address as it stands in the URL, without brackets; null for a name. */
+  readonly literal: string | null
+}
+
+export class GuardedFetch {
+  readonly #options: GuardedFetchOptions
+  readonly #origins: ReadonlySet<string>
+  readonly #network: Network
+  #running = 0
+
+  constructor(options: GuardedFetchOptions) {
+    this.#options = options
+    this.#origins = new Set(options.allowedOrigins)
+    this.#network = options.network ?? REAL_NETWORK
+  }
+
+  /** Throws FetchFailure. Any status but a redirect is an answer. */
+  async get(url: string): Promise<FetchedDocument> {
+    const target = this.#target(url)
+    if (this.#running >= this.#options.concurrencyMax) throw new FetchFailure('busy')
+    this.#running += 1
+    const ended = new AbortController()
+    let timer: ReturnType<typeof setTimeout> | undefined
+    const late = new Promise<never>((_, reject) => {
+      timer = setTimeout(() => reject(new FetchFailure('time')), this.#options.timeoutMs)
+    })
+    try {
+      return await Promise.race([this.#fetch(target, ended.signal), late])
+    } finally {
+      clearTimeout(timer)
+      // Whatever still runs is cut: a slow sender keeps no connection.
+      ended.abort()
+      this.#running -= 1
+    }
+  }
+
+  #target(text: string): Target {
+    if (!URL.canParse(text)) throw new FetchFailure('url')
+    const url = new URL(text)
+    const secure = url.protocol === 'https:'
+    if (!secure && url.protocol !== 'http:') throw new FetchFailure('url')
+    if (url.username !== '' || url.password !== '' || url.href.includes('#')) {
+      throw new FetchFailure('url')
+    }
+    // Resolvers read a trailing dot as the same name; allow-lists and certificates do not.
+    if (url.hostname.endsWith('.')) throw new FetchFailure('url')
+    if (!this.#origins.has(url.origin)) throw new FetchFailure('origin')
+    const literal = literalAddress(url.hostname)
+    const loopback = literal !== null && (literal === '::1' || literal.startsWith('127.'))
+    if (!secure && !(loopback && this.#options.allowLoopbackHttp)) throw new FetchFailure('url')
+    const port = Number(url.port || (secure ? 443 : 80))
+    return { url, secure, port, literal }
+  }
+
+  async #fetch(target: Target, signal: AbortSignal): Promise<FetchedDocument> {
+    const addresses = await this.#addresses(target)
+    for (const [i, address] of addresses.entries()) {
+      try {
+        return await this.#request(target, address, signal)
+      } catch (error) {
+        const next = i + 1 < addresses.length && !signal.aborted
+        const failure = error instanceof FetchFailure ? error : new FetchFailure('connection')
+        if (failure.reason !== 'connection' || !next) throw failure
+      }
+    }
+    throw new FetchFailure('name')
+  }
+
+  /** Every one is checked before the first is used: one private address refuses the whole name. */
+  async #addresses({ url, secure, literal }: Target): Promise<readonly string[]> {
+    if (literal !== null && !secure) return [literal]
+    const found = literal === null ? await this.#resolve(url.hostname) : [literal]
+    if (!found.every(isPublicAddress)) throw new FetchFailure('address')
+    // A broken IPv6 route is more common than a missing IPv4 one.
+    const ipv4 = found.filter((address) => !address.includes(':'))
+    const ipv6 = found.filter((address) => address.includes(':'))
+    return [...ipv4, ...ipv6].slice(0, ADDRESSES_MAX)
+  }
+
+  async #resolve(hostname: string): Promise<readonly string[]> {
+    let found: readonly Address[]
+    try {
+      found = await this.#network.resolve(hostname)
+    } catch {
+      throw new FetchFailure('name')
+    }
+    if (found.length === 0) throw new FetchFailure('name')
+    return found.map(({ address }) => address)
+  }
+
+  #request(target: Target, address: string, signal: AbortSignal): Promise<FetchedDocument> {
+    const { url, secure, literal } = target
+    const dial = this.#network.dial(address, target.port)
+    return new Promise((resolve, reject) => {
+      const options = {
+        host: dial.host,
+        port: dial.port,
+        path: url.pathname + url.search,
+        method: 'GET',
+        // No pool: a connection of an earlier check would outlive that check.
+        agent: false as const,
+        signal,
+        headers: {
+          host: url.host,
+          accept: 'application/json',
+          'accept-encoding': 'identity',
+          connection: 'close',
+        },
+      }
+      const request = secure
+        ? requestHttps({
+            ...options,
+            servername: literal === null ? url.hostname : '',
+            ...(dial.authority !== undefined && { ca: dial.authority }),
+          })
+        : requestHttp(options)
+      request.on('error', reject)
+      request.on('response', (response) => {
+        readDocument(response, this.#options.bodyBytesMax).then(resolve, (error) => {
+          reject(error)
+          request.destroy()
+        })
+      })
+      request.end()
+    })
+  }
+}
+
+function literalAddress(hostname: string): string | null {
+  if (hostname.startsWith('[')) return hostname.slice(1, -1)
+  // The URL parser has made dotted decimals of every other spelling of an IPv4 address.
+  return /^[0-9]+(?:\.[0-9]+){3}$/.test(hostname) ? hostname : null
+}
+
+async function readDocument(
+  response: IncomingMessage,
+  bodyBytesMax: number,
+): Promise<FetchedDocument> {
+  const status = response.statusCode ?? 0
+  if (status >= 300 && status < 400) throw new FetchFailure('redirect')
+  if (Number(response.headers['content-length'] ?? 0) > bodyBytesMax) {
+    throw new FetchFailure('size')
+  }
+  const chunks: Uint8Array[] = []
+  let size = 0
+  // A connection that ends early throws here.
+  for await (const chunk of response as AsyncIterable<Uint8Array>) {
+    size += chunk.length
+    if (size > bodyBytesMax) throw new FetchFailure('size')
+    chunks.push(chunk)
+  }
+  return { status, body: Buffer.concat(chunks, size) }
+}

@@ -1,0 +1,85 @@
+/** The world as the server sees it: clock, randomness, identifiers. Tests bring their own. */
+import { randomBytes } from 'node:crypto'
+import { IdFactory, type IdSource } from '../value/ids.ts'
+
+export interface System extends IdSource {
+  /** Milliseconds since the Unix epoch. */
+  nowMillis(): number
+  /** Microseconds since the Unix epoch. */
+  nowMicros(): bigint
+  /** Milliseconds of a clock that never goes back. */
+  monotonicMillis(): number
+  randomBytes(length: number): Uint8Array
+  readonly ids: IdFactory
+}
+
+export function realSystem(): System {
+  const source = {
+    nowMillis: () => Date.now(),
+    nowMicros: () => BigInt(Date.now()) * 1000n,
+    monotonicMillis: () => performance.now(),
+    randomBytes: randomSource(),
+  }
+  return { ...source, ids: new IdFactory(source) }
+}
+
+/** Bytes are drawn in blocks: one draw of the generator costs 1 us, whatever its length. */
+const BLOCK_BYTES = 4_096
+
+function randomSource(): (length: number) => Uint8Array {
+  let block = new Uint8Array(0)
+  let at = 0
+  return (length) => {
+    if (length > BLOCK_BYTES / 8) return randomBytes(length)
+    if (at + length > block.length) {
+      block = randomBytes(BLOCK_BYTES)
+      at = 0
+    }
+    const bytes = new Uint8Array(block.subarray(at, at + length))
+    // What was handed out does not stay behind.
+    block.fill(0, at, at + length)
+    at += length
+    return bytes
+  }
+}
+
+/** A clock that tests move by hand, and randomness from a seed. */
+export class TestSystem implements System {
+  #millis: number
+  #state: number
+  readonly ids: IdFactory
+
+  constructor(options: { millis?: number; seed?: number } = {}) {
+    this.#millis = options.millis ?? 1_800_000_000_000
+    this.#state = options.seed ?? 1
+    this.ids = new IdFactory(this)
+  }
+
+  advance(millis: number): void {
+    this.#millis += millis
+  }
+
+  nowMillis(): number {
+    return this.#millis
+  }
+
+  nowMicros(): bigint {
+    return BigInt(this.#millis) * 1000n
+  }
+
+  monotonicMillis(): number {
+    return this.#millis
+  }
+
+  randomBytes(length: number): Uint8Array {
+    const bytes = new Uint8Array(length)
+    for (let i = 0; i < length; i++) {
+      // xorshift32
+      this.#state ^= this.#state << 13
+      this.#state ^= this.#state >>> 17
+      this.#state ^= this.#state << 5
+      bytes[i] = this.#state & 255
+    }
+    return bytes
+  }
+}

@@ -1,0 +1,229 @@
+import { describe, expect, it } from 'vitest'
+import { Fault } from '../errors/fault.ts'
+import { TestSystem } from '../system/system.ts'
+import { Secret } from '../value/secret.ts'
+import { createLog, type LogLevel, type LogOptions, memoryLog } from './log.ts'
+
+function written(format: 'json' | 'human', options: Partial<LogOptions> = {}) {
+  const lines: string[] = []
+  const system = new TestSystem({ millis: 1_800_000_000_123 })
+  const log = createLog({ system, format, sink: (line) => lines.push(line), ...options })
+  return { log, lines }
+}
+
+describe('a record', () => {
+  it('is one line of JSON that begins with time, level, event and message', () => {
+    const { log, lines } = written('json')
+    log.info('server.started', { message: 'Serving.', requestId: 'req_1', durationMicros: 12n })
+    expect(lines).toEqual([
+      '{"at":"2027-01-15T08:00:00.123Z","level":"info","event":"server.started",' +
+        '"message":"Serving.","requestId":"req_1","durationMicros":"12"}\n',
+    ])
+  })
+
+  it('has the event for its message where none is given, and no undefined field', () => {
+    const { log, records } = memoryLog()
+    log.warn('a.b', { releaseId: undefined, projectId: null })
+    expect(Object.keys(records()[0]!)).toEqual(['at', 'level', 'event', 'message', 'projectId'])
+    expect(records()[0]?.message).toBe('a.b')
+  })
+
+  it('keeps its own fields whatever a caller passes', () => {
+    const { log, records } = memoryLog()
+    log.info('real', { at: 'never', level: 'error', event: 'forged' })
+    expect(records()[0]).toMatchObject({ level: 'info', event: 'real' })
+    expect(records()[0]?.at).not.toBe('never')
+  })
+
+  it('carries the fields of its log and then its own', () => {
+    const { log, records } = memoryLog()
+    log.with({ projectId: 'prj_1', requestId: 'req_1' }).with({ requestId: 'req_2' }).debug('x')
+    expect(records()[0]).toMatchObject({ projectId: 'prj_1', requestId: 'req_2' })
+  })
+
+  it.each([
+    ['debug', ['debug', 'info', 'warn', 'error']],
+    ['info', ['info', 'warn', 'error']],
+    ['error', ['error']],
+  ] as [LogLevel, LogLevel[]][])('is written from level %s up', (level, expected) => {
+    const { log, lines } = written('json', { level })
+    for (const name of ['debug', 'info', 'warn', 'error'] as const) log[name]('event')
+    expect(lines.map((line) => JSON.parse(line).level)).toEqual(expected)
+  })
+})
+
+describe('what must not be in a log', () => {
+  const canary = 'canary-0123456789'
+
+  it.each(['json', 'human'] as const)('a Secret is redacted wherever it stands (%s)', (format) => {
+    const { log, lines } = written(format)
+    const secret = new Secret(canary)
+    const error = new Error('boom', { cause: secret })
+    log.error('x', {
+      secret,
+      list: [secret],
+      nested: { deep: { secret } },
+      error,
+      text: `${secret}`,
+    })
+    log.with({ secret }).info('y')
+    expect(lines.join('')).not.toContain(canary)
+    expect(lines.join('').match(/\[redacted\]/g)).toHaveLength(6)
+  })
+
+  it.each(['rk_at_v1_', 'rk_rt_v1_', 'rk_inv_v1_', 'rk_pub_v1_', 'rk_sec_v1_', 'rk_dev_v1_'])(
+    'a credential %s is redacted by its form',
+    (prefix) => {
+      const { log, text } = memoryLog()
+      const token = `${prefix}${canary}`
+      log.info('x', {
+        message: `before ${token} after`,
+        path: `/a?b=${token}`,
+        error: new Error(token),
+      })
+      log.info('y', { [token]: { [token]: [token] } })
+      expect(text()).not.toContain(canary)
+      expect(text()).toContain(`before ${prefix}[redacted] after`)
+    },
+  )
+
+  it('the user and password of a database URL are redacted', () => {
+    const { log, text } = memoryLog()
+    log.error('x', { error: new Error(`connect postgresql://user:${canary}@db.test/name failed`) })
+    expect(text()).not.toContain(canary)
+    expect(text()).toContain('postgresql://[redacted]@db.test/name')
+  })
+
+  it('bytes, functions and objects with behaviour are named, not opened', () => {
+    class Connection {
+      readonly password = canary
+    }
+    const { log, records, text } = memoryLog()
+    const bytes = new TextEncoder().encode(canary)
+    log.info('x', {
+      bytes,
+      connection: new Connection(),
+      call: () => canary,
+      map: new Map([[1, canary]]),
+    })
+    expect(records()[0]).toMatchObject({
+      bytes: `[${canary.length} bytes]`,
+      connection: '[object]',
+      call: '[function]',
+      map: '[object]',
+    })
+    expect(text()).not.toContain(canary)
+  })
+
+  it('the detail of a database error stays out, its code does not', () => {
+    const { log, records, text } = memoryLog()
+    const error = Object.assign(new Error('duplicate key'), {
+      code: '23505',
+      detail: canary,
+      where: canary,
+    })
+    log.error('x', { error })
+    expect(records()[0]?.error).toMatchObject({ code: '23505', message: 'duplicate key' })
+    expect(text()).not.toContain(canary)
+  })
+
+  it('control characters cannot forge a line or move a cursor', () => {
+    const hostile = 'a\n{"level":"error"}\r\u001b[2J\u009b2J\u2028\u202e\u007f\ud800b'
+    for (const format of ['json', 'human'] as const) {
+      const { log, lines } = written(format)
+      log.info(hostile, { message: hostile, [hostile]: hostile, list: [hostile], error: hostile })
+      expect(lines).toHaveLength(1)
+      expect(lines[0]!.slice(0, -1)).not.toMatch(/[\u0000-\u001f\u007f-\u009f\u2028-\u202e\ud800]/)
+    }
+  })
+})
+
+describe('an error', () => {
+  it('of the closed list shows code, detail, rules and causes', () => {
+    const { log, records } = memoryLog()
+    const cause = new Error('socket closed', { cause: new Error('reset') })
+    const violations = [{ path: 'a.b', rule: 'a string' }]
+    const error = new Fault('PLATFORM_UNAVAILABLE', { detail: 'no connection', cause, violations })
+    log.error('x', { error })
+    expect(records()[0]?.error).toMatchObject({
+      name: 'Fault',
+      code: 'PLATFORM_UNAVAILABLE',
+      detail: 'no connection',
+      violations,
+      cause: { message: 'socket closed', cause: { message: 'reset' } },
+    })
+    expect(records()[0]?.error).toHaveProperty('stack', expect.stringContaining('log.test'))
+  })
+
+  it('that is its own cause ends', () => {
+    const { log, records } = memoryLog()
+    const error = new Error('loop')
+    error.cause = error
+    log.error('x', { error })
+    expect(JSON.stringify(records())).toContain('[deep]')
+  })
+
+  it('may be anything', () => {
+    const { log, records } = memoryLog()
+    for (const error of ['text', 1, null, undefined, Symbol('s'), [1]]) log.error('x', { error })
+    expect(records().map((entry) => entry.error)).toEqual([
+      'text',
+      1,
+      null,
+      undefined,
+      '[symbol]',
+      [1],
+    ])
+  })
+})
+
+describe('logging', () => {
+  it('never throws', () => {
+    const { log, lines } = written('json')
+    const hostile = {
+      get boom(): string {
+        throw new Fault('INTERNAL')
+      },
+    }
+    log.info('x', hostile)
+    log.info('x', { nested: hostile, proxy: new Proxy({}, { ownKeys: () => [1] as never }) })
+    log.info('x', { message: 1n as unknown as string, number: Number.NaN })
+    expect(lines).toHaveLength(1)
+    const closed = written('json', {
+      sink: () => {
+        throw new Fault('INTERNAL')
+      },
+    })
+    closed.log.error('x')
+  })
+
+  it('is bounded in text, entries and depth', () => {
+    const { log, lines } = written('json')
+    const cycle: Record<string, unknown> = {}
+    cycle.again = cycle
+    const wide = Object.fromEntries(Array.from({ length: 1000 }, (_, i) => [`k${i}`, i]))
+    log.info('x', { text: 'x'.repeat(1_000_000), cycle, wide, list: Array(1000).fill(0), ...wide })
+    expect(lines[0]!.length).toBeLessThan(20_000)
+    expect(lines[0]).toContain('[cut]')
+    expect(lines[0]).toContain('[deep]')
+  })
+})
+
+describe('the form for a person', () => {
+  it('aligns the level, quotes what has blanks and ends with the facts', () => {
+    const { log, lines } = written('human')
+    log.info('http.request', { message: 'Answered.', status: 200, path: '/a b', ok: true })
+    expect(lines[0]).toBe(
+      '2027-01-15T08:00:00.123Z info  http.request Answered. status=200 path="/a b" ok=true\n',
+    )
+  })
+
+  it('shows an error below with its frames and causes', () => {
+    const { log, lines } = written('human')
+    const cause = new Fault('PLATFORM_UNAVAILABLE', { detail: 'pool is empty' })
+    log.error('boot.failed', { error: new Error('boom', { cause }) })
+    expect(lines[0]).toMatch(/^2027\S+ error boot\.failed\n {4}Error: boom\n {8}at /)
+    expect(lines[0]).toContain('caused by\n    PLATFORM_UNAVAILABLE: ')
+    expect(lines[0]).toContain(': pool is empty\n')
+  })
+})

@@ -1,0 +1,241 @@
+/**
+ * The operational log: one JSON object a line, or aligned text where a person reads it. Credentials
+ * are redacted by type and, as a second net, by the form of their prefix. Logging never throws.
+ */
+import { Fault } from '../errors/fault.ts'
+import { type System, TestSystem } from '../system/system.ts'
+import { Secret } from '../value/secret.ts'
+
+export const LOG_LEVELS = ['debug', 'info', 'warn', 'error'] as const
+export type LogLevel = (typeof LOG_LEVELS)[number]
+
+/** Whom and what an event is about (Document 1, Health, metrics, logs), and free facts. */
+export interface LogFields {
+  /** One sentence for a person; the event's name stands in where it is absent. */
+  readonly message?: string | undefined
+  readonly stream?: 'platform' | 'function' | 'audit' | undefined
+  readonly projectId?: string | null | undefined
+  readonly environmentId?: string | null | undefined
+  readonly releaseId?: string | undefined
+  readonly function?: string | undefined
+  readonly requestId?: string | undefined
+  readonly invocationId?: string | undefined
+  readonly clientId?: string | undefined
+  readonly credentialId?: string | undefined
+  readonly operatorId?: string | undefined
+  readonly sessionId?: string | undefined
+  readonly durationMicros?: number | bigint | undefined
+  readonly outcome?: string | undefined
+  readonly errorCode?: string | undefined
+  /** A Fault gives its code, detail and causes; anything else its name, message and stack. */
+  readonly error?: unknown
+  /** Never a body, a token, an argument, a result or a stored value. */
+  readonly [name: string]: unknown
+}
+
+export interface Logger {
+  debug(event: string, fields?: LogFields): void
+  info(event: string, fields?: LogFields): void
+  warn(event: string, fields?: LogFields): void
+  error(event: string, fields?: LogFields): void
+  /** The same log with fields that every record carries. */
+  with(fields: LogFields): Logger
+}
+
+/** Receives one record with its line end. */
+export type LogSink = (line: string) => void
+
+export interface LogOptions {
+  readonly system: Pick<System, 'nowMillis'>
+  readonly sink?: LogSink
+  readonly format?: 'json' | 'human'
+  /** The least level that is written. */
+  readonly level?: LogLevel
+  readonly fields?: LogFields
+}
+
+const TEXT_LENGTH_MAX = 8192
+const ENTRIES_MAX = 64
+const DEPTH_MAX = 4
+const CREDENTIAL = /\brk_([a-z]{2,4})_v1_[A-Za-z0-9_-]+/g
+const DSN_USERINFO = /\b(postgres(?:ql)?:\/\/)[^\s/@"]*@/g
+/** What JSON leaves as it is although a terminal acts on it: C1, lines, bidi overrides. */
+const UNSAFE = /[\u007f-\u009f\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]/g
+const CONTROL = /[\u0000-\u001f]/g
+/** A record's own fields, which no caller may replace. */
+const RESERVED: ReadonlySet<string> = new Set(['at', 'level', 'event'])
+
+const stderrSink: LogSink = (line) => {
+  process.stderr.write(line)
+}
+
+export function createLog(options: LogOptions): Logger {
+  const { system, sink = stderrSink, format = 'json', level: least = 'info', fields = {} } = options
+  const render = format === 'json' ? jsonLine : humanLine
+  const threshold = LOG_LEVELS.indexOf(least)
+  const write = (level: LogLevel, event: string, given: LogFields = {}): void => {
+    if (LOG_LEVELS.indexOf(level) < threshold) return
+    try {
+      sink(render(record(system.nowMillis(), level, event, { ...fields, ...given })))
+    } catch {
+      // A full disk, a closed pipe or a hostile getter must not end the work that is being logged.
+    }
+  }
+  return {
+    debug: (event, given) => write('debug', event, given),
+    info: (event, given) => write('info', event, given),
+    warn: (event, given) => write('warn', event, given),
+    error: (event, given) => write('error', event, given),
+    with: (more) => createLog({ ...options, fields: { ...fields, ...more } }),
+  }
+}
+
+export interface MemoryLog {
+  readonly log: Logger
+  /** What was written so far, through the same redaction as the real log. */
+  records(): LogRecord[]
+  text(): string
+}
+
+/** A log that tests read; it takes every level. */
+export function memoryLog(system: Pick<System, 'nowMillis'> = new TestSystem()): MemoryLog {
+  const lines: string[] = []
+  return {
+    log: createLog({ system, sink: (line) => lines.push(line), level: 'debug' }),
+    records: () => lines.map((line) => JSON.parse(line) as LogRecord),
+    text: () => lines.join(''),
+  }
+}
+
+export interface LogRecord {
+  /** RFC 3339 with milliseconds, UTC. */
+  readonly at: string
+  readonly level: LogLevel
+  readonly event: string
+  readonly message: string
+  readonly [name: string]: Plain
+}
+
+type Plain =
+  | string
+  | number
+  | boolean
+  | null
+  | readonly Plain[]
+  | { readonly [name: string]: Plain }
+
+function record(millis: number, level: LogLevel, event: string, fields: LogFields): LogRecord {
+  const out: Record<string, Plain> = {
+    at: new Date(millis).toISOString(),
+    level,
+    event: text(event),
+  }
+  out.message = text(fields.message ?? event)
+  let entries = 0
+  for (const [name, value] of Object.entries(fields)) {
+    if (value === undefined || name === 'message' || RESERVED.has(name)) continue
+    if (++entries > ENTRIES_MAX) break
+    out[text(name)] = name === 'error' ? plainError(value, 0) : plain(value, 0)
+  }
+  return out as unknown as LogRecord
+}
+
+function plain(value: unknown, depth: number): Plain {
+  switch (typeof value) {
+    case 'string':
+      return text(value)
+    case 'boolean':
+      return value
+    case 'number':
+      return Number.isFinite(value) ? value : String(value)
+    case 'bigint':
+      return value.toString()
+    case 'object':
+      return value === null ? null : plainObject(value, depth)
+    default:
+      return `[${typeof value}]`
+  }
+}
+
+function plainObject(value: object, depth: number): Plain {
+  if (value instanceof Secret) return value.toString()
+  if (value instanceof Error) return plainError(value, depth)
+  if (value instanceof Uint8Array) return `[${value.length} bytes]`
+  if (depth >= DEPTH_MAX) return '[deep]'
+  if (Array.isArray(value)) return value.slice(0, ENTRIES_MAX).map((item) => plain(item, depth + 1))
+  const prototype: unknown = Object.getPrototypeOf(value)
+  // Only plain data is walked: an object with behaviour may hold a connection or a key.
+  if (prototype !== Object.prototype && prototype !== null) return '[object]'
+  const out: Record<string, Plain> = {}
+  for (const [name, item] of Object.entries(value).slice(0, ENTRIES_MAX)) {
+    if (item !== undefined) out[text(name)] = plain(item, depth + 1)
+  }
+  return out
+}
+
+/** Only named fields are read: the `detail` of a database driver's error holds stored values. */
+function plainError(error: unknown, depth: number): Plain {
+  if (!(error instanceof Error)) return plain(error, depth)
+  const out: Record<string, Plain> = { name: text(error.name), message: text(error.message) }
+  const code: unknown = 'code' in error ? error.code : undefined
+  if (typeof code === 'string') out.code = text(code)
+  if (error instanceof Fault) {
+    if (error.detail !== undefined) out.detail = text(error.detail)
+    if (error.violations.length > 0) out.violations = plain([...error.violations], depth + 1)
+  }
+  if (error.stack !== undefined) out.stack = text(error.stack)
+  if (error.cause !== undefined) {
+    out.cause = depth >= DEPTH_MAX ? '[deep]' : plainError(error.cause, depth + 1)
+  }
+  return out
+}
+
+function text(given: string): string {
+  const whole = String(given)
+  const cut = whole.length > TEXT_LENGTH_MAX ? `${whole.slice(0, TEXT_LENGTH_MAX)}[cut]` : whole
+  return redactText(cut).toWellFormed()
+}
+
+/** Replaces what has the form of one of our credentials or of a database password. */
+export function redactText(given: string): string {
+  return given.replace(CREDENTIAL, 'rk_$1_v1_[redacted]').replace(DSN_USERINFO, '$1[redacted]@')
+}
+
+function escaped(character: string): string {
+  return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`
+}
+
+function jsonLine(entry: LogRecord): string {
+  return `${JSON.stringify(entry).replace(UNSAFE, escaped)}\n`
+}
+
+function humanLine(entry: LogRecord): string {
+  const { at, level, event, message, error, ...rest } = entry
+  const facts = Object.entries(rest).map(([name, value]) => `${name}=${humanValue(value)}`)
+  const said = message === event ? [] : [message]
+  const head = [at, level.padEnd(5), event, ...said, ...facts].map(visible).join(' ')
+  return `${head}${error === undefined ? '' : humanError(error)}\n`
+}
+
+function humanValue(value: Plain): string {
+  return typeof value === 'string' && /^[^\s"=]+$/.test(value) ? value : JSON.stringify(value)
+}
+
+function humanError(error: Plain): string {
+  if (error === null || typeof error !== 'object' || Array.isArray(error)) {
+    return ` error=${visible(humanValue(error))}`
+  }
+  const { name, message, code, detail, stack, cause } = error as { [name: string]: Plain }
+  const head = [code ?? name, message, detail].filter((part) => part !== undefined).join(': ')
+  const frames = typeof stack === 'string' ? stack.split('\n').filter(isFrame) : []
+  const lines = [head, ...frames].map((line) => `\n    ${visible(line)}`).join('')
+  return cause === undefined ? lines : `${lines}\n    caused by${humanError(cause)}`
+}
+
+function isFrame(line: string): boolean {
+  return /^\s+at /.test(line)
+}
+
+function visible(line: string): string {
+  return line.replace(CONTROL, escaped).replace(UNSAFE, escaped)
+}

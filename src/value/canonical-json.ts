@@ -1,0 +1,21 @@
+/** RFC 8785 canonical JSON: the bytes that manifests are signed over and fingerprints made of. */
+import { Malformed } from './malformed.ts'
+import type { Json } from './strict-json.ts'
+
+/** Keys in UTF-16 order, no white space, numbers as ECMAScript prints them. */
+export function canonicalJson(value: Json): string {
+  if (value === null || typeof value === 'boolean') return String(value)
+  if (typeof value === 'string') {
+    if (!value.isWellFormed()) throw new Malformed('no lone surrogate')
+    return JSON.stringify(value)
+  }
+  if (typeof value === 'number') {
+    if (!Number.isFinite(value)) throw new Malformed('a finite number')
+    return JSON.stringify(value)
+  }
+  if (Array.isArray(value)) return `[${value.map(canonicalJson).join(',')}]`
+  const members = Object.keys(value)
+    .sort()
+    .map((key) => `${canonicalJson(key)}:${canonicalJson(value[key]!)}`)
+  return `{${members.join(',')}}`
+}

@@ -1,0 +1,85 @@
+/**
+ * Capabilities and the roles that expand to them (Document 1, Roles and capabilities; wire
+ * decisions, section 2). Authorization looks at capabilities and scope, never at a role's name.
+ */
+
+export const CAPABILITIES = [
+  'backups:manage',
+  'channels:promote',
+  'configuration:manage',
+  'configuration:read',
+  'credentials:manage',
+  'credentials:read',
+  'cron:activate',
+  'cron:read',
+  'data:read',
+  'data:write',
+  'environments:manage',
+  'environments:read',
+  'functions:invoke',
+  'logs:follow',
+  'logs:prune',
+  'logs:read',
+  'operators:manage',
+  'releases:publish',
+  'releases:read',
+  'schedules:read',
+  'storage:manage',
+  'storage:read',
+  'usage:read',
+] as const
+export type Capability = (typeof CAPABILITIES)[number]
+
+export const ROLES = ['owner', 'operator', 'developer', 'observer'] as const
+export type Role = (typeof ROLES)[number]
+
+const DEVELOPER: readonly Capability[] = [
+  'environments:read',
+  'releases:read',
+  'releases:publish',
+  'channels:promote',
+  'functions:invoke',
+  'configuration:read',
+  'data:read',
+  'data:write',
+  'credentials:read',
+  'storage:read',
+  'cron:read',
+  'schedules:read',
+  'logs:read',
+  'logs:follow',
+]
+const OBSERVER: readonly Capability[] = [
+  'environments:read',
+  'releases:read',
+  'configuration:read',
+  'data:read',
+  'credentials:read',
+  'storage:read',
+  'cron:read',
+  'schedules:read',
+  'logs:read',
+  'usage:read',
+]
+
+/** Sorted and free of duplicates, as capability lists are wherever they appear. */
+export function capabilitiesOfRole(role: Role): readonly Capability[] {
+  switch (role) {
+    case 'owner':
+      return CAPABILITIES
+    case 'operator':
+      return CAPABILITIES.filter((capability) => capability !== 'operators:manage')
+    case 'developer':
+      return DEVELOPER.toSorted()
+    case 'observer':
+      return OBSERVER.toSorted()
+  }
+}
+
+export function isCapability(text: string): text is Capability {
+  return (CAPABILITIES as readonly string[]).includes(text)
+}
+
+export function isRole(text: string): text is Role {
+  return (ROLES as readonly string[]).includes(text)
+}

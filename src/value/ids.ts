@@ -1,0 +1,191 @@
+/**
+ * Canonical identifiers: `prefix_` and 26 characters of upper-case Crockford base32 that hold a
+ * 48-bit millisecond time and 80 random bits (wire decisions, section 1).
+ */
+import { Malformed } from './malformed.ts'
+
+/** Every prefix of the contract and of the wire decisions. */
+export const ID_PREFIXES = [
+  'opn',
+  'opi',
+  'ops',
+  'opr',
+  'prj',
+  'env',
+  'rel',
+  'req',
+  'aud',
+  'wsr',
+  'app',
+  'crd',
+  'ivc',
+  'sch',
+  'bkt',
+  'stk',
+  'upl',
+  'fil',
+  'mgs',
+] as const
+export type IdPrefix = (typeof ID_PREFIXES)[number]
+export type Id<P extends string> = string & { readonly __id: P }
+
+export type OperationId = Id<'opn'>
+export type InvitationId = Id<'opi'>
+export type SessionId = Id<'ops'>
+export type OperatorId = Id<'opr'>
+export type ProjectId = Id<'prj'>
+export type EnvironmentId = Id<'env'>
+export type ReleaseId = Id<'rel'>
+export type RequestId = Id<'req'>
+export type AuditId = Id<'aud'>
+export type WorkspaceRevisionId = Id<'wsr'>
+export type ClientId = Id<'app'>
+export type CredentialId = Id<'crd'>
+export type InvocationId = Id<'ivc'>
+/** `<table>_` + ULID. */
+export type DocumentId = string & { readonly __document: true }
+
+const ALPHABET = '0123456789ABCDEFGHJKMNPQRSTVWXYZ'
+const ULID = /^[0-7][0-9A-HJKMNP-TV-Z]{25}$/
+const TABLE = /^[a-z][a-zA-Z0-9]{0,63}$/
+export const TIME_MILLIS_MAX = 2 ** 48 - 1
+
+/** 26 characters; `entropy` has 10 bytes. Throws Malformed for a time outside 48 bits. */
+export function encodeUlid(millis: number, entropy: Uint8Array): string {
+  if (!Number.isInteger(millis) || millis < 0 || millis > TIME_MILLIS_MAX) {
+    throw new Malformed('a time of 48 bits')
+  }
+  let text = ''
+  let rest = millis
+  for (let i = 0; i < 10; i++) {
+    text = ALPHABET[rest % 32] + text
+    rest = Math.floor(rest / 32)
+  }
+  for (let offset = 0; offset < 10; offset += 5) {
+    // Five bytes are exactly eight characters.
+    const high =
+      (entropy[offset]! << 12) | (entropy[offset + 1]! << 4) | (entropy[offset + 2]! >> 4)
+    const low =
+      ((entropy[offset + 2]! & 15) << 16) | (entropy[offset + 3]! << 8) | entropy[offset + 4]!
+    for (const part of [high, low]) {
+      text += ALPHABET[(part >> 15) & 31]! + ALPHABET[(part >> 10) & 31]!
+      text += ALPHABET[(part >> 5) & 31]! + ALPHABET[part & 31]!
+    }
+  }
+  return text
+}
+
+/** 16 bytes of a canonical ULID: 6 of time, 10 of entropy. */
+export function decodeUlid(text: string): Uint8Array {
+  if (!ULID.test(text)) throw new Malformed('a canonical ULID')
+  let number = 0n
+  for (const character of text) number = number * 32n + BigInt(ALPHABET.indexOf(character))
+  const bytes = new Uint8Array(16)
+  for (let i = 15; i >= 0; i--) {
+    bytes[i] = Number(number & 255n)
+    number >>= 8n
+  }
+  return bytes
+}
+
+export function isUlid(text: string): boolean {
+  return ULID.test(text)
+}
+
+/** Milliseconds since the epoch that an identifier was made at. */
+export function idMillis(id: string): number {
+  const ulid = id.slice(id.lastIndexOf('_') + 1)
+  let millis = 0
+  for (let i = 0; i < 10; i++) millis = millis * 32 + ALPHABET.indexOf(ulid[i]!)
+  return millis
+}
+
+export function isId<P extends IdPrefix>(prefix: P, text: unknown): text is Id<P> {
+  return (
+    typeof text === 'string' &&
+    text.length === prefix.length + 27 &&
+    text.startsWith(`${prefix}_`) &&
+    ULID.test(text.slice(prefix.length + 1))
+  )
+}
+
+/** Throws Malformed unless `text` is a canonical identifier with this prefix. */
+export function parseId<P extends IdPrefix>(prefix: P, text: string): Id<P> {
+  if (!isId(prefix, text)) throw new Malformed(`a canonical ${prefix}_ identifier`)
+  return text
+}
+
+export function isTableName(text: string): boolean {
+  return TABLE.test(text)
+}
+
+/** The table of a document or file ID; null where the text is not a canonical one. */
+export function tableOfId(text: string): string | null {
+  const split = text.length - 27
+  if (split < 1 || text[split] !== '_') return null
+  const table = text.slice(0, split)
+  return TABLE.test(table) && ULID.test(text.slice(split + 1)) ? table : null
+}
+
+/** A source of time and randomness; `system` has the real one. */
+export interface IdSource {
+  nowMillis(): number
+  randomBytes(length: number): Uint8Array
+}
+
+/** Two characters for each ten bits. */
+const PAIRS = Array.from({ length: 1024 }, (_, i) => ALPHABET[i >> 5]! + ALPHABET[i & 31]!)
+/** What the last four characters count to. */
+const TAIL_END = 2 ** 20
+
+/**
+ * Makes identifiers that ascend inside one process: in the same millisecond, or when the clock
+ * goes back, the random part is incremented instead of drawn anew.
+ */
+export class IdFactory {
+  readonly #source: IdSource
+  #lastMillis = -1
+  #entropy = new Uint8Array(10)
+  /** The first 22 characters; most identifiers of a millisecond differ in the last four alone. */
+  #head = ''
+  #tail = 0
+
+  constructor(source: IdSource) {
+    this.#source = source
+  }
+
+  make<P extends IdPrefix>(prefix: P): Id<P> {
+    return `${prefix}_${this.ulid()}` as Id<P>
+  }
+
+  ulid(): string {
+    const millis = this.#source.nowMillis()
+    if (millis > this.#lastMillis) {
+      this.#lastMillis = millis
+      this.#entropy = Uint8Array.from(this.#source.randomBytes(10))
+      this.#settle()
+    } else if (++this.#tail === TAIL_END) {
+      this.#entropy.fill(255, 8)
+      this.#entropy[7]! |= 15
+      // 2^80 identifiers in one millisecond: move to the next one rather than wrap around.
+      if (!increment(this.#entropy)) this.#lastMillis += 1
+      this.#settle()
+    }
+    return this.#head + PAIRS[this.#tail >> 10]! + PAIRS[this.#tail & 1023]!
+  }
+
+  #settle(): void {
+    const [high, middle, low] = this.#entropy.subarray(7)
+    this.#head = encodeUlid(this.#lastMillis, this.#entropy).slice(0, 22)
+    this.#tail = ((high! & 15) << 16) | (middle! << 8) | low!
+  }
+}
+
+/** Adds one to a big-endian number; false when it wrapped to zero. */
+function increment(bytes: Uint8Array): boolean {
+  for (let i = bytes.length - 1; i >= 0; i--) {
+    bytes[i] = (bytes[i]! + 1) & 255
+    if (bytes[i] !== 0) return true
+  }
+  return false
+}

@@ -1,0 +1,268 @@
+/**
+ * Plain JSON, as people type and read it, to values and back. JSON has fewer types than values, so
+ * the way in follows the declared validator: an int64 is an integer or a string of digits, bytes
+ * are base64url, a timestamp is ISO 8601 or a string of microseconds, an ID is a string. What the
+ * way out prints, the way in reads as the same value under the same validator.
+ */
+import { decodeBase64Url, encodeBase64Url } from './base64url.ts'
+import { isTableName, tableOfId } from './ids.ts'
+import { Malformed } from './malformed.ts'
+import type { Json } from './strict-json.ts'
+import { parseInt64 } from './tagged.ts'
+import { compileValidator, type FieldsJson, type ValidatorJson } from './validators.ts'
+import { Timestamp, TypedId, typeOf, type Value, type ValueObject } from './values.ts'
+
+/** Throws Malformed with the path of the first defect and what is expected there. */
+export function plainToValue(json: Json, validator: ValidatorJson, path = '$'): Value {
+  return compileValidator(validator, { coerce: false })(convert(json, validator, path), path)
+}
+
+/** The arguments of a Function. Throws Malformed. */
+export function plainToArguments(json: Json, fields: FieldsJson, path = '$'): Value {
+  return plainToValue(json, { type: 'object', fields }, path)
+}
+
+/**
+ * int64 and whole float64 beyond 2^53 as strings of digits, other numbers as numbers, bytes as
+ * base64url, timestamps as ISO 8601 with microseconds where they are not zero.
+ */
+export function valueToPlain(value: Value): Json {
+  switch (typeOf(value)) {
+    case 'int64':
+    case 'float64':
+      return numberToPlain(value as bigint | number)
+    case 'bytes':
+      return encodeBase64Url(value as Uint8Array)
+    case 'timestamp':
+      return formatTimestamp((value as Timestamp).micros)
+    case 'typed_id':
+      return (value as TypedId).id
+    case 'array':
+      return (value as readonly Value[]).map(valueToPlain)
+    case 'object':
+      return Object.fromEntries(
+        [...(value as ValueObject)].map(([key, item]) => [key, valueToPlain(item)]),
+      )
+    default:
+      return value as null | boolean | string
+  }
+}
+
+/** A JSON text keeps whole numbers only up to 2^53. */
+function numberToPlain(value: bigint | number): Json {
+  const number = Number(value)
+  if (typeof value === 'number' && !Number.isInteger(value)) return value
+  return Number.isSafeInteger(number) ? number : String(value)
+}
+
+function convert(json: Json, validator: ValidatorJson, path: string): Value {
+  switch (validator.type) {
+    case 'int64':
+      return int64(json, path)
+    case 'float64':
+      return float64(json, path)
+    case 'bytes':
+      return bytes(json, path)
+    case 'timestamp':
+      return new Timestamp(timestamp(json, path))
+    case 'id':
+      return id(json, validator.table, path)
+    case 'literal':
+      return 'int64' in validator.value ? int64(json, path) : natural(json, path)
+    case 'array':
+      if (!Array.isArray(json)) throw new Malformed('an array', path)
+      return json.map((item, i) => convert(item, validator.items, `${path}[${i}]`))
+    case 'object':
+      return object(json, validator.fields, path)
+    case 'record':
+      return entries(json, path, (item, _, at) => convert(item, validator.values, at))
+    case 'union':
+      return union(json, validator.members, path)
+    case 'nullable':
+      return json === null ? null : convert(json, validator.inner, path)
+    case 'null':
+    case 'boolean':
+    case 'string':
+    case 'any':
+      return natural(json, path)
+  }
+}
+
+/** Where nothing is declared a number is a float64, as in JavaScript. */
+function natural(json: Json, path: string): Value {
+  if (typeof json === 'number') return json === 0 ? 0 : json
+  if (json === null || typeof json !== 'object') return json
+  if (Array.isArray(json)) return json.map((item, i) => natural(item, `${path}[${i}]`))
+  return entries(json, path, (item, _, at) => natural(item, at))
+}
+
+function int64(json: Json, path: string): bigint {
+  if (typeof json === 'number' && Number.isSafeInteger(json)) return BigInt(json)
+  if (typeof json === 'string') {
+    try {
+      return parseInt64(json, path)
+    } catch {
+      throw new Malformed('an int64: an integer, or a string of decimal digits', path)
+    }
+  }
+  throw new Malformed('an int64: an integer, or a string of decimal digits', path)
+}
+
+const NUMBER = /^-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?$/
+
+function float64(json: Json, path: string): number {
+  const number = typeof json === 'string' && NUMBER.test(json) ? Number(json) : json
+  if (typeof number !== 'number' || !Number.isFinite(number)) {
+    throw new Malformed('a float64: a number', path)
+  }
+  return number === 0 ? 0 : number
+}
+
+function bytes(json: Json, path: string): Uint8Array {
+  try {
+    if (typeof json === 'string') return decodeBase64Url(json)
+  } catch (error) {
+    if (!(error instanceof Malformed)) throw error
+  }
+  throw new Malformed('bytes: a string of base64url without padding', path)
+}
+
+function id(json: Json, table: string, path: string): TypedId {
+  const prefix = table === 'files' ? 'fil' : table
+  if (typeof json !== 'string' || !isTableName(prefix) || tableOfId(json) !== prefix) {
+    throw new Malformed(`an ID of the table ${table}: a string such as ${prefix}_...`, path)
+  }
+  return new TypedId(json)
+}
+
+function object(json: Json, fields: FieldsJson, path: string): Value {
+  return entries(json, path, (item, name, at) => {
+    const field = Object.hasOwn(fields, name) ? fields[name]! : null
+    if (field === null) throw new Malformed(expectedField(fields), at)
+    return convert(item, field.type === 'optional' ? field.inner : field, at)
+  })
+}
+
+const FIELDS_SHOWN_MAX = 16
+
+function expectedField(fields: FieldsJson): string {
+  const names = Object.keys(fields)
+  if (names.length === 0) return 'no field'
+  if (names.length > FIELDS_SHOWN_MAX) return 'no undeclared field'
+  return `no undeclared field, but one of ${names.join(', ')}`
+}
+
+function entries(
+  json: Json,
+  path: string,
+  each: (item: Json, name: string, path: string) => Value,
+): Value {
+  if (json === null || typeof json !== 'object' || Array.isArray(json)) {
+    throw new Malformed('an object', path)
+  }
+  return new Map(
+    Object.entries(json).map(([name, item]) => [name, each(item, name, `${path}.${name}`)]),
+  )
+}
+
+/** The first member that accepts the value decides, as it does on the server. */
+function union(json: Json, members: readonly ValidatorJson[], path: string): Value {
+  const rules = new Set<string>()
+  for (const member of members) {
+    try {
+      return plainToValue(json, member, path)
+    } catch (error) {
+      if (!(error instanceof Malformed)) throw error
+      rules.add(error.path === path ? error.rule : `${error.path}: ${error.rule}`)
+    }
+  }
+  throw new Malformed([...rules].slice(0, FIELDS_SHOWN_MAX).join('; or '), path)
+}
+
+const ISO = /^(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:\.(\d{1,6}))?(Z|[+-]\d\d:\d\d)$/
+const TIMESTAMP_RULE =
+  'a timestamp: ISO 8601 with a zone such as 2026-01-31T12:00:00Z, or a string of microseconds'
+
+/** Microseconds since the Unix epoch. */
+function timestamp(json: Json, path: string): bigint {
+  if (typeof json !== 'string') throw new Malformed(TIMESTAMP_RULE, path)
+  const match = ISO.exec(json)
+  try {
+    if (match === null) return parseInt64(json)
+    const [, year, month, day, hour, minute, second, fraction = '', zone = 'Z'] = match
+    const days = daysOf(Number(year), Number(month), Number(day))
+    const seconds = secondsOf(Number(hour), Number(minute), Number(second)) - zoneSeconds(zone)
+    return (BigInt(days) * 86_400n + BigInt(seconds)) * 1_000_000n + BigInt(fraction.padEnd(6, '0'))
+  } catch (error) {
+    if (!(error instanceof Malformed)) throw error
+    throw new Malformed(TIMESTAMP_RULE, path)
+  }
+}
+
+function secondsOf(hour: number, minute: number, second: number): number {
+  if (hour > 23 || minute > 59 || second > 59) throw new Malformed('a time of day')
+  return hour * 3_600 + minute * 60 + second
+}
+
+function zoneSeconds(zone: string): number {
+  if (zone === 'Z') return 0
+  const seconds = secondsOf(Number(zone.slice(1, 3)), Number(zone.slice(4)), 0)
+  return zone.startsWith('-') ? -seconds : seconds
+}
+
+/** Days since 1970-01-01 of a date in the Gregorian calendar; years begin in March. */
+function daysOf(year: number, month: number, day: number): number {
+  if (month < 1 || month > 12 || day < 1 || day > daysInMonth(year, month)) {
+    throw new Malformed('a date')
+  }
+  const y = month <= 2 ? year - 1 : year
+  const era = Math.floor(y / 400)
+  const yearOfEra = y - era * 400
+  const dayOfYear = Math.floor((153 * ((month + 9) % 12) + 2) / 5) + day - 1
+  const dayOfEra =
+    yearOfEra * 365 + Math.floor(yearOfEra / 4) - Math.floor(yearOfEra / 100) + dayOfYear
+  return era * 146_097 + dayOfEra - 719_468
+}
+
+function daysInMonth(year: number, month: number): number {
+  if (month === 2) return year % 4 === 0 && (year % 100 !== 0 || year % 400 === 0) ? 29 : 28
+  return [4, 6, 9, 11].includes(month) ? 30 : 31
+}
+
+function dateOf(days: number): { year: number; month: number; day: number } {
+  const shifted = days + 719_468
+  const era = Math.floor(shifted / 146_097)
+  const dayOfEra = shifted - era * 146_097
+  const yearOfEra = Math.floor(
+    (dayOfEra -
+      Math.floor(dayOfEra / 1_460) +
+      Math.floor(dayOfEra / 36_524) -
+      Math.floor(dayOfEra / 146_096)) /
+      365,
+  )
+  const dayOfYear =
+    dayOfEra - (365 * yearOfEra + Math.floor(yearOfEra / 4) - Math.floor(yearOfEra / 100))
+  const shiftedMonth = Math.floor((5 * dayOfYear + 2) / 153)
+  const month = shiftedMonth < 10 ? shiftedMonth + 3 : shiftedMonth - 9
+  return {
+    year: yearOfEra + era * 400 + (month <= 2 ? 1 : 0),
+    month,
+    day: dayOfYear - Math.floor((153 * shiftedMonth + 2) / 5) + 1,
+  }
+}
+
+const DAY_MICROS = 86_400_000_000n
+
+/** ISO 8601 in UTC; outside the years 0000 to 9999 the string of microseconds itself. */
+export function formatTimestamp(micros: bigint): string {
+  const within = ((micros % DAY_MICROS) + DAY_MICROS) % DAY_MICROS
+  const { year, month, day } = dateOf(Number((micros - within) / DAY_MICROS))
+  if (year < 0 || year > 9_999) return String(micros)
+  const seconds = Number(within / 1_000_000n)
+  const fraction = Number(within % 1_000_000n)
+  const two = (number: number): string => String(number).padStart(2, '0')
+  const date = `${String(year).padStart(4, '0')}-${two(month)}-${two(day)}`
+  const time = [Math.floor(seconds / 3_600), Math.floor(seconds / 60) % 60, seconds % 60].map(two)
+  const tail = fraction === 0 ? '' : `.${String(fraction).padStart(6, '0')}`
+  return `${date}T${time.join(':')}${tail}Z`
+}

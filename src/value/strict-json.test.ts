@@ -1,0 +1,120 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { canonicalJson } from './canonical-json.ts'
+import { Malformed } from './malformed.ts'
+import { type Json, parseStrictJson } from './strict-json.ts'
+
+const bytes = (...values: number[]) => new Uint8Array(values)
+
+describe('strict JSON', () => {
+  test('whatever JSON.stringify writes is read as JSON.parse reads it', () => {
+    fc.assert(
+      fc.property(fc.jsonValue({ maxDepth: 5 }), fc.boolean(), (value, indent) => {
+        fc.pre(!JSON.stringify(value).includes('"__proto__":') && integersAreSafe(value))
+        const text = JSON.stringify(value, null, indent ? 2 : 0)
+        if (!text.isWellFormed()) return
+        expect(parseStrictJson(text)).toEqual(JSON.parse(text))
+        expect(parseStrictJson(new TextEncoder().encode(text))).toEqual(JSON.parse(text))
+      }),
+      { numRuns: 2_000 },
+    )
+  })
+
+  test('no text crashes it, and what it accepts JSON.parse accepts too', () => {
+    const noise = fc.oneof(
+      fc.string({ unit: 'binary' }),
+      fc.stringMatching(/^[[\]{}":,0-9eE+.\\u truefalsn-]{0,30}$/),
+    )
+    fc.assert(
+      fc.property(noise, (text) => {
+        let value: Json
+        try {
+          value = parseStrictJson(text)
+        } catch (error) {
+          expect(error).toBeInstanceOf(Malformed)
+          return
+        }
+        expect(value).toEqual(JSON.parse(text))
+      }),
+      { numRuns: 20_000 },
+    )
+  })
+
+  test.each([
+    ['a duplicate key', '{"a":1,"a":1}'],
+    ['a duplicate key behind an escape', '{"a":1,"\\u0061":1}'],
+    ['a __proto__ key', '{"__proto__":1}'],
+    ['an escaped __proto__ key', '{"\\u005f_proto__":1}'],
+    ['a lone high surrogate', '"\\ud800"'],
+    ['a lone low surrogate', '"\\udc00x"'],
+    ['a raw lone surrogate', '"\ud800"'],
+    ['a control character', '"\n"'],
+    ['an integer beyond 2^53', '9007199254740993'],
+    ['an infinite number', '1e400'],
+    ['a leading zero', '01'],
+    ['a bare fraction', '.5'],
+    ['a plus sign', '+1'],
+    ['a trailing comma', '[1,]'],
+    ['trailing data', '{} {}'],
+    ['a byte order mark', '\ufeff{}'],
+    ['nothing', ''],
+    ['a comment', '/**/1'],
+    ['single quotes', "{'a':1}"],
+    ['NaN', 'NaN'],
+    ['an unterminated string', '"abc'],
+    ['an unknown escape', '"\\x41"'],
+  ])('%s is refused', (_, text) => {
+    expect(() => parseStrictJson(text)).toThrow(Malformed)
+  })
+
+  test('invalid UTF-8 is refused', () => {
+    expect(() => parseStrictJson(bytes(0x22, 0xff, 0x22))).toThrow(Malformed)
+    expect(() => parseStrictJson(bytes(0x22, 0xed, 0xa0, 0x80, 0x22))).toThrow(Malformed)
+    expect(() => parseStrictJson(bytes(0xef, 0xbb, 0xbf, 0x31))).toThrow(Malformed)
+  })
+
+  test('depth and entries are bounded exactly', () => {
+    const limits = { depthMax: 3, entriesMax: 2 }
+    expect(() => parseStrictJson('[[[1]]]', limits)).not.toThrow()
+    expect(() => parseStrictJson('[[[[1]]]]', limits)).toThrow(Malformed)
+    expect(() => parseStrictJson('[1,2]', limits)).not.toThrow()
+    expect(() => parseStrictJson('[1,2,3]', limits)).toThrow(Malformed)
+    expect(() => parseStrictJson('{"a":1,"b":1,"c":1}', limits)).toThrow(Malformed)
+  })
+})
+
+describe('canonical JSON', () => {
+  test('one value has one text, whatever the order of its keys', () => {
+    fc.assert(
+      fc.property(fc.jsonValue({ maxDepth: 4, noUnicodeString: false }), (value) => {
+        fc.pre(JSON.stringify(value).isWellFormed())
+        const text = canonicalJson(value as Json)
+        expect(JSON.parse(text)).toEqual(JSON.parse(JSON.stringify(value)))
+        expect(canonicalJson(shuffled(value as Json))).toBe(text)
+        expect(canonicalJson(JSON.parse(text))).toBe(text)
+      }),
+      { numRuns: 1_000 },
+    )
+  })
+
+  test('the sorting example of RFC 8785 has its exact order', () => {
+    const keys = ['\u20ac', '\r', '\ufb33', '1', '\u{1f600}', '\u0080', '\u00f6']
+    const text = canonicalJson(Object.fromEntries(keys.map((key) => [key, 0])))
+    const order = Object.keys(JSON.parse(text.replace('"1":0', '"one":0')))
+    expect(order).toEqual(['\r', 'one', '\u0080', '\u00f6', '\u20ac', '\u{1f600}', '\ufb33'])
+  })
+})
+
+function integersAreSafe(value: unknown): boolean {
+  return (JSON.stringify(value).match(/(?<![.\deE+-])-?\d{16,}(?![\d.eE])/g) ?? []).length === 0
+}
+
+function shuffled(value: Json): Json {
+  if (Array.isArray(value)) return value.map(shuffled)
+  if (value === null || typeof value !== 'object') return value
+  return Object.fromEntries(
+    Object.entries(value)
+      .toReversed()
+      .map(([key, member]) => [key, shuffled(member)]),
+  )
+}

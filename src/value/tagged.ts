@@ -1,0 +1,167 @@
+/** Tagged JSON: the public form of arguments and results (Document 2, Canonical tagged values). */
+import { decodeBase64Url, encodeBase64Url } from './base64url.ts'
+import { Malformed } from './malformed.ts'
+import type { Json } from './strict-json.ts'
+import {
+  compareUtf8,
+  INT64_MAX,
+  INT64_MIN,
+  sortedEntries,
+  Timestamp,
+  TypedId,
+  VALUE_DEPTH_MAX,
+  VALUE_ENTRIES_MAX,
+  type Value,
+  type ValueObject,
+} from './values.ts'
+
+const INT64 = /^(?:0|-?[1-9][0-9]{0,18})$/
+const FLOAT64 = /^[0-9a-f]{16}$/
+const TYPED_ID = /^[a-z][a-zA-Z0-9]{0,63}_[0-7][0-9A-HJKMNP-TV-Z]{25}$/
+const view = new DataView(new ArrayBuffer(8))
+
+/** Shortest base-10 int64, as int64 and timestamp values write it. */
+export function parseInt64(text: string, path = '$'): bigint {
+  if (!INT64.test(text)) throw new Malformed('a canonical int64', path)
+  const value = BigInt(text)
+  if (value < INT64_MIN || value > INT64_MAX) throw new Malformed('a canonical int64', path)
+  return value
+}
+
+export function isTypedId(text: string): boolean {
+  return TYPED_ID.test(text)
+}
+
+/** The 16 lowercase hex characters of a finite double; negative zero is written as zero. */
+export function floatBits(value: number): string {
+  view.setFloat64(0, value === 0 ? 0 : value)
+  return view.getBigUint64(0).toString(16).padStart(16, '0')
+}
+
+/** Strict JSON to a value. Throws Malformed with the path of the first defect. */
+export function decodeTagged(json: Json, path = '$', depth = 0): Value {
+  if (json === null || typeof json !== 'object' || Array.isArray(json)) {
+    throw new Malformed('a tagged value', path)
+  }
+  const type = json.type
+  const content = json.value
+  if (type === 'null') {
+    if (Object.keys(json).length !== 1) throw new Malformed('no other field', path)
+    return null
+  }
+  if (Object.keys(json).length !== 2 || content === undefined) {
+    throw new Malformed('exactly type and value', path)
+  }
+  if (type === 'boolean') {
+    if (typeof content !== 'boolean') throw new Malformed('a boolean', path)
+    return content
+  }
+  if (type === 'array') return decodeArray(content, path, depth)
+  if (type === 'object') return decodeObject(content, path, depth)
+  if (typeof content !== 'string') throw new Malformed('a known type with its form', path)
+  return decodeScalar(type, content, path)
+}
+
+function decodeScalar(type: Json | undefined, content: string, path: string): Value {
+  switch (type) {
+    case 'string':
+      return content
+    case 'int64':
+      return parseInt64(content, path)
+    case 'timestamp':
+      return new Timestamp(parseInt64(content, path))
+    case 'float64': {
+      if (!FLOAT64.test(content)) throw new Malformed('16 lowercase hex characters', path)
+      view.setBigUint64(0, BigInt(`0x${content}`))
+      const value = view.getFloat64(0)
+      if (!Number.isFinite(value) || Object.is(value, -0)) {
+        throw new Malformed('a finite float64 that is not negative zero', path)
+      }
+      return value
+    }
+    case 'bytes':
+      try {
+        return decodeBase64Url(content)
+      } catch {
+        throw new Malformed('canonical base64url', path)
+      }
+    case 'typed_id':
+      if (!TYPED_ID.test(content)) throw new Malformed('a canonical typed ID', path)
+      return new TypedId(content)
+    default:
+      throw new Malformed('a known type with its form', path)
+  }
+}
+
+function decodeArray(content: Json, path: string, depth: number): Value {
+  if (!Array.isArray(content)) throw new Malformed('an array', path)
+  enter(depth, content.length, path)
+  return content.map((item, i) => decodeTagged(item, `${path}[${i}]`, depth + 1))
+}
+
+function decodeObject(content: Json, path: string, depth: number): Value {
+  if (!Array.isArray(content)) throw new Malformed('an array of entries', path)
+  enter(depth, content.length, path)
+  const object = new Map<string, Value>()
+  let previous: string | null = null
+  for (const entry of content) {
+    if (entry === null || typeof entry !== 'object' || Array.isArray(entry)) {
+      throw new Malformed('an entry with key and value', path)
+    }
+    const { key, value } = entry
+    if (typeof key !== 'string' || value === undefined || Object.keys(entry).length !== 2) {
+      throw new Malformed('an entry with key and value', path)
+    }
+    if (key === '__proto__') throw new Malformed('no __proto__ key', path)
+    if (previous !== null && compareUtf8(previous, key) >= 0) {
+      throw new Malformed('keys strictly sorted by UTF-8 bytes', path)
+    }
+    previous = key
+    object.set(key, decodeTagged(value, `${path}.${key}`, depth + 1))
+  }
+  return object
+}
+
+function enter(depth: number, entries: number, path: string): void {
+  if (depth >= VALUE_DEPTH_MAX) throw new Malformed(`at most ${VALUE_DEPTH_MAX} levels`, path)
+  if (entries > VALUE_ENTRIES_MAX) throw new Malformed(`at most ${VALUE_ENTRIES_MAX} entries`, path)
+}
+
+/** The one canonical text of a value: no white space, `type` before `value`, keys sorted. */
+export function encodeTagged(value: Value): string {
+  switch (typeof value) {
+    case 'boolean':
+      return value ? '{"type":"boolean","value":true}' : '{"type":"boolean","value":false}'
+    case 'bigint':
+      return `{"type":"int64","value":"${value}"}`
+    case 'number':
+      return `{"type":"float64","value":"${floatBits(value)}"}`
+    case 'string':
+      return `{"type":"string","value":${JSON.stringify(value)}}`
+    default:
+      return encodeComposite(value)
+  }
+}
+
+function encodeComposite(value: Exclude<Value, boolean | bigint | number | string>): string {
+  if (value === null) return '{"type":"null"}'
+  if (value instanceof TypedId) return `{"type":"typed_id","value":"${value.id}"}`
+  if (value instanceof Timestamp) return `{"type":"timestamp","value":"${value.micros}"}`
+  if (value instanceof Uint8Array) {
+    return `{"type":"bytes","value":"${encodeBase64Url(value)}"}`
+  }
+  if (value instanceof Map) {
+    let entries = ''
+    for (const [key, item] of sortedEntries(value as ValueObject)) {
+      if (entries !== '') entries += ','
+      entries += `{"key":${JSON.stringify(key)},"value":${encodeTagged(item)}}`
+    }
+    return `{"type":"object","value":[${entries}]}`
+  }
+  let items = ''
+  for (const item of value as readonly Value[]) {
+    if (items !== '') items += ','
+    items += encodeTagged(item)
+  }
+  return `{"type":"array","value":[${items}]}`
+}

@@ -1,0 +1,250 @@
+/**
+ * Validators as data: what `v.*` in a Workspace builds, a manifest carries and the server checks.
+ * One compiler serves arguments from the wire, where types are exact, and values from a runner,
+ * where JavaScript cannot tell an ID from a string or a timestamp from an int64 (`coerce`).
+ */
+
+import { tableOfId } from './ids.ts'
+import { Malformed } from './malformed.ts'
+import { isTypedId } from './tagged.ts'
+import { Timestamp, TypedId, typeOf, type Value, type ValueObject, valueEquals } from './values.ts'
+
+/** Fields of an object validator; `optional` may appear here and nowhere else. */
+export type FieldsJson = { readonly [name: string]: ValidatorJson | OptionalJson }
+export interface OptionalJson {
+  readonly type: 'optional'
+  readonly inner: ValidatorJson
+}
+export type LiteralJson =
+  | { readonly string: string }
+  | { readonly boolean: boolean }
+  | { readonly int64: string }
+
+export type ValidatorJson =
+  | { readonly type: 'null' | 'boolean' | 'timestamp' | 'any' }
+  | { readonly type: 'int64'; readonly minimum?: string; readonly maximum?: string }
+  | { readonly type: 'float64'; readonly minimum?: number; readonly maximum?: number }
+  | { readonly type: 'string'; readonly minimumLength?: number; readonly maximumLength?: number }
+  | { readonly type: 'bytes'; readonly maximumLength?: number }
+  | { readonly type: 'id'; readonly table: string }
+  | { readonly type: 'literal'; readonly value: LiteralJson }
+  | { readonly type: 'array'; readonly items: ValidatorJson; readonly maximumItems?: number }
+  | { readonly type: 'object'; readonly fields: FieldsJson }
+  | { readonly type: 'record'; readonly values: ValidatorJson; readonly maximumItems?: number }
+  | { readonly type: 'union'; readonly members: readonly ValidatorJson[] }
+  | { readonly type: 'nullable'; readonly inner: ValidatorJson }
+
+/** Answers the value, with its types made exact where `coerce` was asked for; throws Malformed. */
+export type Check = (value: Value, path: string) => Value
+
+export interface CompileOptions {
+  /** Accept a string where an ID is declared and an int64 where a timestamp is. */
+  readonly coerce: boolean
+}
+
+export function compileValidator(json: ValidatorJson, options: CompileOptions): Check {
+  switch (json.type) {
+    case 'any':
+      return (value) => value
+    case 'null':
+    case 'boolean':
+      return exactly(json.type)
+    case 'timestamp':
+      return timestamp(options)
+    case 'int64':
+      return int64(json)
+    case 'float64':
+      return float64(json)
+    case 'string':
+      return string(json)
+    case 'bytes':
+      return bytes(json)
+    case 'id':
+      return id(json.table, options)
+    case 'literal':
+      return literal(json.value)
+    case 'array':
+      return array(json, options)
+    case 'object':
+      return object(json.fields, options)
+    case 'record':
+      return record(json, options)
+    case 'union':
+      return union(json.members, options)
+    case 'nullable': {
+      const inner = compileValidator(json.inner, options)
+      return (value, path) => (value === null ? null : inner(value, path))
+    }
+  }
+}
+
+function exactly(type: 'null' | 'boolean'): Check {
+  return (value, path) => {
+    if (typeOf(value) !== type) throw new Malformed(`a ${type}`, path)
+    return value
+  }
+}
+
+function timestamp({ coerce }: CompileOptions): Check {
+  return (value, path) => {
+    if (value instanceof Timestamp) return value
+    if (coerce && typeof value === 'bigint') return new Timestamp(value)
+    throw new Malformed('a timestamp (a bigint of microseconds)', path)
+  }
+}
+
+function int64(json: { minimum?: string; maximum?: string }): Check {
+  const minimum = json.minimum === undefined ? null : BigInt(json.minimum)
+  const maximum = json.maximum === undefined ? null : BigInt(json.maximum)
+  return (value, path) => {
+    if (typeof value !== 'bigint') throw new Malformed('an int64 (a bigint such as 5n)', path)
+    if (minimum !== null && value < minimum) throw new Malformed(`at least ${minimum}`, path)
+    if (maximum !== null && value > maximum) throw new Malformed(`at most ${maximum}`, path)
+    return value
+  }
+}
+
+function float64({ minimum, maximum }: { minimum?: number; maximum?: number }): Check {
+  return (value, path) => {
+    if (typeof value !== 'number') throw new Malformed('a float64 (a number)', path)
+    if (minimum !== undefined && value < minimum) throw new Malformed(`at least ${minimum}`, path)
+    if (maximum !== undefined && value > maximum) throw new Malformed(`at most ${maximum}`, path)
+    return value
+  }
+}
+
+/** Lengths count Unicode code points, as a person would. */
+function string(json: { minimumLength?: number; maximumLength?: number }): Check {
+  const { minimumLength: minimum, maximumLength: maximum } = json
+  return (value, path) => {
+    if (typeof value !== 'string') throw new Malformed('a string', path)
+    if (minimum !== undefined && codePoints(value, minimum) < minimum) {
+      throw new Malformed(`at least ${minimum} characters`, path)
+    }
+    if (maximum !== undefined && value.length > maximum && codePoints(value, maximum) > maximum) {
+      throw new Malformed(`at most ${maximum} characters`, path)
+    }
+    return value
+  }
+}
+
+/** Counts up to `enough` + 1 code points, so that a huge string costs no more than its bound. */
+function codePoints(text: string, enough: number): number {
+  let count = 0
+  for (const _ of text) if (++count > enough) break
+  return count
+}
+
+function bytes({ maximumLength }: { maximumLength?: number }): Check {
+  return (value, path) => {
+    if (!(value instanceof Uint8Array)) throw new Malformed('bytes (a Uint8Array)', path)
+    if (maximumLength !== undefined && value.length > maximumLength) {
+      throw new Malformed(`at most ${maximumLength} bytes`, path)
+    }
+    return value
+  }
+}
+
+/** IDs of the table `files` have the prefix `fil_`. */
+function id(table: string, { coerce }: CompileOptions): Check {
+  const prefix = table === 'files' ? 'fil' : table
+  return (value, path) => {
+    const exact =
+      value instanceof TypedId
+        ? value
+        : coerce && typeof value === 'string' && isTypedId(value)
+          ? new TypedId(value)
+          : null
+    if (exact === null || tableOfId(exact.id) !== prefix) {
+      throw new Malformed(`an ID of the table ${table}`, path)
+    }
+    return exact
+  }
+}
+
+function literal(json: LiteralJson): Check {
+  const expected: Value =
+    'string' in json ? json.string : 'boolean' in json ? json.boolean : BigInt(json.int64)
+  const shown = typeof expected === 'string' ? JSON.stringify(expected) : String(expected)
+  return (value, path) => {
+    if (!valueEquals(value, expected)) throw new Malformed(`the literal ${shown}`, path)
+    return value
+  }
+}
+
+function array(
+  json: { items: ValidatorJson; maximumItems?: number },
+  options: CompileOptions,
+): Check {
+  const items = compileValidator(json.items, options)
+  return (value, path) => {
+    if (!Array.isArray(value)) throw new Malformed('an array', path)
+    if (json.maximumItems !== undefined && value.length > json.maximumItems) {
+      throw new Malformed(`at most ${json.maximumItems} items`, path)
+    }
+    return value.map((item: Value, i) => items(item, `${path}[${i}]`))
+  }
+}
+
+function object(fields: FieldsJson, options: CompileOptions): Check {
+  const declared = new Map<string, { check: Check; optional: boolean }>()
+  for (const [name, field] of Object.entries(fields)) {
+    const optional = field.type === 'optional'
+    declared.set(name, {
+      check: compileValidator(optional ? field.inner : field, options),
+      optional,
+    })
+  }
+  return (value, path) => {
+    if (!(value instanceof Map)) throw new Malformed('an object', path)
+    const checked = new Map<string, Value>()
+    let missing = declared.size
+    for (const [name, item] of value as ValueObject) {
+      const field = declared.get(name)
+      if (field === undefined) throw new Malformed('no undeclared field', `${path}.${name}`)
+      checked.set(name, field.check(item, `${path}.${name}`))
+      missing--
+    }
+    if (missing > 0) {
+      for (const [name, field] of declared) {
+        if (!field.optional && !checked.has(name)) {
+          throw new Malformed('a required field', `${path}.${name}`)
+        }
+      }
+    }
+    return checked
+  }
+}
+
+function record(
+  json: { values: ValidatorJson; maximumItems?: number },
+  options: CompileOptions,
+): Check {
+  const values = compileValidator(json.values, options)
+  return (value, path) => {
+    if (!(value instanceof Map)) throw new Malformed('a record', path)
+    if (json.maximumItems !== undefined && value.size > json.maximumItems) {
+      throw new Malformed(`at most ${json.maximumItems} entries`, path)
+    }
+    const checked = new Map<string, Value>()
+    for (const [name, item] of value as ValueObject) {
+      checked.set(name, values(item, `${path}.${name}`))
+    }
+    return checked
+  }
+}
+
+/** The first member that accepts the value decides; the failure names no member's detail. */
+function union(members: readonly ValidatorJson[], options: CompileOptions): Check {
+  const checks = members.map((member) => compileValidator(member, options))
+  return (value, path) => {
+    for (const check of checks) {
+      try {
+        return check(value, path)
+      } catch (error) {
+        if (!(error instanceof Malformed)) throw error
+      }
+    }
+    throw new Malformed('a member of the union', path)
+  }
+}

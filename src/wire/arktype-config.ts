@@ -1,0 +1,4 @@
+/** Loaded before arktype itself: every object is closed. */
+import { configure } from 'arktype/config'
+
+configure({ onUndeclaredKey: 'reject' })

@@ -1,0 +1,17 @@
+import './build/bun-channel.ts'
+import { defaultExclude, defineConfig } from 'vitest/config'
+
+/** `npm run test:long` adds what takes minutes. */
+const long = process.env.SVC_TEST_LONG === '1'
+
+export default defineConfig({
+  test: {
+    include: ['src/**/*.test.ts', 'build/**/*.test.ts', 'e2e/**/*.test.ts'],
+    exclude: [...defaultExclude, ...(long ? [] : ['**/*.long.test.ts'])],
+    globalSetup: ['build/testing/global-setup.ts'],
+    pool: 'forks',
+    maxWorkers: 2,
+    testTimeout: 30_000,
+    hookTimeout: 60_000,
+  },
+})
