@@ -1,5 +1,6 @@
-/** Looks for secrets, in every spelling that a program is likely to give them, wherever it is told. */
-import { readdirSync, readFileSync } from 'node:fs'
+/** Looks for secrets, in every spelling that a program is likely to give them. */
+import { randomBytes } from 'node:crypto'
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import { Client } from 'pg'
 
@@ -65,4 +66,28 @@ export async function databaseRows(url: string): Promise<Map<string, Buffer>> {
   } finally {
     await client.end()
   }
+}
+
+/**
+ * A database login of one run alone, so that its password is a secret that can be searched. The
+ * file with the address gets that login; `administrator` is what was there.
+ */
+export async function ownDatabaseLogin(file: string): Promise<{ own: URL; administrator: string }> {
+  const administrator = readFileSync(file, 'utf8')
+  const own = new URL(administrator)
+  own.username = `canary_${randomBytes(6).toString('hex')}`
+  own.password = randomBytes(32).toString('base64url')
+  const role = `create role ${own.username} superuser login password '${own.password}'`
+  await administer(administrator, role)
+  writeFileSync(file, own.href, { mode: 0o600 })
+  return { own, administrator }
+}
+
+export async function administer(url: string, statement: string): Promise<void> {
+  const administration = new URL(url)
+  administration.pathname = '/postgres'
+  const client = new Client({ connectionString: administration.href })
+  await client.connect()
+  await client.query(statement)
+  await client.end()
 }

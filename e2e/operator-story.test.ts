@@ -1,12 +1,10 @@
 /** What several operators do with the executables, and what becomes of every secret meanwhile. */
-import { randomBytes } from 'node:crypto'
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { Client } from 'pg'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { ServerProcess } from '../build/testing/server-process.ts'
 import { type Json, operationId } from './application.ts'
-import { databaseRows, filesBelow, placesOf } from './canaries.ts'
+import { administer, databaseRows, filesBelow, ownDatabaseLogin, placesOf } from './canaries.ts'
 import {
   CLIENT,
   call,
@@ -29,7 +27,7 @@ let server: ServerProcess
 let url: { own: URL; administrator: string }
 let releaseId: string
 const servers: ServerProcess[] = []
-/** By what it is: what must not be seen, and the one file below the installation that may hold it. */
+/** By what it is: what must not be seen, and the one file that may hold it. */
 const secrets = new Map<string, { text: string; file: string | null }>()
 /** Everything that was printed or answered, but for the one-time answers. */
 const seen = new Map<string, Buffer>()
@@ -130,35 +128,11 @@ async function start(): Promise<void> {
   servers.push(server)
 }
 
-/** A database login of this run alone, so that its password is a secret that can be searched. */
-async function ownDatabaseLogin(): Promise<void> {
-  const file = within('database-url')
-  const administrator = readFileSync(file, 'utf8')
-  const own = new URL(administrator)
-  own.username = `canary_${randomBytes(6).toString('hex')}`
-  own.password = keepSecret(
-    'database password',
-    randomBytes(32).toString('base64url'),
-    'database-url',
-  )
-  url = { own, administrator }
-  await administer(`create role ${own.username} superuser login password '${own.password}'`)
-  writeFileSync(file, own.href, { mode: 0o600 })
-}
-
-async function administer(statement: string): Promise<void> {
-  const administration = new URL(url.administrator)
-  administration.pathname = '/postgres'
-  const client = new Client({ connectionString: administration.href })
-  await client.connect()
-  await client.query(statement)
-  await client.end()
-}
-
 beforeAll(async () => {
   of = await installation()
   mkdirSync(within('tmp'), { mode: 0o700 })
-  await ownDatabaseLogin()
+  url = await ownDatabaseLogin(within('database-url'))
+  keepSecret('database password', url.own.password, 'database-url')
   keepSecret('pepper', readFileSync(within('pepper'), 'utf8').trim(), 'pepper')
   await done('owner', ['init', ...root(), '--workspace', of.workspace, '--name', 'Story'])
   const [key] = JSON.parse(readFileSync(join(of.productRoot, 'keyring.json'), 'utf8')).keys
@@ -168,10 +142,10 @@ beforeAll(async () => {
 
 afterAll(async () => {
   await of?.dispose()
-  if (url !== undefined) await administer(`drop role ${url.own.username}`)
+  if (url !== undefined) await administer(url.administrator, `drop role ${url.own.username}`)
 })
 
-test('the first owner logs in with the code of the file, and nobody with another code', async () => {
+test('the first owner logs in with the code of the file, nobody with another code', async () => {
   const code = keepSecret('bootstrap code', readFileSync(of.codeFile, 'utf8').trim())
   const other = code.replace(/.(?=.{20}$)/, (digit) => (digit === 'A' ? 'B' : 'A'))
   for (const wrong of [NO_CODE, other]) {
@@ -197,7 +171,7 @@ const invitation = (name: string, role: string): string[] => [
   ...['invite', '--operator-name', name, '--role', role, '--scope', 'environment'],
 ]
 
-test('a developer of the Environment is invited, logs in once and does what was given', async () => {
+test('a developer of the Environment is invited and does what was given', async () => {
   const given = { shown: ['code', 'developer code'] as const }
   const invited = await done('owner', [...invitation('dev', 'developer'), ...root()], given)
   expect(invited.scope.kind).toBe('environment')

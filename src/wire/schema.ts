@@ -7,8 +7,22 @@ import { type } from 'arktype'
 import type { TableCode } from '../errors/codes.ts'
 import { Fault, type Violation } from '../errors/fault.ts'
 
-/** Declares a message: `message({ code: 'string', 'deviceName?': 'string' })`. */
-export const message = type
+/**
+ * Declares a message: `message({ code: 'string', 'deviceName?': 'string' })`. No object in it is a
+ * list: arktype itself takes `[]` for an object whose fields may all be absent.
+ */
+export const message: typeof type = new Proxy(type, {
+  apply: (declare, _, [definition, ...rest]: unknown[]) =>
+    Reflect.apply(declare, undefined, [withoutLists(definition), ...rest]),
+})
+
+function withoutLists(definition: unknown): unknown {
+  if (definition?.constructor !== Object) return definition
+  const fields = Object.entries(definition).map(([name, each]) => [name, withoutLists(each)])
+  const declared = type.raw(Object.fromEntries(fields))
+  if (!declared.allows([])) return declared
+  return declared.narrow((data, context) => !Array.isArray(data) || context.mustBe('an object'))
+}
 
 /** What a route or a client needs of a schema. */
 export interface Schema<T> {
@@ -22,16 +36,17 @@ const VIOLATIONS_MAX = 16
 export function read<T>(schema: Schema<T>, data: unknown, code: TableCode): T {
   const result = schema(data)
   if (!(result instanceof type.errors)) return result as T
-  const violations: Violation[] = result.slice(0, VIOLATIONS_MAX).map((error) => ({
-    path: error.path.length === 0 ? '$' : error.path.stringify(),
-    rule: ruleOf(error.expected),
-  }))
+  const violations: Violation[] = result.slice(0, VIOLATIONS_MAX).map(({ path, expected }) => {
+    const unknown = expected === 'removed'
+    // The name of an unknown field is the caller's text: it may be a secret in the wrong place.
+    const known = path.stringifyAncestors().at(unknown ? -2 : -1)
+    return { path: known || '$', rule: unknown ? 'no unknown field' : ruleOf(expected) }
+  })
   throw new Fault(code, { violations, detail: 'schema' })
 }
 
 /** A union's expectation quotes what it received behind "(was"; nothing from there on is kept. */
 function ruleOf(expected: string): string {
-  if (expected === 'removed') return 'no unknown field'
   const quoted = expected.indexOf(' (was ')
   return quoted === -1 ? expected : expected.slice(0, quoted)
 }

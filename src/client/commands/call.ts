@@ -27,8 +27,8 @@ import { openRemote, type Remote, readFunctions } from '../remotes.ts'
 import { Invoked } from '../replies.ts'
 import { send } from '../requests.ts'
 import { resolvePath } from '../roots.ts'
+import { secretFrom } from '../secret-variables.ts'
 
-const VARIABLE_NAME = /^[A-Za-z_][A-Za-z0-9_]*$/
 const APPLICATION_KEY = /^rk_(?:pub|sec)_v1_[A-Za-z0-9_-]{43}$/
 /** The public request envelope (Document 2, Limits). */
 const ARGUMENTS_BYTES_MAX = 2 * 1024 * 1024
@@ -83,12 +83,8 @@ export const callCommand: CommandSpec = command({
   },
 })
 
-function keyFrom({ environment }: Context, variable: string): Secret {
-  if (!VARIABLE_NAME.test(variable) || variable.startsWith('rk_')) {
-    throw usage('--key-env needs the name of a variable, not a key.', callCommand)
-  }
-  const text = environment.variable(variable)?.trim() ?? ''
-  if (text === '') throw usage(`The variable ${variable} is not set.`, callCommand)
+function keyFrom(context: Context, variable: string): Secret {
+  const text = secretFrom(context, callCommand, '--key-env', variable)
   if (APPLICATION_KEY.test(text)) return new Secret(text)
   throw usage(
     `The variable ${variable} holds no Application Key (rk_pub_v1_... or rk_sec_v1_...).`,

@@ -17,9 +17,9 @@ import { discover, logIn } from '../logins.ts'
 import { withBrowserToken } from '../oidc/browser-logins.ts'
 import { isExternalToken } from '../oidc/providers.ts'
 import { ALLOW_LOOPBACK_HTTP, LOCAL_ORIGIN, parseOrigin } from '../origins.ts'
+import { secretFrom } from '../secret-variables.ts'
 import type { LoginOrigins } from '../sessions.ts'
 
-const VARIABLE_NAME = /^[A-Za-z_][A-Za-z0-9_]{0,127}$/
 const INVITATION_CODE = /^rk_inv_v1_[A-Za-z0-9_-]{43}$/
 const EXTERNAL_LOGIN = '/v1/auth/oidc'
 
@@ -85,7 +85,7 @@ async function browserLogin(context: Context, login: LoginOptions, open: boolean
 }
 
 async function tokenLogin(context: Context, login: LoginOptions, variable: string): Promise<void> {
-  const text = textFrom(context, '--oidc-token-env', variable)
+  const text = secretFrom(context, loginCommand, '--oidc-token-env', variable)
   if (!isExternalToken(text)) {
     throw usage(`The variable ${variable} does not hold a bearer token.`, loginCommand)
   }
@@ -117,23 +117,8 @@ function bodyOf({ code, device }: Pick<LoginOptions, 'code' | 'device'>) {
 }
 
 function codeFrom(context: Context, variable: string): Secret {
-  const text = textFrom(context, '--code-env', variable)
+  const text = secretFrom(context, loginCommand, '--code-env', variable)
   return invitationCode(text, `The variable ${variable}`)
-}
-
-function textFrom({ environment }: Context, name: string, variable: string): string {
-  // Three parts are a token; no name of a variable has a point.
-  if (INVITATION_CODE.test(variable) || /^[\w-]+\.[\w-]+\.[\w-]*/.test(variable)) {
-    throw usage(
-      `${name} takes the name of a variable, not the secret, which may now be in the history of ` +
-        'the shell: have it revoked and a new one made.',
-      loginCommand,
-    )
-  }
-  if (!VARIABLE_NAME.test(variable)) throw usage(`${name} needs a variable name.`, loginCommand)
-  const text = environment.variable(variable)?.trim() ?? ''
-  if (text === '') throw usage(`The variable ${variable} is not set.`, loginCommand)
-  return text
 }
 
 function requireTerminal({ environment, output }: Context): void {
