@@ -18,6 +18,10 @@ export const MIGRATION_SETS: readonly MigrationSet[] = [
     directory: 'migrations/documents/sqlite',
     module: 'src/documents/sqlite/migrations.generated.ts',
   },
+  {
+    directory: 'migrations/documents/postgres',
+    module: 'src/documents/postgres/migrations.generated.ts',
+  },
 ]
 
 const FILE = /^([0-9]{4})-([a-z0-9]+(?:-[a-z0-9]+)*)\.sql$/

@@ -3,7 +3,13 @@ import { randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { ServerProcess } from '../build/testing/server-process.ts'
-import { call, type Installation, installation, productEnvironment } from './harness.ts'
+import {
+  call,
+  type Environment,
+  type Installation,
+  installation,
+  productEnvironment,
+} from './harness.ts'
 
 export interface Application {
   readonly of: Installation
@@ -21,9 +27,15 @@ export interface Application {
 // biome-ignore lint/suspicious/noExplicitAny: documents of many shapes.
 export type Json = any
 
-/** A served Workspace: init, serve, login, link, release, one client and one credential. */
+const SCOPES = ['--scopes', 'action,mutation,query']
+
+/**
+ * A served Workspace: init, serve, login, link, release, one client and one credential. The server
+ * gets `environment` on top of the installation's own.
+ */
 export async function application(
   writeFunctions?: (workspace: string) => void,
+  environment: Environment = {},
 ): Promise<Application> {
   const of = await installation()
   const svc = async (args: readonly string[], environment: Record<string, string> = {}) => {
@@ -36,13 +48,14 @@ export async function application(
   const root = ['--root', of.productRoot]
   await svc(['init', ...root, '--workspace', of.workspace, '--name', 'Story'])
   writeFunctions?.(of.workspace)
-  let server = await of.start(productEnvironment(of))
+  const settings = { ...productEnvironment(of), ...environment }
+  let server = await of.start(settings)
   // The session and the link of the client name the origin, so a restart keeps the addresses.
   const addresses = {
     SERVICE_MANAGEMENT_LISTEN: new URL(server.management).host,
     SERVICE_APPLICATION_LISTEN: new URL(server.application!).host,
   }
-  const start = () => of.start({ ...productEnvironment(of), ...addresses })
+  const start = () => of.start({ ...settings, ...addresses })
   const code = readFileSync(of.codeFile, 'utf8').trim()
   await svc(['login', '--url', server.management, '--code-env', 'CODE'], { CODE: code })
   const { projectId, environmentId } = JSON.parse(
@@ -59,6 +72,7 @@ export async function application(
     'backend',
     '--kind',
     'confidential',
+    ...SCOPES,
   ])
   const { clientId } = made.client
   const credential = await svc([
@@ -69,6 +83,7 @@ export async function application(
     clientId,
     '--name',
     'one',
+    ...SCOPES,
   ])
   return {
     of,
@@ -131,6 +146,10 @@ export function query(app: Application, invocation: Invocation): Promise<Reply> 
 
 export function mutation(app: Application, invocation: Invocation): Promise<Reply> {
   return invoke(app, 'mutation', { operationId: operationId(), ...invocation })
+}
+
+export function action(app: Application, invocation: Invocation): Promise<Reply> {
+  return invoke(app, 'action', invocation)
 }
 
 function invoke(app: Application, kind: string, invocation: Invocation): Promise<Reply> {

@@ -31,7 +31,12 @@ export interface Result {
 /** Runs to the end, with exactly this environment. */
 export function run(
   command: readonly string[],
-  options: { environment?: Environment; directory?: string; input?: string } = {},
+  options: {
+    environment?: Environment
+    directory?: string
+    input?: string
+    onStderr?: (text: string) => void
+  } = {},
 ): Promise<Result> {
   const [file = '', ...args] = command
   return new Promise((resolve, reject) => {
@@ -46,6 +51,7 @@ export function run(
     })
     child.stderr.setEncoding('utf8').on('data', (text: string) => {
       result.stderr += text
+      options.onStderr?.(text)
     })
     child.once('error', reject)
     child.once('close', (status) => resolve({ status, ...result }))

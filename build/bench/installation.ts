@@ -1,87 +1,66 @@
-/** An installation for the bench: PostgreSQL, the compiled server, a released Workspace, a key. */
-import { spawn, spawnSync } from 'node:child_process'
+/**
+ * An installation for the bench: PostgreSQL, the compiled server with its documents in one of the
+ * stores, a released Workspace, a key.
+ */
+import { spawnSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { chownSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { assert } from '../../src/errors/assert.ts'
 import { postgresAccount, sharedTemporaryFolder } from '../testing/binaries.ts'
-import { newPassword, startCluster } from '../testing/cluster.ts'
+import { execute, newPassword, startCluster } from '../testing/cluster.ts'
 import { startServer } from '../testing/server-process.ts'
+import { ids } from './calls.ts'
+import type { LoadOptions } from './load.ts'
 import { writeBenchWorkspace } from './workspace.ts'
 
-const DIST = join(import.meta.dirname, '../../dist')
+export type Documents = 'sqlite' | 'postgres'
+/** One of the server's origins, and what each request to it carries. */
+export type Target = Pick<LoadOptions, 'port' | 'headers'>
 
 export interface BenchInstallation {
-  readonly applicationPort: number
-  readonly key: string
-  readonly managementPort: number
-  /** The owner's, as of now; it lives 10 minutes. */
-  readonly accessToken: string
-  /** Of the identity database. */
-  readonly databaseUrl: string
+  /** Removed at the end; on the disk that the Product root is on. */
+  readonly directory: string
+  readonly application: Target
+  /** The owner's access token is as of the start; it lives 10 minutes. */
+  readonly management: Target
+  /** Of a new, empty database beside the server's own. */
+  newDatabase(): Promise<string>
   dispose(): Promise<void>
 }
 
-export async function benchInstallation(): Promise<BenchInstallation> {
+const DIST = join(import.meta.dirname, '../../dist')
+/** Requests a second: what a credential may have at most, so that the server is the limit. */
+const RATE_LIMIT = 1_000_000
+
+export async function benchInstallation(documents: Documents): Promise<BenchInstallation> {
   const directory = mkdtempSync(join(tmpdir(), 'svc-bench-'))
   const data = mkdtempSync(join(sharedTemporaryFolder(), 'svc-bench-pg-'))
   const account = postgresAccount()
   if (account.uid !== undefined) chownSync(data, account.uid, account.gid ?? account.uid)
   const cluster = await startCluster({ dataDirectory: join(data, 'data'), password: newPassword() })
-  const within = (name: string): string => join(directory, name)
-  for (const name of ['state', 'config']) mkdirSync(within(name), { mode: 0o700 })
-  const environment = { SERVICE_CONFIG_HOME: within('config'), SVC_ALLOW_LOOPBACK_HTTP: 'true' }
-  const svc = (args: readonly string[], extra: Record<string, string> = {}) =>
-    client(args, { ...environment, ...extra })
-  writeBenchWorkspace(within('workspace'))
-  const root = ['--root', within('product')]
-  await svc(['init', ...root, '--workspace', within('workspace'), '--name', 'Bench'])
-  const server = await startServer({
-    executable: join(DIST, 'svc-server'),
-    directory,
-    environment: {
-      SERVICE_IDENTITY_DATABASE_URL: cluster.url('postgres'),
-      SERVICE_PLATFORM_IDENTITY_PEPPER: randomBytes(32).toString('base64url'),
-      SERVICE_STATE_DIRECTORY: within('state'),
-      SERVICE_MANAGEMENT_LISTEN: '127.0.0.1:0',
-      SERVICE_PRODUCT_ROOT: within('product'),
-      SERVICE_APPLICATION_LISTEN: '127.0.0.1:0',
-      SERVICE_APPLICATION_TLS_TERMINATED: 'true',
-    },
+  const newDatabase = async (): Promise<string> => {
+    const name = `bench_${randomBytes(8).toString('hex')}`
+    await execute(cluster.url('postgres'), `create database ${name}`)
+    return cluster.url(name)
+  }
+  const server = await serve(directory, cluster.url('postgres'), {
+    ...(documents === 'postgres' && { SERVICE_PLATFORM_DATABASE_URL: await newDatabase() }),
   })
-  const code = readFileSync(within('state/bootstrap/initial-owner.code'), 'utf8').trim()
-  await svc(['login', '--url', server.management, '--code-env', 'CODE'], { CODE: code })
-  const { projectId, environmentId } = JSON.parse(
-    readFileSync(within('product/service.json'), 'utf8'),
-  )
-  await svc(['link', ...root, '--project-id', projectId, '--environment-id', environmentId])
-  await svc(['release', '--remote', ...root, '--channel', 'production'])
-  const made = await svc([
-    'clients',
-    'create',
-    '--remote',
-    ...root,
-    '--name',
-    'bench',
-    '--kind',
-    'confidential',
-  ])
-  const credential = [
-    '--client',
-    made.client.clientId,
-    '--name',
-    'bench',
-    '--key-out',
-    within('key'),
-  ]
-  await svc(['credentials', 'create', '--remote', ...root, ...credential])
+  const { accessToken, key } = await release(directory, server.management)
+  const accept = { accept: 'application/json' }
   return {
-    applicationPort: Number(new URL(server.application!).port),
-    key: readFileSync(within('key'), 'utf8').trim(),
-    managementPort: Number(new URL(server.management).port),
-    accessToken: JSON.parse(readFileSync(within('config/credentials-v1.json'), 'utf8')).accessToken,
-    databaseUrl: cluster.url('postgres'),
+    directory,
+    application: {
+      port: Number(new URL(server.application!).port),
+      headers: { ...accept, 'content-type': 'application/json', 'x-service-key': key },
+    },
+    management: {
+      port: Number(new URL(server.management).port),
+      headers: { ...accept, authorization: `Bearer ${accessToken}` },
+    },
+    newDatabase,
     dispose: async () => {
       await server.stop()
       await cluster.stop()
@@ -91,17 +70,75 @@ export async function benchInstallation(): Promise<BenchInstallation> {
   }
 }
 
+async function serve(directory: string, identityUrl: string, more: Record<string, string>) {
+  const within = (name: string): string => join(directory, name)
+  for (const name of ['state', 'config']) mkdirSync(within(name), { mode: 0o700 })
+  writeBenchWorkspace(within('workspace'))
+  svc(directory, ['init', '--workspace', within('workspace'), '--name', 'Bench'])
+  return startServer({
+    executable: join(DIST, 'svc-server'),
+    directory,
+    environment: {
+      SERVICE_IDENTITY_DATABASE_URL: identityUrl,
+      SERVICE_PLATFORM_IDENTITY_PEPPER: randomBytes(32).toString('base64url'),
+      SERVICE_STATE_DIRECTORY: within('state'),
+      SERVICE_MANAGEMENT_LISTEN: '127.0.0.1:0',
+      SERVICE_PRODUCT_ROOT: within('product'),
+      SERVICE_APPLICATION_LISTEN: '127.0.0.1:0',
+      SERVICE_APPLICATION_TLS_TERMINATED: 'true',
+      ...more,
+    },
+  })
+}
+
+/** Logs in, promotes the Workspace and creates a key. */
+async function release(directory: string, management: string) {
+  const read = (name: string): string => readFileSync(join(directory, name), 'utf8')
+  const code = read('state/bootstrap/initial-owner.code').trim()
+  svc(directory, ['login', '--url', management, '--code-env', 'CODE'], { CODE: code })
+  const { projectId, environmentId } = JSON.parse(read('product/service.json'))
+  svc(directory, ['link', '--project-id', projectId, '--environment-id', environmentId])
+  svc(directory, ['release', '--remote', '--channel', 'production'])
+  const client = ['clients', 'create', '--remote', '--name', 'bench', '--kind', 'confidential']
+  const { clientId } = svc(directory, client).client
+  const accessToken: string = JSON.parse(read('config/credentials-v1.json')).accessToken
+  const path = `/v1/projects/${projectId}/environments/${environmentId}/application-clients`
+  // The command line has no option for the rate.
+  const reply = await fetch(`${management}${path}/${clientId}/credentials`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${accessToken}`, 'content-type': 'application/json' },
+    body: JSON.stringify({
+      credentialId: ids.make('crd'),
+      name: 'bench',
+      scopes: ['query', 'mutation'],
+      createdAtMicros: `${Date.now()}000`,
+      rateLimit: RATE_LIMIT,
+    }),
+  })
+  const text = await reply.text()
+  assert(reply.status === 201, `the credential was refused: ${text}`)
+  return { accessToken, key: JSON.parse(text).key as string }
+}
+
 /** What the commands of this file print, as far as it is read here. */
 interface Printed {
   readonly client: { readonly clientId: string }
 }
 
-async function client(
+/** On the Product root of the installation. */
+function svc(
+  directory: string,
   args: readonly string[],
-  environment: Record<string, string>,
-): Promise<Printed> {
-  const run = spawnSync(join(DIST, 'svc'), [...args, '--json'], {
-    env: environment,
+  environment: Record<string, string> = {},
+): Printed {
+  const within = (name: string): string => join(directory, name)
+  const root = args[0] === 'login' ? [] : ['--root', within('product')]
+  const run = spawnSync(join(DIST, 'svc'), [...args, ...root, '--json'], {
+    env: {
+      SERVICE_CONFIG_HOME: within('config'),
+      SVC_ALLOW_LOOPBACK_HTTP: 'true',
+      ...environment,
+    },
     encoding: 'utf8',
   })
   assert(
@@ -109,24 +146,4 @@ async function client(
     `svc ${args.join(' ')} ended with ${run.status}: ${run.stdout}${run.stderr}`,
   )
   return JSON.parse(run.stdout) as Printed
-}
-
-export interface BareServer {
-  readonly port: number
-  stop(): void
-}
-
-/** A limit, in a process of its own on the runtime that this script runs on. */
-export async function bareServer(
-  script: 'bare.ts' | 'bare-select.ts',
-  environment: { readonly ANSWER_BYTES: string; readonly DATABASE_URL?: string },
-): Promise<BareServer> {
-  const child = spawn(process.execPath, [join(import.meta.dirname, script)], {
-    env: environment,
-    stdio: ['ignore', 'pipe', 'inherit'],
-  })
-  const port = await new Promise<number>((resolve) => {
-    child.stdout.once('data', (text: Buffer) => resolve(Number(text.toString())))
-  })
-  return { port, stop: () => void child.kill() }
 }

@@ -25,7 +25,12 @@ export interface LoadResult {
   readonly firstFailure: string | null
 }
 
+/** What comes in this share of a load is thrown away: everything is still warming up. */
+export const WARM_UP_SHARE = 0.2
+
 const HEADER_END = '\r\n\r\n'
+const FAILURE_BYTES_MAX = 2_000
+const NOTHING = Buffer.alloc(0)
 
 /** Runs the load and throws away what came in its first fifth. */
 export async function load(options: LoadOptions): Promise<LoadResult> {
@@ -34,11 +39,27 @@ export async function load(options: LoadOptions): Promise<LoadResult> {
   return run.result()
 }
 
+/** `latencies` are in milliseconds, of what ended within `seconds`. */
+export function resultOf(
+  latencies: number[],
+  seconds: number,
+  failures: Pick<LoadResult, 'failures' | 'firstFailure'> = { failures: 0, firstFailure: null },
+): LoadResult {
+  assert(latencies.length > 0, 'nothing was answered')
+  const sorted = latencies.sort((a, b) => a - b)
+  const at = (share: number) => sorted[Math.floor((sorted.length - 1) * share)]! * 1000
+  return {
+    perSecond: sorted.length / seconds,
+    p50Micros: at(0.5),
+    p99Micros: at(0.99),
+    ...failures,
+  }
+}
+
 class Run {
   readonly #options: LoadOptions
   readonly #head: string
   readonly #latencies: number[] = []
-  readonly #startAt = performance.now()
   readonly #countFrom: number
   readonly #stopAt: number
   #failures = 0
@@ -50,13 +71,14 @@ class Run {
     const headers = Object.entries({ host: `127.0.0.1:${options.port}`, ...options.headers })
     const lines = headers.map(([name, value]) => `${name}: ${value}\r\n`)
     this.#head = `${method} ${path} HTTP/1.1\r\n${lines.join('')}`
-    this.#countFrom = this.#startAt + options.seconds * 200
-    this.#stopAt = this.#startAt + options.seconds * 1000
+    const startAt = performance.now()
+    this.#countFrom = startAt + options.seconds * 1000 * WARM_UP_SHARE
+    this.#stopAt = startAt + options.seconds * 1000
   }
 
   connect(): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<void>()
-    let pending = ''
+    const answer = new Answer()
     let sentAt = 0
     const send = (socket: Bun.Socket): void => {
       sentAt = performance.now()
@@ -73,17 +95,15 @@ class Run {
       socket: {
         open: send,
         data: (socket, chunk) => {
-          pending += chunk.toString('latin1')
-          const length = answerLength(pending)
-          if (length === null || pending.length < length) return
-          this.#record(pending, performance.now() - sentAt)
-          pending = pending.slice(length)
+          if (!answer.take(chunk)) return
+          this.#record(answer, performance.now() - sentAt)
+          answer.clear()
           send(socket)
         },
         close: () => reject(new Error('the server closed a connection')),
         error: (_, error) => reject(error),
       },
-    })
+    }).catch(reject)
     return promise
   }
 
@@ -95,32 +115,52 @@ class Run {
   }
 
   result(): LoadResult {
-    const sorted = this.#latencies.sort((a, b) => a - b)
-    assert(sorted.length > 0, 'no request was answered')
-    const at = (share: number) => sorted[Math.floor((sorted.length - 1) * share)]! * 1000
-    return {
-      perSecond: sorted.length / ((this.#stopAt - this.#countFrom) / 1000),
-      p50Micros: at(0.5),
-      p99Micros: at(0.99),
+    return resultOf(this.#latencies, (this.#stopAt - this.#countFrom) / 1000, {
       failures: this.#failures,
       firstFailure: this.#firstFailure,
-    }
+    })
   }
 
-  #record(answer: string, millis: number): void {
-    if (!answer.startsWith('HTTP/1.1 200')) {
+  #record(answer: Answer, millis: number): void {
+    if (!answer.head.startsWith('HTTP/1.1 200')) {
       this.#failures += 1
-      this.#firstFailure ??= answer.slice(0, 2_000)
+      this.#firstFailure ??= answer.beginning
     }
     if (performance.now() >= this.#countFrom) this.#latencies.push(millis)
   }
 }
 
-/** Bytes of the whole answer; null while its head is incomplete. */
-function answerLength(text: string): number | null {
-  const end = text.indexOf(HEADER_END)
-  if (end === -1) return null
-  const match = /\r\ncontent-length: (\d+)/i.exec(text.slice(0, end + 2))
-  assert(match !== null, 'an answer without Content-Length')
-  return end + HEADER_END.length + Number(match[1])
+/** Counts the bytes of an answer and reads its head alone: a long body must cost little here. */
+class Answer {
+  /** Empty until it is whole. */
+  head = ''
+  #start = NOTHING
+  #missing = 0
+
+  get beginning(): string {
+    return this.#start.toString('latin1', 0, FAILURE_BYTES_MAX)
+  }
+
+  /** Whether the answer is whole with this chunk. */
+  take(chunk: Buffer): boolean {
+    if (this.head !== '') {
+      this.#missing -= chunk.length
+      return this.#missing <= 0
+    }
+    this.#start =
+      this.#start.length === 0 ? Buffer.from(chunk) : Buffer.concat([this.#start, chunk])
+    const end = this.#start.indexOf(HEADER_END)
+    if (end === -1) return false
+    this.head = this.#start.toString('latin1', 0, end + 2)
+    const match = /\r\ncontent-length: (\d+)/i.exec(this.head)
+    assert(match !== null, 'an answer without Content-Length')
+    this.#missing = end + HEADER_END.length + Number(match[1]) - this.#start.length
+    return this.#missing <= 0
+  }
+
+  clear(): void {
+    this.head = ''
+    this.#start = NOTHING
+    this.#missing = 0
+  }
 }

@@ -1,37 +1,143 @@
-/** The Workspace that the bench measures: one table, one index, one Function of each kind. */
+/** The Workspace that the bench measures. */
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 const SCHEMA = `import { defineSchema, table, v } from 'svc'
 
+const item = { number: v.int64(), title: v.string(), body: v.string() }
+
 export default defineSchema({
-  items: table({ number: v.int64(), title: v.string(), body: v.string() })
-    .index('byNumber', ['number']),
+  items: table(item).index('byNumber', ['number']),
+  few: table(item).index('byNumber', ['number']),
+  many: table(item).index('byNumber', ['number']),
+  accounts: table({ balance: v.int64() }),
 })
 `
 
-/** \`nonce\` makes every call another one, so that no result comes from the cache. */
-const FUNCTIONS = `import { mutation, query, v } from 'svc'
+/** `nonce` makes every call another one, so that no result comes from the cache. */
+const ITEMS = `import { mutation, query, v } from 'svc'
 import schema from '../schema'
 
+const clients = ['confidential'] as const
+
 export const get = query({
-  clients: ['confidential'],
+  clients,
   arguments: { number: v.int64(), nonce: v.optional(v.int64()) },
   returns: v.nullable(schema.document('items')),
   handler: (ctx, { number }) =>
     ctx.db.table('items').index('byNumber', (q) => q.eq('number', number)).first(),
 })
 
+/** Fifty documents. */
+export const list = query({
+  clients,
+  arguments: { from: v.int64(), nonce: v.int64() },
+  returns: v.array(schema.document('items')),
+  handler: (ctx, { from }) =>
+    ctx.db.table('items').index('byNumber', (q) => q.gte('number', from)).take(50),
+})
+
 export const add = mutation({
-  clients: ['confidential'],
+  clients,
   arguments: { number: v.int64(), title: v.string(), body: v.string() },
   returns: v.id('items'),
   handler: (ctx, item) => ctx.db.insert('items', item),
 })
 `
 
+/** The same Functions for a table with few documents and for one with many. */
+const sized = (table: 'few' | 'many') => `import { mutation, query, v } from 'svc'
+import schema from '../schema'
+
+const clients = ['confidential'] as const
+const number = v.int64()
+
+export const fill = mutation({
+  clients,
+  arguments: { from: number, to: number, title: v.string(), body: v.string() },
+  returns: v.null(),
+  handler: async (ctx, { from, to, ...rest }) => {
+    for (let n = from; n < to; n++) await ctx.db.insert('${table}', { number: n, ...rest })
+    return null
+  },
+})
+
+export const get = query({
+  clients,
+  arguments: { number, nonce: v.int64() },
+  returns: v.nullable(schema.document('${table}')),
+  handler: (ctx, { number }) =>
+    ctx.db.table('${table}').index('byNumber', (q) => q.eq('number', number)).first(),
+})
+
+export const change = mutation({
+  clients,
+  arguments: { number, title: v.string() },
+  returns: v.null(),
+  errors: { NOT_FOUND: 'not_found' },
+  handler: async (ctx, { number, title }) => {
+    const found = await ctx.db
+      .table('${table}').index('byNumber', (q) => q.eq('number', number)).first()
+    if (found === null) return ctx.fail('NOT_FOUND')
+    await ctx.db.patch(found._id, { title })
+    return null
+  },
+})
+`
+
+const TRANSFERS = `import { mutation, query, v } from 'svc'
+
+const clients = ['confidential'] as const
+
+export const open = mutation({
+  clients,
+  arguments: { count: v.int64(), balance: v.int64() },
+  returns: v.array(v.id('accounts')),
+  handler: async (ctx, { count, balance }) => {
+    const ids = []
+    for (let i = 0n; i < count; i++) ids.push(await ctx.db.insert('accounts', { balance }))
+    return ids
+  },
+})
+
+export const transfer = mutation({
+  clients,
+  arguments: { from: v.id('accounts'), to: v.id('accounts'), amount: v.int64() },
+  returns: v.null(),
+  errors: { ACCOUNT_NOT_FOUND: 'not_found', NO_FUNDS: 'conflict' },
+  handler: async (ctx, { from, to, amount }) => {
+    const [source, target] = await Promise.all([ctx.db.get(from), ctx.db.get(to)])
+    if (source === null || target === null) return ctx.fail('ACCOUNT_NOT_FOUND')
+    if (source.balance < amount) return ctx.fail('NO_FUNDS')
+    await ctx.db.patch(from, { balance: source.balance - amount })
+    await ctx.db.patch(to, { balance: target.balance + amount })
+    return null
+  },
+})
+
+/** Of one page. */
+export const sum = query({
+  clients,
+  arguments: { cursor: v.nullable(v.string()) },
+  returns: v.object({ sum: v.int64(), count: v.int64(), cursor: v.nullable(v.string()) }),
+  handler: async (ctx, { cursor: from }) => {
+    const page = await ctx.db.table('accounts').scan().paginate({ cursor: from, limit: 5_000 })
+    const sum = page.items.reduce((total, { balance }) => total + balance, 0n)
+    return { sum, count: BigInt(page.items.length), cursor: page.done ? null : page.cursor }
+  },
+})
+`
+
 export function writeBenchWorkspace(directory: string): void {
+  const functions = {
+    items: ITEMS,
+    few: sized('few'),
+    many: sized('many'),
+    transfers: TRANSFERS,
+  }
   mkdirSync(join(directory, 'functions'), { recursive: true })
   writeFileSync(join(directory, 'schema.ts'), SCHEMA)
-  writeFileSync(join(directory, 'functions/items.ts'), FUNCTIONS)
+  for (const [name, text] of Object.entries(functions)) {
+    writeFileSync(join(directory, `functions/${name}.ts`), text)
+  }
 }

@@ -4,12 +4,21 @@
  */
 import { spawnSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { chmodSync, chownSync, existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { Client } from 'pg'
-import { postgresAccount, postgresBinaries } from './binaries.ts'
+import { postgresAccount, postgresBinaries, sharedTemporaryFolder } from './binaries.ts'
 import { type Supervised, superviseProcess } from './supervisor.ts'
 
 export interface Cluster {
@@ -201,4 +210,45 @@ export function listenOnce(port: number): Promise<number | null> {
       server.close(() => resolve(bound))
     })
   })
+}
+
+/** A PostgreSQL of one test's own, which may be stopped, killed and started again. */
+export interface OwnCluster {
+  /** Removed at the end; the data is in a folder of it. */
+  readonly folder: string
+  /** The same after every start. */
+  readonly url: string
+  stop(): Promise<void>
+  /** Like a crash: every session ends at once, and the next start recovers from the log. */
+  kill(): Promise<void>
+  start(): Promise<void>
+  dispose(): Promise<void>
+}
+
+export async function ownCluster(): Promise<OwnCluster> {
+  const folder = mkdtempSync(join(sharedTemporaryFolder(), 'svc-test-pg-'))
+  const account = postgresAccount()
+  if (account.uid !== undefined) chownSync(folder, account.uid, account.gid ?? account.uid)
+  const options = { dataDirectory: join(folder, 'data'), password: newPassword() }
+  let cluster: Cluster = await startCluster(options)
+  const { port } = cluster
+  return {
+    folder,
+    url: cluster.url('postgres'),
+    stop: () => cluster.stop(),
+    kill: async () => {
+      // An immediate shutdown: SIGKILL would leave sessions that still commit for a moment.
+      const [pid] = readFileSync(join(options.dataDirectory, 'postmaster.pid'), 'utf8').split('\n')
+      process.kill(Number(pid), 'SIGQUIT')
+      await cluster.ended
+    },
+    start: async () => {
+      cluster = await startCluster({ ...options, preferredPort: port })
+      if (cluster.port !== port) throw new Error('somebody took the port meanwhile')
+    },
+    dispose: async () => {
+      await cluster.stop()
+      rmSync(folder, { recursive: true, force: true })
+    },
+  }
 }

@@ -45,8 +45,8 @@ export function special(name: string, make: (path: string) => void): string {
   return join(DIR, name)
 }
 
-export const FIFO = special('fifo', (path) => spawnSync('mkfifo', [path]))
-export const LINK = special('link', (path) => symlinkSync(file('target', PEPPER), path))
+export const FIFO = special('canary-fifo', (path) => spawnSync('mkfifo', [path]))
+export const LINK = special('canary-link', (path) => symlinkSync(file('target', PEPPER), path))
 export const DANGLING = special('dangling', (path) => symlinkSync('/canary/nowhere', path))
 export const FOLDER = special('folder', (path) => mkdirSync(path))
-export const OVERSIZED = file('oversized', `canary${'x'.repeat(64 * 1024)}`)
+export const OVERSIZED = file('canary-oversized', `canary${'x'.repeat(64 * 1024)}`)

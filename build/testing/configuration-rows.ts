@@ -2,6 +2,7 @@
 import {
   APPLICATION,
   DANGLING,
+  DIR,
   FIFO,
   FOLDER,
   file,
@@ -38,6 +39,7 @@ const ORIGINS = 'SERVICE_PRODUCT_ALLOWED_ORIGINS'
 const AUTH_CONFIG = 'SERVICE_PRODUCT_AUTH_CONFIG'
 const P_ROOT = 'SERVICE_PRODUCT_ROOT'
 const SANDBOX = 'SERVICE_RUNNER_SANDBOX'
+const NETWORKS = 'SERVICE_ACTION_ALLOWED_NETWORKS'
 const OIDC = 'SERVICE_PLATFORM_OIDC_CONFIG'
 const INVALID = 'SERVER_CONFIGURATION_INVALID'
 const MISSING = 'SERVER_CONFIGURATION_MISSING'
@@ -211,6 +213,7 @@ const ADDRESSES: readonly Row[] = [
 
 const root = (name: string, value: string): Environment => ({ ...ROOT, [name]: value })
 const many = Array.from({ length: 65 }, (_, i) => `https://canary${i}.test`).join()
+const networks = Array.from({ length: 65 }, (_, i) => `10.${i}.0.0/16`).join()
 const PRODUCT: readonly Row[] = [
   ['the Product root is absolute', INVALID, P_ROOT, { [P_ROOT]: 'canary' }],
   ['the Product root is not /', INVALID, P_ROOT, { [P_ROOT]: '/' }],
@@ -252,6 +255,13 @@ const PRODUCT: readonly Row[] = [
     root(ORIGINS, 'https://canary.test,https://canary.test'),
   ],
   ['an origin is of the web', INVALID, ORIGINS, root(ORIGINS, 'ftp://canary.test')],
+  ['networks need the Product root', INVALID, NETWORKS, { [NETWORKS]: '10.0.0.0/8' }],
+  ['at most 64 networks', INVALID, NETWORKS, root(NETWORKS, networks)],
+  ['a network is no address', INVALID, NETWORKS, root(NETWORKS, '10.0.0.1')],
+  ['a network has no bits behind its prefix', INVALID, NETWORKS, root(NETWORKS, '10.0.0.1/8')],
+  ['a network has no more bits than there are', INVALID, NETWORKS, root(NETWORKS, '10.0.0.0/33')],
+  ['networks have no blanks', INVALID, NETWORKS, root(NETWORKS, '10.0.0.0/8, fd00::/8')],
+  ['no repeated network', INVALID, NETWORKS, root(NETWORKS, '10.0.0.0/8,10.0.0.0/8')],
   ['the descriptor path is relative', INVALID, AUTH_CONFIG, root(AUTH_CONFIG, '/canary.json')],
   ['the descriptor path has no parent', INVALID, AUTH_CONFIG, root(AUTH_CONFIG, 'a/../../canary')],
   ['the descriptor path is not a parent', INVALID, AUTH_CONFIG, root(AUTH_CONFIG, '../canary')],
@@ -261,6 +271,30 @@ const PRODUCT: readonly Row[] = [
     INVALID,
     AUTH_CONFIG,
     root(AUTH_CONFIG, 'a\\..\\canary'),
+  ],
+  [
+    'the descriptor is a file',
+    INVALID,
+    AUTH_CONFIG,
+    { [P_ROOT]: DIR, [AUTH_CONFIG]: 'canary-nowhere' },
+  ],
+  [
+    'the descriptor is no link',
+    INVALID,
+    AUTH_CONFIG,
+    { [P_ROOT]: DIR, [AUTH_CONFIG]: 'canary-link' },
+  ],
+  [
+    'the descriptor is no FIFO',
+    INVALID,
+    AUTH_CONFIG,
+    { [P_ROOT]: DIR, [AUTH_CONFIG]: 'canary-fifo' },
+  ],
+  [
+    'the descriptor has at most 64 KiB',
+    INVALID,
+    AUTH_CONFIG,
+    { [P_ROOT]: DIR, [AUTH_CONFIG]: 'canary-oversized' },
   ],
   ['the sandbox is required or unset', INVALID, SANDBOX, { [SANDBOX]: 'canary' }],
   ['the sandbox cannot be off', INVALID, SANDBOX, { [SANDBOX]: 'off' }],

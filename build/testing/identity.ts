@@ -45,6 +45,8 @@ export interface TestIdentity {
     stateDirectory?: string
     pepper?: Secret
     external?: ExternalOptions
+    /** Another way to the same database. */
+    url?: string
   }): Identity
   sql<R extends QueryResultRow>(text: string, parameters?: readonly unknown[]): Promise<R[]>
   /** Audit operations, oldest first. */
@@ -67,7 +69,7 @@ export async function testIdentity(
   const system = new TestSystem()
   const open = (given: Parameters<TestIdentity['another']>[0] = {}) => {
     const identity = openIdentity({
-      databaseUrl: new Secret(base.url),
+      databaseUrl: new Secret(given.url ?? base.url),
       pepper: given.pepper ?? TEST_PEPPER,
       stateDirectory: given.stateDirectory ?? stateDirectory,
       // A system of its own draws other codes; the clock stands where the first one's does.

@@ -25,6 +25,8 @@ export interface PostgresProxy {
   cutAtMessage(number: number, point: CutPoint): void
   /** Answers what ends it and tells the types of the messages since, such as `P`, `B`, `Q`. */
   record(): () => readonly string[]
+  /** Cuts every connection, whatever is on its way, and each new one until it is told otherwise. */
+  refuse(refused: boolean): void
   /** How many statements were cut. */
   readonly cuts: number
   close(): Promise<void>
@@ -33,6 +35,7 @@ export interface PostgresProxy {
 interface Rules {
   statement: { readonly pattern: RegExp; readonly when: 'before' | 'after' } | null
   message: { readonly number: number; readonly point: CutPoint } | null
+  refused: boolean
   /** Types of the messages that were seen. */
   seen: string[]
   cuts: number
@@ -44,8 +47,12 @@ const ANSWERED = ['S', 'Q']
 export async function postgresProxy(url: string): Promise<PostgresProxy> {
   const target = new URL(url)
   const sockets = new Set<Socket>()
-  const rules: Rules = { statement: null, message: null, seen: [], cuts: 0 }
+  const rules: Rules = { statement: null, message: null, refused: false, seen: [], cuts: 0 }
   const server = createServer((client) => {
+    if (rules.refused) {
+      client.destroy()
+      return
+    }
     const upstream = connect(Number(target.port), target.hostname)
     for (const socket of [client, upstream]) {
       sockets.add(socket)
@@ -79,6 +86,10 @@ export async function postgresProxy(url: string): Promise<PostgresProxy> {
         rules.seen = []
         return seen
       }
+    },
+    refuse: (refused) => {
+      rules.refused = refused
+      if (refused) for (const socket of sockets) socket.destroy()
     },
     get cuts() {
       return rules.cuts

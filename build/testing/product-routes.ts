@@ -3,6 +3,7 @@ import { expect } from 'vitest'
 import { Fault } from '../../src/errors/fault.ts'
 import { applicationClientRoutes } from '../../src/http/management/application-clients.ts'
 import { channelRoutes } from '../../src/http/management/channels.ts'
+import { configurationRoutes } from '../../src/http/management/configuration.ts'
 import { environmentRoutes } from '../../src/http/management/environments.ts'
 import { functionRoutes } from '../../src/http/management/functions.ts'
 import type { ProductApp } from '../../src/http/management/product-app.ts'
@@ -24,6 +25,7 @@ export const ROUTES: readonly Route<ProductApp>[] = [
   ...releaseRoutes,
   ...channelRoutes,
   ...functionRoutes,
+  ...configurationRoutes,
   ...applicationClientRoutes,
 ]
 export const BASE = `/v1/projects/${PROJECT_ID}/environments/${ENVIRONMENT_ID}`
@@ -49,7 +51,7 @@ export class ProductRoutes {
         product: it.product,
         environment: it.root.descriptor,
         authenticate: async (token: string) => {
-          if (token === TOKEN) return actorWith(this.capabilities)
+          if (token === TOKEN) return { ...it.actor, grants: actorWith(this.capabilities).grants }
           throw new Fault('PLATFORM_AUTHENTICATION_FAILED')
         },
       },

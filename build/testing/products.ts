@@ -3,6 +3,7 @@ import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Actor } from '../../src/identity/actor.ts'
 import type { ProductAudit } from '../../src/product/audit.ts'
+import { LiveConfiguration } from '../../src/product/live-configuration.ts'
 import {
   closeProduct,
   openProduct,
@@ -110,6 +111,7 @@ export class TestEngine implements ReleaseEngine {
   prepare: ReleaseEngine['prepare'] = async () => [
     { name: 'indexes_ready', outcome: 'passed', detail: 'built' },
   ]
+  warm: ReleaseEngine['warm'] = () => null
 }
 
 export interface TestProduct {
@@ -137,7 +139,8 @@ export async function openTestProduct(
   const auditSink = async (record: ProductAudit) => {
     audited.push(record)
   }
-  const product = openProduct({ system, log: log.log, root, engine, auditSink })
+  const configuration = new LiveConfiguration(root)
+  const product = openProduct({ system, log: log.log, root, engine, configuration, auditSink })
   return {
     product,
     directory,

@@ -8,12 +8,13 @@ import {
   encodeRefusal,
   encodeReply,
   type FromRunner,
-  type Operation,
 } from '../../src/runner/messages.ts'
+import type { Operation } from '../../src/runner/operations.ts'
 import type { Progress } from '../../src/runner/progress.ts'
+import type { FunctionalIdentity } from '../../src/value/identities.ts'
 import { scriptOf } from './runners.ts'
 
-const LIMITS = { cpuMillis: 1_000, resultBytes: 1_000_000 }
+const LIMITS = { cpuMillis: 1_000, resultBytes: 1_000_000, actions: false }
 export const ID = 'notes_01ARZ3NDEKTSV4RRFFQ69G5FAV'
 const SCHEMA = `tables({ notes: { fields: {}, indexes: [
   { name: 'byBoth', fields: ['a', 'b'], unique: false },
@@ -36,12 +37,17 @@ export class Driver {
     this.loaded = decodeFromRunner(this.#host.load())
   }
 
+  /** Who calls. */
+  identity: FunctionalIdentity | null = null
+
   run(name: string, argumentsText = '{}', answer: Answer = () => 'null', kind = 'query') {
     const call = ++this.#call
     const seen: Operation[] = []
     const nowMicros = 1_800_000_000_123_456n
     const seed = '0f'.repeat(32)
-    const request = { function: `f.${name}`, kind: kind as 'query', argumentsText, nowMicros, seed }
+    const identityText = JSON.stringify(this.identity)
+    const of = { function: `f.${name}`, kind: kind as 'query', root: 0 }
+    const request = { ...of, argumentsText, identityText, nowMicros, seed }
     this.#host.work(encodeInvoke(call, request))
     for (let rounds = 0; rounds < 1_000; rounds++) {
       for (const message of this.#messages()) {
@@ -49,7 +55,9 @@ export class Driver {
         seen.push(message.op)
         const reply = answer(message.op)
         if (typeof reply === 'string') this.#host.work(encodeReply(call, message.id, reply))
-        else if (reply !== null) this.#host.work(encodeRefusal(call, message.id, reply))
+        else if (reply !== null) {
+          this.#host.work(encodeRefusal(call, message.id, { code: null, ...reply }))
+        }
       }
     }
     return { message: null, seen }

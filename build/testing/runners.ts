@@ -46,9 +46,11 @@ export function scriptOf(functions: string, schema = 'null'): string {
     [Symbol.for('svc.function')]: {
       kind, handler, visibility: 'public', clients: ['public'], auth: 'none',
       arguments: {}, returns: { type: 'any' }, errors: {}, ...rest,
+      ...(kind === 'action' && { uses: { network: [], secrets: [], ...rest.uses } }),
     },
   });
-const query = make('query'), mutation = make('mutation');
+const query = make('query'), mutation = make('mutation'), action = make('action');
+const ref = (kind, name) => ({ kind, name: 'f.' + name });
 const tables = (tables) => ({ [Symbol.for('svc.schema')]: { tables } });
 __svc.define({ schema: ${schema}, modules: { f: {
 ${functions}
@@ -66,6 +68,7 @@ function callOf(name: string, options: CallOptions = {}): RunnerCall {
     function: `f.${name}`,
     kind,
     argumentsText,
+    identityText: 'null',
     nowMicros: 1_800_000_000_000_000n,
     seed: new Uint8Array(32).fill(seedByte),
     deadline: system.monotonicMillis() + millis,

@@ -6,7 +6,7 @@ export interface ServerProcess {
   readonly management: string
   /** Origin of the application listener; null where none is configured. */
   readonly application: string | null
-  /** Every line so far, standard output and error together. */
+  /** Every line so far, standard output and error together; cut when somebody asks. */
   readonly lines: readonly string[]
   /** Exit status, when it has ended. */
   readonly ended: Promise<number>
@@ -33,50 +33,86 @@ export async function startServer(options: ServerOptions): Promise<ServerProcess
   })
   const surfaces = ['management']
   if (options.environment.SERVICE_APPLICATION_LISTEN !== undefined) surfaces.push('application')
-  const lines: string[] = []
+  const printed = new Printed(supervised)
   const origins = new Map<string, string>()
   await new Promise<void>((resolve, reject) => {
     const refuse = (reason: string): void => {
       clearTimeout(timer)
-      reject(new Error(`svc-server ${reason}:\n${lines.slice(-20).join('\n')}`))
+      reject(new Error(`svc-server ${reason}:\n${printed.lines.slice(-20).join('\n')}`))
     }
     const timer = setTimeout(() => {
       supervised.kill()
       refuse(`opened no listener within ${START_TIMEOUT_MS} ms`)
     }, START_TIMEOUT_MS)
     void supervised.ended.then((status) => refuse(`ended with status ${status}`))
-    readLines(supervised, (line) => {
-      lines.push(line)
+    printed.onLine = (line) => {
       options.onLine?.(line)
       const listening = parseListening(line)
       if (listening === null) return
       origins.set(listening.surface, `http://${listening.address}`)
       if (!surfaces.every((surface) => origins.has(surface))) return
       clearTimeout(timer)
+      printed.onLine = options.onLine ?? null
       resolve()
-    })
+    }
   })
   return {
     management: origins.get('management') ?? '',
     application: origins.get('application') ?? null,
-    lines,
+    get lines() {
+      return printed.lines
+    },
     ended: supervised.ended,
     stop: supervised.stop,
     kill: supervised.kill,
   }
 }
 
-function readLines(supervised: Supervised, onLine: (line: string) => void): void {
-  for (const stream of [supervised.stdout, supervised.stderr]) {
-    let rest = ''
-    stream.on('data', (text: string) => {
-      const parts = (rest + text).split('\n')
-      rest = parts.pop() ?? ''
-      for (const part of parts) onLine(part)
-    })
-    stream.on('end', () => {
-      if (rest !== '') onLine(rest)
-    })
+/**
+ * What a process prints. Nobody listens to a server that runs, so it is kept as it comes: cutting
+ * each line would take from the machine what a measured server could use.
+ */
+class Printed {
+  /** Gets every line from the moment on that it is set. */
+  onLine: ((line: string) => void) | null = null
+  readonly #lines: string[] = []
+  /** Not cut yet, in the order in which it came. */
+  readonly #chunks: { readonly from: 0 | 1; readonly text: string }[] = []
+  /** Of each stream, what follows its last line end. */
+  readonly #rests: [string, string] = ['', '']
+
+  constructor({ stdout, stderr }: Supervised) {
+    for (const [from, stream] of [
+      [0, stdout],
+      [1, stderr],
+    ] as const) {
+      stream.on('data', (text: string) => this.#add(from, text))
+      stream.on('end', () => {
+        this.#cut()
+        if (this.#rests[from] !== '') this.#add(from, '\n')
+      })
+    }
+  }
+
+  get lines(): readonly string[] {
+    this.#cut()
+    return this.#lines
+  }
+
+  #add(from: 0 | 1, text: string): void {
+    this.#chunks.push({ from, text })
+    if (this.onLine !== null) this.#cut()
+  }
+
+  #cut(): void {
+    for (const { from, text } of this.#chunks.splice(0)) {
+      const parts = (this.#rests[from] + text).split('\n')
+      this.#rests[from] = parts.pop() ?? ''
+      for (const part of parts) {
+        this.#lines.push(part)
+        this.onLine?.(part)
+      }
+    }
   }
 }
 

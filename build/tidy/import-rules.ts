@@ -11,7 +11,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[] | 'all'>> = {
   wire: BASE,
   config: ['wire', ...BASE],
   database: BASE,
-  documents: BASE,
+  documents: ['database', ...BASE],
   storage: BASE,
   telemetry: ['storage', ...BASE],
   runner: ['value'],
@@ -31,7 +31,7 @@ export const OWNERS: readonly { readonly library: RegExp; readonly folders: read
   [
     { library: /^arktype(\/|$)/, folders: ['wire', 'config'] },
     { library: /^pg$/, folders: ['database', 'build/testing', 'build/bench'] },
-    { library: /^bun:sqlite$/, folders: ['documents', 'storage'] },
+    { library: /^bun:sqlite$/, folders: ['documents', 'storage', 'build/bench'] },
     { library: /^bun:(ffi|jsc)$/, folders: ['runner'] },
     { library: /^jose$/, folders: ['identity', 'product', 'build/testing'] },
     { library: /^hono(\/|$)/, folders: ['http', 'server', 'build/bench'] },

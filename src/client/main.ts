@@ -7,6 +7,7 @@ import { parseLine, wantsJson } from './arguments.ts'
 import { buildCommand } from './commands/build.ts'
 import { callCommand } from './commands/call.ts'
 import { clientCommands } from './commands/clients.ts'
+import { configCommands } from './commands/config.ts'
 import { credentialCommands } from './commands/credentials.ts'
 import { auditCommand } from './commands/identity/audit.ts'
 import { authStatusCommand } from './commands/identity/auth-status.ts'
@@ -46,6 +47,7 @@ export const COMMANDS: readonly CommandSpec[] = [
   releaseCommand,
   promoteCommand,
   statusCommand,
+  ...configCommands,
   ...clientCommands,
   ...credentialCommands,
   callCommand,

@@ -1,6 +1,12 @@
 /** The routes of the linked Environment that the commands use, one function each. */
 import { Fault } from '../errors/fault.ts'
-import type { ClientId, CredentialId, ReleaseId, WorkspaceRevisionId } from '../value/ids.ts'
+import type {
+  ClientId,
+  CredentialId,
+  OperationId,
+  ReleaseId,
+  WorkspaceRevisionId,
+} from '../value/ids.ts'
 import { PACKAGE_MEDIA_TYPE } from '../value/workspace-package.ts'
 import {
   ClientCreated,
@@ -9,7 +15,13 @@ import {
   CredentialList,
 } from '../wire/application-clients.ts'
 import { Promoted } from '../wire/channels.ts'
+import {
+  ConfigurationChanged,
+  ConfigurationHistory,
+  ConfigurationList,
+} from '../wire/configuration.ts'
 import { FunctionCatalog } from '../wire/functions.ts'
+import { OPERATION_ID_HEADER } from '../wire/operations.ts'
 import { Validated } from '../wire/releases.ts'
 import { Status } from '../wire/status.ts'
 import { EXPECTED_HEAD_HEADER, Published } from '../wire/workspace.ts'
@@ -22,6 +34,8 @@ const PUBLISH_DEADLINE_MS = 300_000
 /** The sandbox loads the Release and looks at every Function. */
 const VALIDATE_DEADLINE_MS = 120_000
 const CATALOG_BYTES_MAX = 16 * 1024 * 1024
+/** 1,000 names whose values came in bodies of 72 KiB at most. */
+const CONFIGURATION_BYTES_MAX = 80 * 1024 * 1024
 
 export interface Remote extends Root {
   readonly session: OperatorSession
@@ -190,5 +204,54 @@ export function readFunctions({ session, base }: Remote, target: string) {
     reply: FunctionCatalog,
     replay: 'safe',
     responseBytesMax: CATALOG_BYTES_MAX,
+  })
+}
+
+export function listConfiguration({ session, base }: Remote) {
+  return session.management({
+    method: 'GET',
+    path: `${base}/configuration`,
+    reply: ConfigurationList,
+    replay: 'safe',
+    responseBytesMax: CONFIGURATION_BYTES_MAX,
+  })
+}
+
+export function readConfigurationHistory(
+  { session, base }: Remote,
+  page: { readonly limit?: string | undefined; readonly after?: string | undefined },
+) {
+  const query = new URLSearchParams()
+  for (const [name, value] of Object.entries(page)) if (value !== undefined) query.set(name, value)
+  return session.management({
+    method: 'GET',
+    path: `${base}/configuration/history?${query}`,
+    reply: ConfigurationHistory,
+    replay: 'safe',
+  })
+}
+
+export interface ConfigurationEdit {
+  readonly operationId: OperationId
+  readonly name: string
+  /** What the configuration must be at. */
+  readonly expectedRevision: string
+  readonly changedAtMicros: string
+  /** null deletes the name. */
+  readonly content: { readonly kind: 'variable' | 'secret'; readonly value: string } | null
+}
+
+/** The Operation ID makes it happen once, however often it is sent. */
+export function editConfiguration(
+  { session, base }: Remote,
+  { operationId, name, content, ...expected }: ConfigurationEdit,
+) {
+  return session.management({
+    method: content === null ? 'DELETE' : 'PUT',
+    path: `${base}/configuration/${name}`,
+    headers: { [OPERATION_ID_HEADER]: operationId },
+    body: { ...expected, ...content },
+    reply: ConfigurationChanged,
+    replay: 'safe',
   })
 }

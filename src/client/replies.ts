@@ -9,11 +9,13 @@ export const Invoked = message({
   requestId: idField('req'),
   releaseId: idField('rel'),
   result: 'unknown',
-  metadata: message({ kind: "'query'", snapshotSequence: U64.or('null') }).or({
-    kind: "'mutation'",
-    commitSequence: U64.or('null'),
-    replayed: 'boolean',
-    attempts: 'number.integer > 0',
-  }),
+  metadata: message({ kind: "'query'", snapshotSequence: U64.or('null') })
+    .or({
+      kind: "'mutation'",
+      commitSequence: U64.or('null'),
+      replayed: 'boolean',
+      attempts: 'number.integer > 0',
+    })
+    .or({ kind: "'action'", schedulesCreated: U64 }),
 })
 export type Invoked = typeof Invoked.infer

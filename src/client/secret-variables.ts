@@ -11,6 +11,18 @@ const SECRET = /^rk_|^[\w-]+\.[\w-]+\.[\w-]*/
  * name only where it cannot be a secret.
  */
 export function secretFrom(
+  context: Context,
+  command: CommandSpec,
+  option: string,
+  variable: string,
+): string {
+  const text = exactSecretFrom(context, command, option, variable).trim()
+  if (text === '') throw usage(`The variable ${variable} is not set.`, command)
+  return text
+}
+
+/** The same, as it is: white space may belong to it. */
+export function exactSecretFrom(
   { environment }: Context,
   command: CommandSpec,
   option: string,
@@ -24,7 +36,7 @@ export function secretFrom(
     )
   }
   if (!VARIABLE_NAME.test(variable)) throw usage(`${option} needs a variable name.`, command)
-  const text = environment.variable(variable)?.trim() ?? ''
+  const text = environment.variable(variable) ?? ''
   if (text === '') throw usage(`The variable ${variable} is not set.`, command)
   return text
 }

@@ -92,27 +92,6 @@ describe.each([
   })
 })
 
-describe('a setting that this version does not support', () => {
-  const settings: readonly [string, Environment][] = [
-    ['SERVICE_PLATFORM_DATABASE_URL', { ...ROOT, SERVICE_PLATFORM_DATABASE_URL: URL_OK }],
-    ['SERVICE_PLATFORM_DATABASE_URL', { ...ROOT, SERVICE_PRODUCT_DATABASE_URL: URL_OK }],
-    ['SERVICE_PRODUCT_AUTH_CONFIG', { ...ROOT, SERVICE_PRODUCT_AUTH_CONFIG: 'auth.json' }],
-  ]
-
-  it.each(settings)('%s is refused by check and serve, and nowhere else', (name, given) => {
-    const environment = { ...BASE, ...given, ...CONFIRMED }
-    for (const mode of ['check', 'serve'] as const) {
-      const fault = failure(environment, mode)
-      expect(fault.code).toBe('SERVER_CONFIGURATION_INVALID')
-      expect(fault.violations).toEqual([
-        { path: name, rule: 'unset: this version does not support it' },
-      ])
-    }
-    parseConfiguration(environment, 'migrate')
-    parseConfiguration(environment, 'recover-bootstrap')
-  })
-})
-
 describe('a valid environment', () => {
   it('needs three settings and has documented defaults', () => {
     const configuration = parseConfiguration(BASE, 'serve')
@@ -156,6 +135,7 @@ describe('a valid environment', () => {
         SERVICE_PUBLIC_MANAGEMENT_URL: 'https://manage.test:8443',
         SERVICE_PRODUCT_ALLOWED_ORIGINS: 'https://app.test,http://localhost:5173',
         SERVICE_RUNNER_SANDBOX: 'required',
+        SERVICE_ACTION_ALLOWED_NETWORKS: '10.1.0.0/16,fd00::/8',
       },
       'serve',
     )
@@ -168,10 +148,11 @@ describe('a valid environment', () => {
       },
       product: {
         root: '/srv/canary',
+        actionNetworks: [{ text: '10.1.0.0/16' }, { text: 'fd00::/8' }],
         applicationListen: { host: '127.0.0.9', port: 4567, loopback: true },
         allowedOrigins: ['https://app.test', 'http://localhost:5173'],
         database: null,
-        authConfigPath: null,
+        jwtProviders: [],
       },
       sandbox: 'required',
     })
@@ -219,7 +200,7 @@ describe('a valid environment', () => {
     'knows %s as a name of the platform database',
     (name) => {
       const value = name.endsWith('_FILE') ? file('platform-url', URL_OK) : URL_OK
-      const configuration = parseConfiguration({ ...BASE, ...ROOT, [name]: value }, 'migrate')
+      const configuration = parseConfiguration({ ...BASE, ...ROOT, [name]: value }, 'serve')
       expect(configuration.product?.database?.host).toBe('canary-db.test')
       expect(configuration.deprecatedNames).toEqual([name])
     },
@@ -244,7 +225,7 @@ describe('the table of settings', () => {
   it('names every source once', () => {
     const names = VARIABLES.flatMap((row) => sourceNames(row))
     expect(new Set(names).size).toBe(names.length)
-    expect(names).toHaveLength(19 + 4 + 2 * 2)
+    expect(names).toHaveLength(20 + 4 + 2 * 2)
   })
 
   it('tells which SERVICE_ names nothing reads', () => {

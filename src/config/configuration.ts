@@ -3,7 +3,9 @@
  * Fault, before any connection is made and without changing anything.
  */
 import type { Fault } from '../errors/fault.ts'
+import { type AddressRange, parseNetwork } from '../system/address-ranges.ts'
 import { absolutePath, isRootPath } from '../system/files.ts'
+import type { JwtProvider } from '../value/jwt-providers.ts'
 import type { Secret } from '../value/secret.ts'
 import {
   type DatabaseAddress,
@@ -13,6 +15,7 @@ import {
   parseDatabaseUrl,
   parseListener,
 } from './addresses.ts'
+import { readJwtProviders } from './jwt-providers.ts'
 import { isPepper, type OidcProvider, readOidcConfig } from './oidc.ts'
 import {
   deprecatedNames,
@@ -23,7 +26,6 @@ import {
   readSecret,
   type SecretSource,
 } from './sources.ts'
-import { refuseUnsupported } from './unsupported.ts'
 import type { PlainName, SecretName } from './variables.ts'
 
 export type ConfigurationMode =
@@ -31,6 +33,7 @@ export type ConfigurationMode =
   | 'migrate'
   | 'recover-bootstrap'
   | 'recover-owner'
+  | 'rotate-keys'
   | 'serve'
 
 export interface ServerConfiguration {
@@ -65,15 +68,24 @@ export interface ProductConfiguration {
   /** Always behind a trusted proxy that ends TLS. */
   readonly applicationListen: Listener | null
   readonly allowedOrigins: readonly string[]
+  /** That Actions may call although they are not public, also without TLS. */
+  readonly actionNetworks: readonly ActionNetwork[]
   /** Null keeps the documents in the Product root. */
   readonly database: DatabaseAddress | null
-  /** Relative to the Product root. */
-  readonly authConfigPath: string | null
+  /** Who is trusted to say who a Function's caller is. */
+  readonly jwtProviders: readonly JwtProvider[]
+}
+
+export interface ActionNetwork {
+  /** As it was written. */
+  readonly text: string
+  readonly range: AddressRange
 }
 
 export const RECOVERY_PHRASE = 'replace-lost-initial-owner-code'
 export const OWNER_RECOVERY_PHRASE = 'issue-owner-invitation'
 const ALLOWED_ORIGINS_MAX = 64
+const ACTION_NETWORKS_MAX = 64
 const MANAGED_TOKEN_BYTES_MIN = 32
 /** It travels in one header, whose limit is 16 KiB. */
 const MANAGED_TOKEN_BYTES_MAX = 8192
@@ -107,7 +119,6 @@ export function parseConfiguration(
   }
   requireDistinctListeners(configuration)
   requireRecoveryPhrase(environment, mode)
-  if (mode === 'check' || mode === 'serve') refuseUnsupported(configuration)
   return freeze(configuration)
 }
 
@@ -227,14 +238,19 @@ function product(environment: Environment): ProductConfiguration | null {
   }
   const platformDatabase = database(environment, 'SERVICE_PLATFORM_DATABASE_URL')
   const origins = allowedOrigins(environment)
+  const networks = actionNetworks(environment)
   const authConfigPath = authConfig(environment)
   if (root !== null) {
     const database = platformDatabase
-    return { root, applicationListen, allowedOrigins: origins ?? [], database, authConfigPath }
+    const jwtProviders =
+      authConfigPath === null ? [] : readJwtProviders(`${root}/${authConfigPath}`)
+    const lists = { allowedOrigins: origins ?? [], actionNetworks: networks ?? [], jwtProviders }
+    return { root, applicationListen, database, ...lists }
   }
   if (applicationListen !== null) throw needsRoot(listenName)
   if (platformDatabase !== null) throw needsRoot('SERVICE_PLATFORM_DATABASE_URL')
   if (origins !== null) throw needsRoot('SERVICE_PRODUCT_ALLOWED_ORIGINS')
+  if (networks !== null) throw needsRoot('SERVICE_ACTION_ALLOWED_NETWORKS')
   if (authConfigPath !== null) throw needsRoot('SERVICE_PRODUCT_AUTH_CONFIG')
   return null
 }
@@ -254,6 +270,21 @@ function allowedOrigins(environment: Environment): readonly string[] | null {
   }
   if (new Set(origins).size !== origins.length) throw invalid(name, 'each origin once')
   return origins
+}
+
+/** Relative to the Product root. */
+function actionNetworks(environment: Environment): readonly ActionNetwork[] | null {
+  const name = 'SERVICE_ACTION_ALLOWED_NETWORKS'
+  const value = readPlain(environment, name)
+  if (value === null) return null
+  const texts = value.split(',')
+  if (texts.length > ACTION_NETWORKS_MAX) throw invalid(name, 'at most 64 networks')
+  if (new Set(texts).size !== texts.length) throw invalid(name, 'each network once')
+  return texts.map((text) => {
+    const range = parseNetwork(text)
+    if (range !== null) return { text, range }
+    throw invalid(name, 'networks, separated by commas alone: 10.1.0.0/16 or fd00::/8')
+  })
 }
 
 function authConfig(environment: Environment): string | null {

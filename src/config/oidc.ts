@@ -1,15 +1,11 @@
-/**
- * The OIDC provider configuration file (Document 1): closed strict JSON. A failure names the field
- * and its rule; unknown fields stay unnamed, since their names are content of the file too.
- */
-import type { Fault } from '../errors/fault.ts'
+/** The OIDC provider configuration file (Document 1). */
 import { absolutePath, FILE_RULES } from '../system/files.ts'
 import { decodeBase64Url } from '../value/base64url.ts'
-import { Malformed } from '../value/malformed.ts'
 import { Secret } from '../value/secret.ts'
-import { type Json, parseStrictJson } from '../value/strict-json.ts'
-import { hasScheme, isOrigin, type OriginScheme, parseUrl } from './addresses.ts'
-import { fault, invalid, readFile } from './sources.ts'
+import type { Json } from '../value/strict-json.ts'
+import { isOrigin, type OriginScheme, parseUrl } from './addresses.ts'
+import { type Fields, isPlainUrl, jsonFile } from './json-files.ts'
+import { invalid } from './sources.ts'
 import type { VariableName } from './variables.ts'
 
 export const OIDC_ALGORITHMS = ['RS256', 'PS256', 'ES256', 'EdDSA'] as const
@@ -60,20 +56,12 @@ const ORIGINS_MAX = 64
 const SCOPES_MAX = 64
 /** RFC 6749, section 3.3. */
 const SCOPE = /^[\x21\x23-\x5b\x5d-\x7e]{1,256}$/
-const PRINTABLE = /^[^\u0000-\u001f\u007f-\u009f]+$/
+const { open, read, refused, strings, text } = jsonFile('SERVER_OIDC_CONFIG_INVALID', VARIABLE)
 
 /** Throws SERVER_OIDC_CONFIG_INVALID, or SERVER_CONFIGURATION_INVALID for a relative path. */
 export function readOidcConfig(path: string): OidcProvider {
   if (absolutePath(path) === null) throw invalid(VARIABLE, FILE_RULES.not_absolute)
-  const bytes = readFile(path, VARIABLE, 'SERVER_OIDC_CONFIG_INVALID')
-  let json: Json
-  try {
-    json = parseStrictJson(bytes, { depthMax: 8, entriesMax: ORIGINS_MAX })
-  } catch (error) {
-    if (!(error instanceof Malformed)) throw error
-    throw refused('the file', 'one strict JSON document')
-  }
-  return parseOidcConfig(json)
+  return parseOidcConfig(read(path))
 }
 
 export function parseOidcConfig(json: Json): OidcProvider {
@@ -98,26 +86,6 @@ export function parseOidcConfig(json: Json): OidcProvider {
         : nativeClient(fields.nativeClient, { audience, allowedOrigins, allowLoopbackHttp }),
     allowLoopbackHttp,
   }
-}
-
-type Fields = Readonly<Record<string, Json>>
-
-function open(json: Json, at: string, known: readonly string[]): Fields {
-  if (json === null || typeof json !== 'object' || Array.isArray(json)) {
-    throw refused(at, 'a JSON object')
-  }
-  if (Object.keys(json).some((key) => !known.includes(key))) {
-    throw refused(at, `no field but ${known.join(', ')}`)
-  }
-  return Object.assign(Object.create(null), json)
-}
-
-function text(fields: Fields, key: string, lengthMax: number, at = key): string {
-  const value = fields[key]
-  if (typeof value !== 'string' || value.length > lengthMax || !PRINTABLE.test(value)) {
-    throw refused(at, `a string of 1 to ${lengthMax} printable characters`)
-  }
-  return value
 }
 
 function boolean(fields: Fields, key: string): boolean {
@@ -232,26 +200,4 @@ function isConformance(url: URL, { allowLoopbackHttp, allowedOrigins }: Surround
   return (
     allowLoopbackHttp && allowedOrigins.includes(url.origin) && isPlainUrl(url, ['loopback-http'])
   )
-}
-
-function isPlainUrl(url: URL, schemes: readonly OriginScheme[]): boolean {
-  return (
-    hasScheme(url, schemes) && url.username === '' && url.password === '' && !url.href.includes('#')
-  )
-}
-
-function strings(fields: Fields, key: string, countMax: number, at = key): readonly string[] {
-  const list = fields[key]
-  const fits =
-    Array.isArray(list) &&
-    list.length > 0 &&
-    list.length <= countMax &&
-    list.every((item) => typeof item === 'string') &&
-    new Set(list).size === list.length
-  if (!fits) throw refused(at, `1 to ${countMax} different strings`)
-  return list as string[]
-}
-
-function refused(field: string, rule: string): Fault {
-  return fault('SERVER_OIDC_CONFIG_INVALID', VARIABLE, `${field}: ${rule}`)
 }

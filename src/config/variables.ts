@@ -132,6 +132,13 @@ export const VARIABLES = [
     description: 'Exactly required refuses to start where Functions cannot be contained',
   },
   {
+    name: 'SERVICE_ACTION_ALLOWED_NETWORKS',
+    required: 'no',
+    secret: false,
+    file: false,
+    description: 'Up to 64 networks that Actions may call though not public: 10.1.0.0/16,fd00::/8',
+  },
+  {
     name: 'SERVICE_BOOTSTRAP_RECOVERY_CONFIRM',
     required: 'recovery only',
     secret: false,

@@ -8,7 +8,14 @@ import { QueryFailure, toQueryFailure } from './errors.ts'
 /** A row as the driver gives it: bigint and numeric as text, bytea as Buffer. */
 export type RawRow = { readonly [column: string]: unknown }
 /** What a statement may be given. */
-export type Parameter = string | number | bigint | boolean | null | Uint8Array | readonly string[]
+export type Parameter =
+  | string
+  | number
+  | bigint
+  | boolean
+  | null
+  | Uint8Array
+  | readonly (string | number | boolean | Buffer | null)[]
 
 export interface QueryOptions {
   /** Prepare the statement once for each connection. */

@@ -1,6 +1,6 @@
 /**
- * The pool of connections to the identity database, and single statements on it. Whatever changes
- * more than one row belongs into transaction.ts.
+ * A pool of connections to a PostgreSQL database, and single statements of identity on it. What
+ * changes more than one row of identity belongs into transaction.ts.
  */
 import { type ClientBase, Pool } from 'pg'
 import type { Secret } from '../value/secret.ts'
@@ -16,6 +16,8 @@ export interface DatabaseOptions {
   readonly url: Secret
   /** Connections at most; CONNECTIONS_MAX unless given. */
   readonly connectionsMax?: number
+  /** More settings of each connection, after those of all. */
+  readonly settings?: string
   /** Shown in pg_stat_activity. */
   readonly applicationName?: string
   /** Called when an idle connection dies; the pool replaces it by itself. */
@@ -42,6 +44,7 @@ export class Database implements Reader {
   readonly #pool: Pool
 
   constructor(options: DatabaseOptions) {
+    const settings = `${SESSION_SETTINGS};\n${options.settings ?? ''}`
     this.#pool = new Pool({
       connectionString: options.url.reveal(),
       max: options.connectionsMax ?? CONNECTIONS_MAX,
@@ -52,7 +55,7 @@ export class Database implements Reader {
       maxLifetimeSeconds: 3_600,
       keepAlive: true,
       // The pool waits for the promise; its types do not say so.
-      onConnect: (client: ClientBase) => client.query(SESSION_SETTINGS) as unknown as undefined,
+      onConnect: (client: ClientBase) => client.query(settings) as unknown as undefined,
     })
     this.#pool.on('error', (error) => options.onIdleLoss?.(toQueryFailure(error).message))
   }

@@ -74,14 +74,19 @@ function kindOf(sqlstate: string): QueryFailureKind {
   return CORRUPT.test(sqlstate) ? 'corrupt' : 'programming'
 }
 
-/** Makes a failure of a startup step the one code that the contract has for this database. */
-export function toStartupFault(error: unknown): unknown {
-  if (error instanceof QueryFailure) {
-    return new Fault('SERVER_PLATFORM_DATABASE_UNAVAILABLE', { detail: error.message })
-  }
+/** What keeps a server from starting, of identity and of documents. */
+export type StartupCode =
+  | 'SERVER_PLATFORM_DATABASE_UNAVAILABLE'
+  | 'SERVER_DOCUMENT_DATABASE_UNAVAILABLE'
+
+/** Makes a failure of a startup step the one code that there is for its database. */
+export function toStartupFault(
+  error: unknown,
+  code: StartupCode = 'SERVER_PLATFORM_DATABASE_UNAVAILABLE',
+): unknown {
+  if (error instanceof QueryFailure) return new Fault(code, { detail: error.message })
   if (error instanceof Fault && error.code.startsWith('PLATFORM_')) {
-    const detail = `${error.code}: ${error.detail ?? 'no detail'}`
-    return new Fault('SERVER_PLATFORM_DATABASE_UNAVAILABLE', { detail })
+    return new Fault(code, { detail: `${error.code}: ${error.detail ?? 'no detail'}` })
   }
   return error
 }

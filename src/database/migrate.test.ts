@@ -4,10 +4,11 @@ import { CODES } from '../errors/codes.ts'
 import { Fault } from '../errors/fault.ts'
 import { Secret } from '../value/secret.ts'
 import { Database } from './database.ts'
-import { type Migration, migrate, serverRefusal } from './migrate.ts'
+import { IDENTITY_SCHEMA, type Migration, migrate, serverRefusal } from './migrate.ts'
 import { MIGRATIONS } from './migrations.generated.ts'
 
 const AT = 1_700_000_000_000_000n
+const withMigrations = (migrations: readonly Migration[]) => ({ ...IDENTITY_SCHEMA, migrations })
 const opened: { database: Database; base: TestDatabase }[] = []
 
 afterEach(async () => {
@@ -73,7 +74,11 @@ test('a schema migrated step by step equals a fresh one', async () => {
   await migrate(fresh.database, AT)
   const stepwise = await empty()
   for (let version = 1; version <= MIGRATIONS.length; version++) {
-    const result = await migrate(stepwise.database, AT, MIGRATIONS.slice(0, version))
+    const result = await migrate(
+      stepwise.database,
+      AT,
+      withMigrations(MIGRATIONS.slice(0, version)),
+    )
     expect(result).toEqual({ from: version - 1, to: version })
   }
   expect(await schemaOf(stepwise.database)).toBe(await schemaOf(fresh.database))
@@ -81,7 +86,7 @@ test('a schema migrated step by step equals a fresh one', async () => {
 
 test('grants from before version 3 become unmanaged legacy with their capabilities', async () => {
   const { database } = await empty()
-  await migrate(database, AT, MIGRATIONS.slice(0, 2))
+  await migrate(database, AT, withMigrations(MIGRATIONS.slice(0, 2)))
   await database.rows(
     `insert into service_operators (operator_id, operator_name, created_at_micros)
      values ('opr_00000000000000000000000001', 'old', 1)`,
@@ -169,7 +174,7 @@ test.each([
 test('an older program refuses a newer schema', async () => {
   const { database } = await empty()
   await migrate(database, AT)
-  const fault = await failure(migrate(database, AT, MIGRATIONS.slice(0, 2)))
+  const fault = await failure(migrate(database, AT, withMigrations(MIGRATIONS.slice(0, 2))))
   expect(fault.detail).toContain('version 3 is unknown')
 })
 
@@ -180,7 +185,7 @@ test('a migration that fails leaves the database as it was', async () => {
     name: 'broken',
     sql: 'create table service_platform_extra (id integer); select 1 / 0;',
   }
-  const fault = await failure(migrate(database, AT, [...MIGRATIONS, broken]))
+  const fault = await failure(migrate(database, AT, withMigrations([...MIGRATIONS, broken])))
   expect(fault.code).toBe('SERVER_PLATFORM_DATABASE_UNAVAILABLE')
   expect(await schemaOf(database)).toBe('')
 })

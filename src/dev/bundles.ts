@@ -4,7 +4,7 @@
  * no time gets in. Nothing of the Workspace is executed here.
  */
 import { readFileSync } from 'node:fs'
-import { relative, resolve } from 'node:path'
+import { dirname, join, relative, resolve } from 'node:path'
 import { FRAME_BYTES_MAX } from '../runner/messages.ts'
 import { SDK_RUNTIME } from '../sdk/embedded.generated.ts'
 import { utf8Length } from '../value/values.ts'
@@ -23,6 +23,7 @@ export interface Bundle {
 
 const ENTRY = 'svc:entry'
 const SDK = 'svc'
+const REFERENCES = 'svc:references'
 const NAMESPACE = 'svc-virtual'
 
 /** Throws WORKSPACE_INVALID with file, line and mend of every defect. */
@@ -79,9 +80,14 @@ function configuration(files: WorkspaceFiles): Bun.BuildConfig & { readonly macr
             path,
             namespace: NAMESPACE,
           }))
+          build.onResolve({ filter: /_generated\/api(?:\.[jt]s)?$/ }, ({ path, importer }) =>
+            isReferences(resolve(dirname(importer), path), files)
+              ? { path: REFERENCES, namespace: NAMESPACE }
+              : undefined,
+          )
           build.onResolve({ filter: /.*/ }, resolveBuiltin)
           build.onLoad({ filter: /.*/, namespace: NAMESPACE }, ({ path }) => ({
-            contents: path === SDK ? SDK_RUNTIME : entryText(files),
+            contents: virtualText(path, files),
             loader: 'js',
           }))
           // Stands for a module that does not exist, until the chain that leads to it is known.
@@ -94,6 +100,32 @@ function configuration(files: WorkspaceFiles): Bun.BuildConfig & { readonly macr
     ],
   }
 }
+
+/** `_generated/api` of the Workspace itself. */
+function isReferences(path: string, { directory }: WorkspaceFiles): boolean {
+  return path.replace(/\.[jt]s$/, '') === join(directory, '_generated/api')
+}
+
+function virtualText(path: string, files: WorkspaceFiles): string {
+  if (path === REFERENCES) return REFERENCES_TEXT
+  return path === SDK ? SDK_RUNTIME : entryText(files)
+}
+
+/**
+ * Stands for `_generated/api`, which is written from what the code says of itself once it is
+ * loaded: a bundle with the file in it could not be built before, and would differ afterwards.
+ */
+const REFERENCES_TEXT = `
+const key = Symbol.for('svc.reference')
+const nothing = Object.freeze({})
+const reference = (path) => new Proxy(nothing, {
+  get: (_, name) => {
+    if (name === key) return path.slice(0, -1).join('/') + '.' + path.at(-1)
+    return typeof name === 'string' ? reference([...path, name]) : undefined
+  },
+})
+export const api = reference([]), internal = api
+`
 
 const NO_SCHEMA = `The default export of ${SCHEMA_FILE} must be defineSchema({ ... }).`
 

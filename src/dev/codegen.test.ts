@@ -227,13 +227,51 @@ export const writes = mutation({
     anyQuery(ctx)
     writing(ctx, channel)
     console.log(new URL('https://example.com').host, crypto.randomUUID(), new TextEncoder())
-    // @ts-expect-error there are no timers
-    setTimeout(() => {}, 5)
-    // @ts-expect-error there is no network
-    fetch('https://example.com')
+    // @ts-expect-error there is no process
+    process.exit(0)
   },
 })
 
+const whoever = (ctx: QueryContext) => ctx.auth.identity?.subject
+export const users = mutation({
+  auth: 'user',
+  returns: v.string(),
+  handler: async (ctx) => {
+    whoever(ctx)
+    // @ts-expect-error a user is no guest
+    ctx.auth.guest
+    const bearer: string = await ctx.auth.issueGuest({ expiresInSeconds: 60 })
+    // @ts-expect-error a guest has an end
+    await ctx.auth.issueGuest()
+    // @ts-expect-error a provider need not tell an address
+    const email: string = ctx.auth.user.email
+    return bearer + email + ctx.auth.user.roles.join() + ctx.auth.identity.subject
+  },
+})
+export const guests = internalQuery({
+  auth: 'guest',
+  // @ts-expect-error a guest has no roles
+  handler: (ctx) => [ctx.auth.guest.subject, ctx.auth.guest.roles],
+})
+export const anybody = query({
+  auth: 'optional',
+  handler: (ctx) => {
+    whoever(ctx)
+    // @ts-expect-error a Query lets nobody in
+    ctx.auth.issueGuest({ expiresInSeconds: 60 })
+    // @ts-expect-error there may be nobody
+    return ctx.auth.user.subject + (ctx.auth.service?.roles ?? [])
+  },
+})
+export const nobody = query({
+  handler: (ctx) => {
+    const none: null = ctx.auth.identity
+    // @ts-expect-error nobody is seen
+    return [none, ctx.auth.user]
+  },
+})
+// @ts-expect-error a mode that does not exist
+export const admins = query({ auth: 'admin', handler: () => 5n })
 export const whole = query({ returns: v.int64(), handler: () => 5n })
 // @ts-expect-error the result is a number
 export const a = query({ returns: v.int64(), handler: () => 5 })

@@ -52,7 +52,7 @@ export type Id<Table extends string> = string & { readonly __table: Table }
 
 /** A Function, with the types of its arguments, its result and the errors that it declares. */
 export interface FunctionReference<
-  Kind extends 'query' | 'mutation',
+  Kind extends 'query' | 'mutation' | 'action',
   Arguments,
   Result,
   ErrorCode extends string,
@@ -76,6 +76,13 @@ export type Query<Arguments, Result, ErrorCode extends string> = FunctionReferen
 
 export type Mutation<Arguments, Result, ErrorCode extends string> = FunctionReference<
   'mutation',
+  Arguments,
+  Result,
+  ErrorCode
+>
+
+export type Action<Arguments, Result, ErrorCode extends string> = FunctionReference<
+  'action',
   Arguments,
   Result,
   ErrorCode
@@ -137,7 +144,7 @@ function referenceText({ kind, name, ...types }: FunctionManifest, indent: strin
     .sort()
     .map((code) => `'APP_${code}'`)
   const parts = [fieldsText(types.arguments), typeText(types.returns), codes.join(' | ') || 'never']
-  const generic = kind === 'query' ? 'Query' : 'Mutation'
+  const generic = { query: 'Query', mutation: 'Mutation', action: 'Action' }[kind]
   const inner = parts.map((part) => `\n${indent}  ${part}`).join(',')
   return `{ kind: '${kind}', name: '${name}' } as ${generic}<${inner}\n${indent}>`
 }

@@ -80,7 +80,7 @@ function diagnosticsOf(functions: readonly FunctionManifest[], files: WorkspaceF
   return functions
     .filter(({ visibility, clients }) => visibility === 'public' && clients.length === 0)
     .map(({ name, kind }) => {
-      const internal = kind === 'query' ? 'internalQuery' : 'internalMutation'
+      const internal = `internal${kind[0]!.toUpperCase()}${kind.slice(1)}`
       return {
         ...placeOfFunction(name, files),
         message: `${name} has no clients, so that no application can call it.`,

@@ -8,8 +8,8 @@ import { sortedEntries, Timestamp, TypedId, type Value, type ValueObject } from 
 /** Greater than every key: type marks and creation times begin with a smaller byte. */
 export const KEY_END = '\xff'
 
-/** Longer keys would push the fan-out of index pages below what a lookup can afford. */
-export const KEY_BYTES_MAX = 16 * 1024
+/** An index row of PostgreSQL has 2,704 bytes at most, a third of a page; SQLite splits beyond. */
+export const KEY_BYTES_MAX = 2_560
 
 /** One byte before each value, in the order of the types. Arrays and objects end below them all. */
 const END = '\x01'

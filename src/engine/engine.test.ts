@@ -54,7 +54,13 @@ async function engineWith(
   const store = await openSqliteDocuments(join(directory, 'documents.db'))
   const pool = inProcessPool(handlers)
   Object.assign(pool, { close: async () => undefined, warm: async () => undefined })
-  const engine = createEngine({ store, pool, system, log: memoryLog().log })
+  const engine = createEngine({
+    store,
+    pool,
+    system,
+    log: memoryLog().log,
+    issueGuest: ({ entropy }) => `guest ${Buffer.from(entropy).toString('hex')}`,
+  })
   open.push(async () => {
     await engine.close()
     rmSync(directory, { recursive: true, force: true })
@@ -64,6 +70,7 @@ async function engineWith(
     release,
     definition: release.functions.get(name)!,
     arguments: new Map(Object.entries(input)) as ValueObject,
+    principal: null,
     context,
   })
   return {

@@ -3,35 +3,47 @@ import type { DocumentStore } from '../documents/store.ts'
 import { Fault } from '../errors/fault.ts'
 import type { System } from '../system/system.ts'
 import type { Logger } from '../telemetry/log.ts'
+import type { Principal } from '../value/identities.ts'
 import type { FunctionManifest } from '../value/manifest.ts'
 import type { Json } from '../value/strict-json.ts'
 import type { ValueObject } from '../value/values.ts'
+import { type ActionOutcome, Actions } from './actions/actions.ts'
+import { Requests, type RequestsOptions } from './actions/requests.ts'
 import { CheckedArguments } from './checked-arguments.ts'
 import { Committer } from './committer.ts'
 import type { PreparationCheck } from './compatibility.ts'
+import type { IssueGuest } from './guests.ts'
 import type { InvocationContext } from './invocations.ts'
 import { INVOCATIONS_MAX } from './limits.ts'
 import { type MutationOutcome, Mutations } from './mutations.ts'
 import { Preparations } from './preparations.ts'
 import type { PreparedRelease } from './prepared-release.ts'
 import { Queries, type QueryOutcome } from './queries.ts'
-import { type CacheStatistics, QueryCache } from './query-cache.ts'
+import { type CacheStatistics, QueryCache } from './query-cache/query-cache.ts'
 import type { Release, ReleaseCode } from './release.ts'
 import { Retention } from './retention.ts'
 import type { RunnerPool } from './runner-pool.ts'
+import type { RunnerRole } from './runners/ports.ts'
 
 export interface EngineOptions {
   readonly store: DocumentStore
   readonly pool: RunnerPool
   readonly system: System
   readonly log: Logger
+  readonly issueGuest: IssueGuest
+  /** Where the requests of Actions may go besides the public Internet. */
+  readonly outbound?: RequestsOptions
 }
 
 export interface QueryRequest {
   readonly release: Release
   readonly definition: FunctionManifest
   readonly arguments: ValueObject
+  /** Whom the Function sees; null for nobody. */
+  readonly principal: Principal | null
   readonly context: InvocationContext
+  /** Aborted when the caller is gone: a Query or an Action stops, a Mutation is carried out. */
+  readonly signal?: AbortSignal | undefined
 }
 
 export interface MutationRequest extends QueryRequest {
@@ -50,6 +62,9 @@ export interface Engine {
   prepare(release: Release): Promise<readonly PreparationCheck[]>
   query(request: QueryRequest): QueryOutcome | Promise<QueryOutcome>
   mutation(request: MutationRequest): Promise<MutationOutcome>
+  action(request: QueryRequest): Promise<ActionOutcome>
+  /** Makes the Release ready for its first call; null where it is. */
+  warm(release: Release): Promise<void> | null
   ready(): boolean
   statistics(): EngineStatistics
   close(): Promise<void>
@@ -61,42 +76,33 @@ export interface EngineStatistics {
   readonly durableSequence: number
 }
 
-export function createEngine({ store, pool, system, log }: EngineOptions): Engine {
+export function createEngine(options: EngineOptions): Engine {
+  const { store, pool, system, log } = options
   const cache = new QueryCache(system)
   const committer = new Committer({
     store,
     system,
     onCommit: (_, writes) => cache.invalidate(writes),
   })
-  const port = { store, pool, system, log, cache, committer }
+  const port = { ...options, cache, committer }
   const queries = new Queries(port)
   const mutations = new Mutations(port)
+  const requests = new Requests(options.outbound ?? { allowedNetworks: [] })
+  const actions = new Actions({ ...port, queries, mutations, requests })
   const retention = new Retention({ store, committer, system, log })
   const preparations = new Preparations(store, committer)
   const checked = new CheckedArguments()
-  let inFlight = 0
+  const admission = new Admission(preparations, checked)
+  const admitted: Admission['run'] = (request, work) => admission.run(request, work)
   retention.start()
-
-  const admitted = async <T>(
-    request: QueryRequest,
-    work: (input: { prepared: PreparedRelease; argumentsText: string }) => Promise<T>,
-  ): Promise<T> => {
-    if (inFlight >= INVOCATIONS_MAX) throw new Fault('BUSY')
-    inFlight += 1
-    try {
-      const prepared = await preparations.prepare(request.release)
-      return await work({ prepared, argumentsText: checked.textOf(prepared, request) })
-    } finally {
-      inFlight -= 1
-    }
-  }
 
   /** Answers at once where the result is kept: it costs no run, so it takes no admission. */
   const query = (request: QueryRequest): QueryOutcome | Promise<QueryOutcome> => {
     const prepared = preparations.find(request.release.releaseId)
     if (prepared !== null) {
       const argumentsText = checked.textOf(prepared, request)
-      const kept = queries.find({ prepared, definition: request.definition, argumentsText })
+      const { definition, principal } = request
+      const kept = queries.find({ prepared, definition, argumentsText, principal })
       if (kept !== null) return kept
     }
     return admitted(request, (input) => queries.invoke({ ...request, ...input }))
@@ -106,15 +112,23 @@ export function createEngine({ store, pool, system, log }: EngineOptions): Engin
     describe: (code) => pool.describe(code),
     prepare: async (release) => {
       const checks = await preparations.check(release)
-      await pool.warm(release)
+      await pool.warm(release, rolesOf(release))
       return checks
     },
     query,
+    // One that began is carried out whoever waits: its record answers the repeat.
     mutation: (request) => admitted(request, (input) => mutations.invoke({ ...request, ...input })),
+    action: (request) => admitted(request, (input) => actions.invoke({ ...request, ...input })),
+    warm(release) {
+      const roles = rolesOf(release)
+      const isPrepared = preparations.find(release.releaseId) !== null
+      if (isPrepared && pool.isWarm(release.releaseId, roles)) return null
+      return preparations.prepare(release).then(() => pool.warm(release, roles))
+    },
     ready: () => store.status.state === 'open',
     statistics: () => ({
       cache: cache.statistics,
-      inFlight,
+      inFlight: admission.inFlight,
       durableSequence: committer.durable,
     }),
     close: async () => {
@@ -124,4 +138,36 @@ export function createEngine({ store, pool, system, log }: EngineOptions): Engin
       await store.close()
     },
   }
+}
+
+/** Lets in as many invocations as there may be, each with its Release prepared. */
+class Admission {
+  readonly #preparations: Preparations
+  readonly #checked: CheckedArguments
+  inFlight = 0
+
+  constructor(preparations: Preparations, checked: CheckedArguments) {
+    this.#preparations = preparations
+    this.#checked = checked
+  }
+
+  async run<T>(
+    request: QueryRequest,
+    work: (input: { prepared: PreparedRelease; argumentsText: string }) => Promise<T>,
+  ): Promise<T> {
+    if (this.inFlight >= INVOCATIONS_MAX) throw new Fault('BUSY')
+    this.inFlight += 1
+    try {
+      const prepared = await this.#preparations.prepare(request.release)
+      return await work({ prepared, argumentsText: this.#checked.textOf(prepared, request) })
+    } finally {
+      this.inFlight -= 1
+    }
+  }
+}
+
+/** What the runners of a Release have to execute. */
+function rolesOf({ functions }: Release): readonly RunnerRole[] {
+  const hasActions = [...functions.values()].some(({ kind }) => kind === 'action')
+  return hasActions ? ['transactions', 'actions'] : ['transactions']
 }

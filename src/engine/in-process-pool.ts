@@ -2,7 +2,10 @@
  * A pool for tests of the engine itself: handlers run in this process, over the same operations
  * that a sandboxed runner sends.
  */
-import type { Operation, RangeRequest } from '../runner/messages.ts'
+import { isFault } from '../errors/fault.ts'
+import type { Operation, RangeRequest } from '../runner/operations.ts'
+import type { FunctionKind } from '../value/manifest.ts'
+import { DECLARED_ERROR, Refusal } from './refusal.ts'
 import type { RunnerCall, RunnerHost, RunnerOutcome, RunnerPool } from './runner-pool.ts'
 
 /** Stored JSON as JSON.parse makes it. */
@@ -16,6 +19,12 @@ export interface TestContext {
   patch(id: string, fields: Loose, removed?: readonly string[]): Promise<void>
   replace(id: string, fields: Loose): Promise<void>
   delete(id: string): Promise<void>
+  run(kind: FunctionKind, name: string, input?: Loose): Promise<Loose>
+  usage(): Promise<Loose>
+  issueGuest(seconds: number): Promise<string>
+  /** Who calls; looking at it is noted. */
+  identity(): Loose
+  send(operation: Operation): Promise<Loose>
 }
 
 export type TestHandler = (context: TestContext, input: Loose, call: RunnerCall) => unknown
@@ -33,12 +42,25 @@ export function inProcessPool(handlers: Readonly<Record<string, TestHandler>>): 
     get calls() {
       return calls
     },
-    async invoke(_: unknown, call: RunnerCall, host: RunnerHost): Promise<RunnerOutcome> {
+    async invoke(code: unknown, call: RunnerCall, host: RunnerHost): Promise<RunnerOutcome> {
       calls += 1
-      const usage = { usedClock: false, usedRandom: false, cpuMicros: 0, logs: [] }
-      const context = contextOf(
-        async (operation) => JSON.parse(await host.operation(operation)) as Loose,
-      )
+      const usage = {
+        usedClock: false,
+        usedRandom: false,
+        usedIdentity: false,
+        cpuMicros: 0,
+        logs: [],
+      }
+      const part = (of: RunnerCall, by: RunnerHost) => pool.invoke(code, of, by)
+      const context: TestContext = {
+        ...contextOf(
+          async (operation) => JSON.parse(await host.operation(operation, part)) as Loose,
+        ),
+        identity() {
+          usage.usedIdentity = true
+          return JSON.parse(call.identityText)
+        },
+      }
       try {
         const input = JSON.parse(call.argumentsText) as Loose
         const result = (await handlers[call.function]!(context, input, call)) ?? null
@@ -49,6 +71,11 @@ export function inProcessPool(handlers: Readonly<Record<string, TestHandler>>): 
         return { kind: 'returned', result, ...usage }
       } catch (error) {
         if (error instanceof DeclaredFailure) return { kind: 'failed', code: error.code, ...usage }
+        // What is no Refusal ends the call of a real runner, and its host hears of it.
+        if (isFault(error)) throw error
+        if (error instanceof Refusal && error.name === DECLARED_ERROR) {
+          return { kind: 'failed', code: error.code!, ...usage }
+        }
         const { name, message, stack } = error as Error
         return { kind: 'threw', error: { name, message, stack: stack ?? '' }, ...usage }
       }
@@ -66,7 +93,7 @@ export class DeclaredFailure extends Error {
   }
 }
 
-function contextOf(send: (operation: Operation) => Promise<Loose>): TestContext {
+function contextOf(send: (operation: Operation) => Promise<Loose>): Omit<TestContext, 'identity'> {
   return {
     get: (id) => send(['get', id]),
     range: (request) =>
@@ -78,5 +105,9 @@ function contextOf(send: (operation: Operation) => Promise<Loose>): TestContext 
     patch: (id, fields, removed = []) => send(['patch', id, fields, removed]),
     replace: (id, fields) => send(['replace', id, fields]),
     delete: (id) => send(['delete', id]),
+    run: (kind, name, input = {}) => send(['run', kind, name, input]),
+    usage: () => send(['usage']),
+    issueGuest: (seconds) => send(['issueGuest', seconds]),
+    send,
   }
 }

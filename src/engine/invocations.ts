@@ -4,14 +4,16 @@ import { Fault } from '../errors/fault.ts'
 import { sha256 } from '../system/digests.ts'
 import type { System } from '../system/system.ts'
 import type { LogFields, Logger } from '../telemetry/log.ts'
+import type { Principal } from '../value/identities.ts'
 import { Malformed } from '../value/malformed.ts'
-import type { FunctionManifest } from '../value/manifest.ts'
+import type { DeclaredErrorKind, FunctionManifest } from '../value/manifest.ts'
 import { fromStoredJson } from '../value/stored.ts'
 import { encodeTagged } from '../value/tagged.ts'
+import type { IssueGuest } from './guests.ts'
 import { INVOCATION_MILLIS_MAX, RESULT_BYTES_MAX } from './limits.ts'
-import { perform } from './operations.ts'
+import { errorKind, type TransactionCalls, TransactionHost } from './nested-calls.ts'
 import type { PreparedRelease } from './prepared-release.ts'
-import type { RunnerOutcome, RunnerPool } from './runner-pool.ts'
+import type { RunnerCall, RunnerOutcome, RunnerPool } from './runner-pool.ts'
 import { mapStack } from './runners/stack-traces.ts'
 import type { Transaction } from './transaction.ts'
 
@@ -26,12 +28,16 @@ export interface Invocation {
   readonly definition: FunctionManifest
   /** Stored JSON of the checked arguments. */
   readonly argumentsText: string
+  /** Whom the Function sees; null for nobody. */
+  readonly principal: Principal | null
   readonly nowMicros: bigint
   /** 32 bytes; the same for every attempt of one invocation. */
   readonly seed: Uint8Array
   /** Monotonic milliseconds. */
   readonly deadline: number
   readonly context: InvocationContext
+  /** Aborted when nobody waits for the outcome any more. */
+  readonly signal?: AbortSignal | undefined
 }
 
 export interface Ran {
@@ -39,25 +45,39 @@ export interface Ran {
   readonly resultText: string
   readonly usedClock: boolean
   readonly usedRandom: boolean
+  /** Whether it looked at who calls. */
+  readonly usedIdentity: boolean
 }
 
 export interface InvocationPort {
+  readonly issueGuest: IssueGuest
   readonly pool: RunnerPool
   readonly system: System
   readonly log: Logger
 }
 
+export type InvocationInput = Omit<Invocation, 'nowMicros' | 'seed' | 'deadline'>
+
 /** A fresh invocation: its time, seed and deadline stay for all of its attempts. */
 export function beginInvocation(
   { system }: InvocationPort,
-  input: Pick<Invocation, 'prepared' | 'definition' | 'argumentsText' | 'context'>,
+  input: InvocationInput,
+  millisMax = INVOCATION_MILLIS_MAX,
 ): Invocation {
   return {
     ...input,
     nowMicros: system.nowMicros(),
     seed: system.randomBytes(32),
-    deadline: system.monotonicMillis() + INVOCATION_MILLIS_MAX,
+    deadline: system.monotonicMillis() + millisMax,
   }
+}
+
+/** The call that a runner is given for an invocation. */
+export function runnerCall(invocation: Invocation): RunnerCall {
+  const { definition, argumentsText, principal, nowMicros, seed, deadline, signal } = invocation
+  const { name, kind } = definition
+  const identityText = principal?.identityText ?? 'null'
+  return { function: name, kind, argumentsText, identityText, nowMicros, seed, deadline, signal }
 }
 
 /** Random bytes that an attempt draws for document IDs: the same sequence from the same seed. */
@@ -78,39 +98,72 @@ export async function run(
   invocation: Invocation,
   transaction: Transaction,
 ): Promise<Ran | null> {
-  const { prepared, definition, context } = invocation
-  const outcome = await port.pool.invoke(
-    prepared.release,
-    {
-      function: definition.name,
-      kind: definition.kind,
-      argumentsText: invocation.argumentsText,
-      nowMicros: invocation.nowMicros,
-      seed: invocation.seed,
-      deadline: invocation.deadline,
-    },
-    { operation: (operation) => transaction.inOrder(() => perform(transaction, operation)) },
-  )
+  const { prepared, definition } = invocation
+  const call = runnerCall(invocation)
+  const calls: TransactionCalls = {
+    prepared,
+    transaction,
+    principal: invocation.principal,
+    issueGuest: port.issueGuest,
+    report: (callee, outcome) => report(port, invocation, callee, outcome),
+    failures: new Map(),
+    count: 0,
+    usedClock: false,
+    usedRandom: false,
+    usedIdentity: false,
+  }
+  const host = new TransactionHost(calls, call)
+  const outcome = await port.pool.invoke(prepared.release, call, host)
+  report(port, invocation, definition, outcome)
+  if (transaction.limit !== null) throw limitFault(transaction.limit)
+  if (outcome.kind === 'threw' && transaction.refusedCursor) {
+    throw new Fault('ARGUMENTS_INVALID', { detail: outcome.error.message })
+  }
+  const ran = conclude(invocation, outcome, calls.failures)
+  if (ran === null) return null
+  return {
+    ...ran,
+    usedClock: ran.usedClock || calls.usedClock,
+    usedRandom: ran.usedRandom || calls.usedRandom,
+    usedIdentity: ran.usedIdentity || calls.usedIdentity,
+  }
+}
+
+/** Writes the log lines of a call, and why it failed, under the name of its Function. */
+export function report(
+  { log }: Pick<InvocationPort, 'log'>,
+  { prepared: { release }, context }: Pick<Invocation, 'prepared' | 'context'>,
+  definition: FunctionManifest,
+  outcome: RunnerOutcome,
+): void {
   const fields: LogFields = {
     ...context,
     stream: 'function',
-    releaseId: prepared.release.releaseId,
+    releaseId: release.releaseId,
     function: definition.name,
   }
   if ('logs' in outcome) {
-    for (const line of outcome.logs) {
-      port.log[line.level]('function.log', { ...fields, message: line.message })
+    for (const line of outcome.logs ?? []) {
+      log[line.level]('function.log', { ...fields, message: line.message })
     }
   }
-  if (transaction.limit !== null) throw limitFault(transaction.limit)
-  return conclude(port, invocation, outcome, fields)
+  if (outcome.kind === 'threw') {
+    const { name, message, stack } = outcome.error
+    const trace = mapStack(stack, release.sourceMap)
+    log.warn('function.failed', { ...fields, message: `${name}: ${message}`, trace })
+  } else if (outcome.kind === 'broken') {
+    log.warn('function.failed', { ...fields, message: outcome.detail })
+  }
 }
 
-function conclude(
-  { log }: InvocationPort,
-  { prepared, definition }: Invocation,
+/**
+ * What the outcome means to the caller; null where the runner was lost. `failures` are the codes of
+ * the Functions that it called.
+ */
+export function conclude(
+  { prepared, definition }: Pick<Invocation, 'prepared' | 'definition'>,
   outcome: RunnerOutcome,
-  fields: LogFields,
+  failures: ReadonlyMap<string, DeclaredErrorKind>,
 ): Ran | null {
   switch (outcome.kind) {
     case 'returned':
@@ -118,13 +171,12 @@ function conclude(
         resultText: checkedResult(prepared, definition, outcome.result),
         usedClock: outcome.usedClock,
         usedRandom: outcome.usedRandom,
+        usedIdentity: outcome.usedIdentity,
       }
     case 'failed':
-      throw declaredFault(definition, outcome.code)
+      throw declaredFault(definition, outcome.code, failures)
     case 'threw': {
-      const { name, message, stack } = outcome.error
-      const trace = mapStack(stack, prepared.release.sourceMap)
-      log.warn('function.failed', { ...fields, message: `${name}: ${message}`, trace })
+      const { name, message } = outcome.error
       throw new Fault('FUNCTION_FAILED', { detail: `${name}: ${message}` })
     }
     case 'limit':
@@ -132,8 +184,9 @@ function conclude(
     case 'deadline':
       throw new Fault('DEADLINE_EXCEEDED')
     case 'broken':
-      log.warn('function.failed', { ...fields, message: outcome.detail })
       throw new Fault('FUNCTION_FAILED', { detail: outcome.detail })
+    case 'cancelled':
+      throw new Fault('UNAVAILABLE', { detail: 'nobody waits for the result any more' })
     case 'lost':
       return null
   }
@@ -144,9 +197,13 @@ function limitFault(limit: string): Fault {
 }
 
 /** An undeclared code is the author's mistake, not a new public code. */
-function declaredFault(definition: FunctionManifest, code: string): Fault {
-  const kind = Object.hasOwn(definition.errors, code) ? definition.errors[code] : undefined
-  if (kind === undefined) {
+function declaredFault(
+  definition: FunctionManifest,
+  code: string,
+  failures: ReadonlyMap<string, DeclaredErrorKind>,
+): Fault {
+  const kind = errorKind(definition, code, failures)
+  if (kind === null) {
     return new Fault('FUNCTION_FAILED', {
       detail: `${definition.name} fails with an undeclared code`,
     })

@@ -9,6 +9,20 @@ export const BYTES_WRITTEN_MAX = 8 * 1024 * 1024
 export const DOCUMENT_BYTES_MAX = 1024 * 1024
 /** Milliseconds a Query or a Mutation may take in all, reruns included. */
 export const INVOCATION_MILLIS_MAX = 10_000
+/** The same of an Action. */
+export const ACTION_MILLIS_MAX = 600_000
+/** Calls that one call makes of others, all levels together, and how deep they nest. */
+export const NESTED_CALLS_MAX = 4_096
+export const NESTED_DEPTH_MAX = 8
+/** Of those of one Action, how many are in flight; more wait. */
+export const ACTION_CALLS_MAX = 32
+/** Actions that may be in flight; one more is BUSY. Fewer than the runners of one Release take. */
+export const ACTIONS_MAX = 128
+/** Requests of one Action in all, and in flight in one Action and in all of them; more wait. */
+export const REQUESTS_MAX = 10_000
+export const ACTION_REQUESTS_MAX = 16
+export const REQUESTS_IN_FLIGHT_MAX = 128
+export const RESPONSE_BYTES_MAX = 16 * 1024 * 1024
 /** Runs of one Mutation, the first included. */
 export const ATTEMPTS_MAX = 8
 /** From this attempt on a Mutation commits alone, so that it cannot lose again. */

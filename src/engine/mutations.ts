@@ -23,7 +23,7 @@ export interface MutationPort extends InvocationPort {
 }
 
 export interface MutationInput
-  extends Pick<Invocation, 'prepared' | 'definition' | 'argumentsText' | 'context'> {
+  extends Pick<Invocation, 'prepared' | 'definition' | 'argumentsText' | 'principal' | 'context'> {
   readonly operationId: string
   /** As the caller named it. */
   readonly target: string
@@ -81,7 +81,8 @@ export class Mutations {
 
   async #execute(input: MutationInput, fingerprint: Uint8Array): Promise<MutationOutcome> {
     const { committer, system } = this.#port
-    const invocation = beginInvocation(this.#port, input)
+    // It is carried out whoever waits: the record is what answers a repeat.
+    const invocation = beginInvocation(this.#port, { ...input, signal: undefined })
     let turn: Turn | null = null
     let attempts = 0
     try {

@@ -1,12 +1,16 @@
 /** What a runner may ask of its transaction, and the texts it is answered with. */
 
-import type { Operation, RangeRequest } from '../runner/messages.ts'
+import type { Operation, RangeRequest } from '../runner/operations.ts'
 import { decodeBase64Url, encodeBase64Url } from '../value/base64url.ts'
 import { Malformed } from '../value/malformed.ts'
-import { Refusal } from './refusal.ts'
+import type { RangeOutput } from './ranges.ts'
+import { INVALID_CURSOR, Refusal } from './refusal.ts'
 import type { Transaction } from './transaction.ts'
 
-/** Answers Stored JSON text. Throws Refusal for the author's mistakes, a Fault for a limit. */
+/**
+ * Answers Stored JSON text. Throws Refusal for the author's mistakes, a Fault for a limit. What is
+ * no matter of documents is answered before it comes here, or is nothing that a transaction does.
+ */
 export async function perform(transaction: Transaction, operation: Operation): Promise<string> {
   switch (operation[0]) {
     case 'get':
@@ -24,18 +28,35 @@ export async function perform(transaction: Transaction, operation: Operation): P
     case 'delete':
       await transaction.delete(operation[1])
       return 'null'
+    case 'run':
+    case 'usage':
+    case 'issueGuest':
+    case 'fetch':
+    case 'abort':
+    case 'sleep':
+      throw new Refusal('TypeError', `${operation[0]}: Queries and Mutations cannot do this`)
   }
 }
 
 async function range(transaction: Transaction, request: RangeRequest): Promise<string> {
   const { cursor } = request
-  const afterKey = cursor === undefined ? undefined : decodeCursor(cursor)
-  const found = await transaction.range({ ...request, afterKey })
+  const found = await page(transaction, request)
   const next = found.lastKey === null ? null : encodeCursor(found.lastKey)
   // Behind the last document there may be more later, so a finished list keeps its place too.
   const place = next ?? cursor ?? null
   const documents = found.documents.join(',')
   return `{"cursor":${JSON.stringify(place)},"documents":[${documents}],"done":${found.done}}`
+}
+
+async function page(transaction: Transaction, request: RangeRequest): Promise<RangeOutput> {
+  const { cursor } = request
+  try {
+    const afterKey = cursor === undefined ? undefined : decodeCursor(cursor)
+    return await transaction.range({ ...request, afterKey })
+  } catch (error) {
+    if (error instanceof Refusal && error.name === INVALID_CURSOR) transaction.refusedCursor = true
+    throw error
+  }
 }
 
 /** A cursor is the key of the last document; it is checked against the list that it is used on. */
@@ -47,7 +68,7 @@ function decodeCursor(cursor: string): string {
   try {
     return Buffer.from(decodeBase64Url(cursor)).toString('latin1')
   } catch (error) {
-    if (error instanceof Malformed) throw new Refusal('TypeError', 'the cursor is damaged')
+    if (error instanceof Malformed) throw new Refusal(INVALID_CURSOR, 'the cursor is damaged')
     throw error
   }
 }

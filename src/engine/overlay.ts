@@ -24,7 +24,7 @@ export interface PendingWrite {
 }
 
 export interface Shadows {
-  /** Documents as this invocation sees them in the index. */
+  /** Documents as this invocation sees them in the interval of the index. */
   readonly visible: readonly KeyedDocument[]
   /** How many stored documents may have to be skipped. */
   readonly hidden: number
@@ -39,6 +39,11 @@ export interface MergedRange {
 
 export class Overlay {
   readonly #writes = new Map<string, PendingWrite>()
+  /** By physical index: the keys of writes. */
+  readonly #keys = new Map<number, Map<PendingWrite, string>>()
+  /** What each write replaced, while there is a savepoint to go back to. */
+  readonly #replaced: { readonly id: string; readonly before: PendingWrite | undefined }[] = []
+  #savepoints = 0
 
   get size(): number {
     return this.#writes.size
@@ -49,29 +54,68 @@ export class Overlay {
   }
 
   set(write: PendingWrite): void {
+    if (this.#savepoints > 0) {
+      this.#replaced.push({ id: write.id, before: this.#writes.get(write.id) })
+    }
     this.#writes.set(write.id, write)
+  }
+
+  /** Answers what ends the savepoint, undoing every later write or keeping it. They nest. */
+  savepoint(): (keeps: boolean) => void {
+    const mark = this.#replaced.length
+    this.#savepoints += 1
+    return (keeps) => {
+      this.#savepoints -= 1
+      if (!keeps) this.#undo(mark)
+      if (this.#savepoints === 0) this.#replaced.length = 0
+    }
+  }
+
+  #undo(mark: number): void {
+    for (const { id, before } of this.#replaced.splice(mark).reverse()) {
+      if (before === undefined) this.#writes.delete(id)
+      else this.#writes.set(id, before)
+    }
   }
 
   writes(): readonly PendingWrite[] {
     return [...this.#writes.values()]
   }
 
-  keysOf(index: PhysicalIndex): Shadows {
+  /** Of the documents that were written, those whose key lies in the interval. */
+  within(index: PhysicalIndex, { lower, upper }: KeyInterval): Shadows {
     if (this.#writes.size === 0) return { visible: [], hidden: 0 }
     const visible: KeyedDocument[] = []
     let hidden = 0
     for (const write of this.#writes.values()) {
       if (write.table !== index.table) continue
       if (write.before !== null) hidden += 1
-      if (write.after !== null) visible.push({ ...write.document, key: pendingKey(index, write) })
+      if (write.after === null) continue
+      const key = this.#keyOf(index, write)
+      if (key >= lower && key < upper) visible.push({ ...write.document, key })
     }
     return { visible, hidden }
+  }
+
+  /** Made once: each of 8,192 inserts into a unique index looks at the keys of all before it. */
+  #keyOf(index: PhysicalIndex, write: PendingWrite): string {
+    let keys = this.#keys.get(index.id)
+    if (keys === undefined) {
+      keys = new Map()
+      this.#keys.set(index.id, keys)
+    }
+    let key = keys.get(write)
+    if (key === undefined) {
+      key = pendingKey(index, write)
+      keys.set(write, key)
+    }
+    return key
   }
 
   merge(
     found: RangeResult,
     shadows: Shadows,
-    range: KeyInterval & { readonly order: 'asc' | 'desc'; readonly limit: number },
+    range: { readonly order: 'asc' | 'desc'; readonly limit: number },
   ): MergedRange {
     if (this.#writes.size === 0) {
       const last = found.documents.at(-1)
@@ -86,9 +130,7 @@ export class Overlay {
     const horizon = found.exhausted ? null : found.documents.at(-1)!.key
     const reached = (key: string): boolean =>
       horizon === null || (range.order === 'asc' ? key <= horizon : key >= horizon)
-    const own = shadows.visible.filter(
-      ({ key }) => key >= range.lower && key < range.upper && reached(key),
-    )
+    const own = shadows.visible.filter(({ key }) => reached(key))
     const all = [...stored, ...own].sort((a, b) => {
       const ascending = a.key < b.key ? -1 : 1
       return range.order === 'asc' ? ascending : -ascending

@@ -9,6 +9,8 @@ import type { Release } from './release.ts'
 export interface PreparedFunction {
   /** Exact: arguments come from the wire, where every value has its type. */
   readonly checkArguments: Check
+  /** Coerces: arguments of a call that another Function makes. */
+  readonly coerceArguments: Check
   /** Coerces: a result comes from JavaScript. */
   readonly checkResult: Check
 }
@@ -43,11 +45,10 @@ export function prepareRelease(
 ): PreparedRelease {
   const functions = new Map<string, PreparedFunction>()
   for (const [name, definition] of release.functions) {
+    const json = { type: 'object', fields: definition.arguments } as const
     functions.set(name, {
-      checkArguments: compileValidator(
-        { type: 'object', fields: definition.arguments },
-        { coerce: false },
-      ),
+      checkArguments: compileValidator(json, { coerce: false }),
+      coerceArguments: compileValidator(json, { coerce: true }),
       checkResult: compileValidator(definition.returns, { coerce: true }),
     })
   }

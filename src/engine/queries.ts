@@ -12,7 +12,7 @@ import {
   seededEntropy,
 } from './invocations.ts'
 import { CLOCK_CACHE_MILLIS } from './limits.ts'
-import type { QueryCache } from './query-cache.ts'
+import type { QueryCache, ResultKeys } from './query-cache/query-cache.ts'
 import { Transaction } from './transaction.ts'
 
 export interface QueryPort extends InvocationPort {
@@ -28,12 +28,15 @@ export interface QueryOutcome {
   readonly snapshotSequence: number | null
 }
 
-type QueryCall = Pick<Invocation, 'prepared' | 'definition' | 'argumentsText'>
-type QueryInput = QueryCall & Pick<Invocation, 'context'>
+type QueryCall = Pick<Invocation, 'prepared' | 'definition' | 'argumentsText' | 'principal'>
+type QueryInput = QueryCall & Pick<Invocation, 'context' | 'signal'>
 
 interface Shared {
   readonly snapshot: number
   readonly outcome: Promise<QueryOutcome>
+  /** Callers that wait for it. The last one that leaves stops it. */
+  waiting: number
+  readonly abort: AbortController
 }
 
 export class Queries {
@@ -48,7 +51,7 @@ export class Queries {
   /** The result that is kept, at the newest durable sequence; null where there is none. */
   find(call: QueryCall): QueryOutcome | null {
     const { cache, committer } = this.#port
-    const cached = cache.get(keyOf(call))
+    const cached = cache.get(keysOf(call))
     if (cached === null) return null
     const snapshotSequence = cached.hasRead ? committer.durable : null
     return { resultText: cached.resultText, snapshotSequence }
@@ -57,20 +60,26 @@ export class Queries {
   /** Runs the Function, or waits for an equal call that runs at the same snapshot. */
   async invoke(input: QueryInput): Promise<QueryOutcome> {
     const { committer } = this.#port
-    const key = keyOf(input)
+    const keys = keysOf(input)
+    // Whether it will look at the caller is not known yet.
+    const key = keys.own
     const running = this.#running.get(key)
     // One that began before a commit may not show it, so only the same snapshot is shared.
-    if (running?.snapshot === committer.durable) return running.outcome
-    const shared = { snapshot: committer.durable, outcome: this.#execute(key, input) }
+    if (running?.snapshot === committer.durable && !running.abort.signal.aborted) {
+      return waitFor(running, input.signal)
+    }
+    const abort = new AbortController()
+    const outcome = this.#execute(keys, { ...input, signal: abort.signal })
+    const shared: Shared = { snapshot: committer.durable, outcome, waiting: 0, abort }
     this.#running.set(key, shared)
     try {
-      return await shared.outcome
+      return await waitFor(shared, input.signal)
     } finally {
       if (this.#running.get(key) === shared) this.#running.delete(key)
     }
   }
 
-  async #execute(key: string, input: QueryInput): Promise<QueryOutcome> {
+  async #execute(keys: ResultKeys, input: QueryInput): Promise<QueryOutcome> {
     const { store, committer, system } = this.#port
     const invocation = beginInvocation(this.#port, input)
     while (system.monotonicMillis() < invocation.deadline) {
@@ -84,7 +93,7 @@ export class Queries {
       })
       const ran = await run(this.#port, invocation, transaction)
       if (ran === null) continue
-      this.#keep(key, ran, transaction)
+      this.#keep(keys, ran, transaction)
       return {
         resultText: ran.resultText,
         snapshotSequence: transaction.hasRead ? transaction.snapshot : null,
@@ -93,14 +102,32 @@ export class Queries {
     throw new Fault('DEADLINE_EXCEEDED')
   }
 
-  #keep(key: string, ran: Ran, transaction: Transaction): void {
+  #keep(keys: ResultKeys, ran: Ran, transaction: Transaction): void {
     const { cache, committer } = this.#port
     if (ran.usedRandom || committer.changedSince(transaction.readSet, transaction.snapshot)) return
     const result = { resultText: ran.resultText, hasRead: transaction.hasRead }
+    const key = ran.usedIdentity ? keys.own : keys.shared
     cache.put(key, result, transaction.readSet, ran.usedClock ? CLOCK_CACHE_MILLIS : null)
   }
 }
 
-function keyOf({ prepared, definition, argumentsText }: QueryCall): string {
-  return `${prepared.release.releaseId}\n${definition.name}\n${argumentsText}`
+async function waitFor(shared: Shared, signal: AbortSignal | undefined): Promise<QueryOutcome> {
+  const leave = () => {
+    shared.waiting -= 1
+    if (shared.waiting === 0) shared.abort.abort()
+  }
+  shared.waiting += 1
+  if (signal?.aborted === true) leave()
+  else signal?.addEventListener('abort', leave)
+  try {
+    return await shared.outcome
+  } finally {
+    signal?.removeEventListener('abort', leave)
+  }
+}
+
+/** The own key has the whole identity in it: roles may change where the subject does not. */
+function keysOf({ prepared, definition, argumentsText, principal }: QueryCall): ResultKeys {
+  const shared = `${prepared.release.releaseId}\n${definition.name}\n${argumentsText}`
+  return { shared, own: `${shared}\n${principal?.identityText ?? ''}` }
 }

@@ -1,6 +1,8 @@
 /**
  * The processes that execute Functions. Each holds one Release and is never shared with another;
- * one more stands by without a Release, so that a call never waits for a process to start.
+ * one more stands by without a Release, so that a call never waits for a process to start. Actions
+ * have processes of their own, and places of their own among those that there may be: one that
+ * takes its ten minutes, or is killed, holds up no Query.
  */
 import { Fault } from '../errors/fault.ts'
 import { SELF_TEST_FLAG } from '../runner/messages.ts'
@@ -19,13 +21,17 @@ import {
 } from './runners/containment.ts'
 import { type GroupLimits, RunnerGroup } from './runners/groups.ts'
 import type { LoadFailure, RunnerCall, RunnerHost, RunnerOutcome } from './runners/outcomes.ts'
-import { Runner, type RunnerLimits } from './runners/runner.ts'
+import type { RunnerLimits, RunnerRole } from './runners/ports.ts'
+import { Runner } from './runners/runner.ts'
 
-export type { RunnerCall, RunnerHost, RunnerOutcome } from './runners/outcomes.ts'
+export type { InvokePart, RunnerCall, RunnerHost, RunnerOutcome } from './runners/outcomes.ts'
 
 export interface PoolLimits extends RunnerLimits, GroupLimits {
   /** Runners of all Releases; idle ones make room. */
   readonly runnersOfAll: number
+  /** The same of Actions. */
+  readonly actionRunners: number
+  readonly actionRunnersOfAll: number
 }
 
 export interface RunnerPoolOptions {
@@ -47,8 +53,13 @@ export interface RunnerPool {
    * LIMIT_EXCEEDED for what the code does, DEADLINE_EXCEEDED, BUSY and UNAVAILABLE for the rest.
    */
   describe(code: ReleaseCode): Promise<Json>
-  /** Resolves when a runner holds the code; raises what `describe` raises. */
-  warm(code: ReleaseCode): Promise<void>
+  /**
+   * Resolves when a runner of each role holds the code, by default one for Queries and Mutations;
+   * raises what `describe` raises.
+   */
+  warm(code: ReleaseCode, roles?: readonly RunnerRole[]): Promise<void>
+  /** Whether a runner of each role holds it now. */
+  isWarm(releaseId: ReleaseId, roles: readonly RunnerRole[]): boolean
   /** Stops the runners of a Release; calls in flight are lost. */
   forget(releaseId: ReleaseId): void
   close(): Promise<void>
@@ -62,14 +73,17 @@ export interface PoolStatistics {
   readonly inFlight: number
 }
 
+const ROLES: readonly RunnerRole[] = ['transactions', 'actions']
 const MEBIBYTE = 1024 * 1024
 /** Often enough to end a call within 200 ms of its bound. */
 const TICK_MILLIS = 25
 /** To load a Release and to answer what it is. */
 const DESCRIBE_MILLIS = 10_000
 
-const LIMITS: Omit<PoolLimits, 'runners' | 'runnersOfAll'> = {
+const LIMITS: Omit<PoolLimits, 'runners' | 'runnersOfAll' | 'actionRunnersOfAll'> = {
   callCpuMillis: 1_000,
+  actionCpuMillis: 60_000,
+  actionRunners: 2,
   loadCpuMillis: 2_000,
   callGrowthBytes: 64 * MEBIBYTE,
   runnerGrowthBytes: 256 * MEBIBYTE,
@@ -82,6 +96,8 @@ const LIMITS: Omit<PoolLimits, 'runners' | 'runnersOfAll'> = {
   waiting: 4_096,
   keptGrowthBytes: 128 * MEBIBYTE,
   isolationMillis: 10_000,
+  restartMillis: 100,
+  restartMillisMax: 10_000,
 }
 
 export function createRunnerPool(options: RunnerPoolOptions): RunnerPool {
@@ -91,7 +107,10 @@ export function createRunnerPool(options: RunnerPoolOptions): RunnerPool {
 class Pool implements RunnerPool {
   readonly #options: RunnerPoolOptions
   readonly #limits: PoolLimits
-  readonly #groups = new Map<ReleaseId, RunnerGroup>()
+  readonly #groups: Readonly<Record<RunnerRole, Map<ReleaseId, RunnerGroup>>> = {
+    transactions: new Map(),
+    actions: new Map(),
+  }
   readonly #live = new Set<Runner>()
   #spare: Promise<Runner | null> | null = null
   #containment: ContainmentLevel | null = null
@@ -101,7 +120,8 @@ class Pool implements RunnerPool {
   constructor(options: RunnerPoolOptions) {
     const runners = options.size ?? navigator.hardwareConcurrency
     this.#options = options
-    this.#limits = { ...LIMITS, runners, runnersOfAll: 4 * runners + 4, ...options.limits }
+    const ofAll = { runnersOfAll: 4 * runners + 4, actionRunnersOfAll: 2 * runners + 2 }
+    this.#limits = { ...LIMITS, runners, ...ofAll, ...options.limits }
     this.#timer = setInterval(() => this.#tick(), TICK_MILLIS)
   }
 
@@ -119,53 +139,72 @@ class Pool implements RunnerPool {
   }
 
   invoke(code: ReleaseCode, call: RunnerCall, host: RunnerHost): Promise<RunnerOutcome> {
-    return this.#group(code).invoke(call, host)
+    const role = call.kind === 'action' ? 'actions' : 'transactions'
+    return this.#group(code, role).invoke(call, host)
   }
 
   async describe(code: ReleaseCode): Promise<Json> {
-    const outcome = await this.#group(code).describe(this.#describeBy())
+    const outcome = await this.#group(code, 'transactions').describe(this.#describeBy())
     if (outcome.kind !== 'described') throw loadFault(outcome)
     return outcome.description as Json
   }
 
-  async warm(code: ReleaseCode): Promise<void> {
-    const failure = await this.#group(code).warm(this.#describeBy())
-    if (failure !== null) throw loadFault(failure)
+  async warm(code: ReleaseCode, roles: readonly RunnerRole[] = ['transactions']): Promise<void> {
+    for (const role of roles) {
+      const failure = await this.#group(code, role).warm(this.#describeBy())
+      if (failure !== null) throw loadFault(failure)
+    }
+  }
+
+  isWarm(releaseId: ReleaseId, roles: readonly RunnerRole[]): boolean {
+    return roles.every((role) => this.#groups[role].get(releaseId)?.isReady === true)
   }
 
   forget(releaseId: ReleaseId): void {
-    this.#groups.get(releaseId)?.close()
-    this.#groups.delete(releaseId)
+    for (const role of ROLES) this.#forget(releaseId, role)
   }
 
   async close(): Promise<void> {
     this.#closed = true
     clearInterval(this.#timer)
-    for (const releaseId of [...this.#groups.keys()]) this.forget(releaseId)
+    for (const group of this.#allGroups()) group.close()
+    for (const role of ROLES) this.#groups[role].clear()
     for (const runner of this.#live) runner.stop()
   }
 
   statistics(): PoolStatistics {
-    const groups = [...this.#groups.values()]
+    const groups = this.#allGroups()
     return {
       containment: this.#containment,
-      releases: groups.length,
-      runners: this.#runnersOfAll(),
+      releases: new Set(ROLES.flatMap((role) => [...this.#groups[role].keys()])).size,
+      runners: groups.reduce((sum, group) => sum + group.size, 0),
       inFlight: groups.reduce((sum, group) => sum + group.inFlight, 0),
     }
+  }
+
+  #allGroups(): RunnerGroup[] {
+    return ROLES.flatMap((role) => [...this.#groups[role].values()])
+  }
+
+  #forget(releaseId: ReleaseId, role: RunnerRole): void {
+    this.#groups[role].get(releaseId)?.close()
+    this.#groups[role].delete(releaseId)
   }
 
   #describeBy(): number {
     return this.#options.system.monotonicMillis() + DESCRIBE_MILLIS
   }
 
-  #group(code: ReleaseCode): RunnerGroup {
-    let group = this.#groups.get(code.releaseId)
+  #group(code: ReleaseCode, role: RunnerRole): RunnerGroup {
+    const groups = this.#groups[role]
+    let group = groups.get(code.releaseId)
     if (group === undefined) {
       const { system } = this.#options
-      group = new RunnerGroup(code, { take: () => this.#take(), limits: this.#limits, system })
+      const { actionRunners } = this.#limits
+      const limits = role === 'actions' ? { ...this.#limits, runners: actionRunners } : this.#limits
+      group = new RunnerGroup(code, { role, take: () => this.#take(role), limits, system })
       if (this.#closed) group.close()
-      else this.#groups.set(code.releaseId, group)
+      else groups.set(code.releaseId, group)
     }
     group.usedAtMillis = this.#options.system.monotonicMillis()
     return group
@@ -174,7 +213,7 @@ class Pool implements RunnerPool {
   #tick(): void {
     for (const runner of this.#live) runner.tick()
     const now = this.#options.system.monotonicMillis()
-    for (const group of this.#groups.values()) group.tick(now)
+    for (const group of this.#allGroups()) group.tick(now)
   }
 
   #spawn(flags: readonly string[] = []): Runner {
@@ -204,8 +243,8 @@ class Pool implements RunnerPool {
   }
 
   /** The one that stands by, and another in its place. */
-  async #take(): Promise<Runner | null> {
-    if (!this.#makeRoom()) return null
+  async #take(role: RunnerRole): Promise<Runner | null> {
+    if (!this.#makeRoom(role)) return null
     let runner = (await this.#spare) ?? null
     this.#spare = null
     if (runner === null || runner.isEnded) runner = await this.#greeted()
@@ -214,26 +253,24 @@ class Pool implements RunnerPool {
     return runner
   }
 
-  /** False where every runner that there may be is at work. */
-  #makeRoom(): boolean {
+  /** False where every runner of the role that there may be is at work. */
+  #makeRoom(role: RunnerRole): boolean {
+    const { runnersOfAll, actionRunnersOfAll } = this.#limits
+    const most = role === 'actions' ? actionRunnersOfAll : runnersOfAll
+    const groups = this.#groups[role]
+    const size = () => [...groups.values()].reduce((sum, group) => sum + group.size, 0)
     // The one that is asked for counts already.
-    while (this.#runnersOfAll() > this.#limits.runnersOfAll) {
+    while (size() > most) {
       let oldest: readonly [ReleaseId, RunnerGroup] | null = null
-      for (const entry of this.#groups) {
+      for (const entry of groups) {
         const [, group] = entry
         if (group.inFlight > 0 || group.size === 0) continue
         if (oldest === null || group.usedAtMillis < oldest[1].usedAtMillis) oldest = entry
       }
       if (oldest === null) return false
-      this.forget(oldest[0])
+      this.#forget(oldest[0], role)
     }
     return true
-  }
-
-  #runnersOfAll(): number {
-    let sum = 0
-    for (const group of this.#groups.values()) sum += group.size
-    return sum
   }
 }
 
@@ -254,6 +291,7 @@ function loadFault(failure: LoadFailure): Fault {
     case 'deadline':
       return new Fault('DEADLINE_EXCEEDED')
     case 'lost':
+    case 'cancelled':
       return new Fault('UNAVAILABLE', { detail: 'the runner ended' })
   }
 }

@@ -2,7 +2,7 @@
  * One invocation's view of the documents: reads at a snapshot, its own writes on top, and the read
  * set that the committer checks. Everything a runner asks for arrives here and is not believed.
  */
-import { type KeyInterval, keyInterval, keySuccessor } from '../documents/keys.ts'
+import { type KeyInterval, keyInterval } from '../documents/keys.ts'
 import type { DocumentStore, PhysicalIndex, StoredDocument } from '../documents/store.ts'
 import { Fault } from '../errors/fault.ts'
 import { encodeUlid, type IdSource, tableOfId } from '../value/ids.ts'
@@ -18,6 +18,7 @@ import {
 } from './limits.ts'
 import { Overlay, type PendingWrite } from './overlay.ts'
 import type { PreparedRelease, PreparedTable } from './prepared-release.ts'
+import { behind, examined, type RangeInput, type RangeOutput } from './ranges.ts'
 import { ReadSet } from './read-set.ts'
 import { Refusal } from './refusal.ts'
 
@@ -32,34 +33,21 @@ export interface TransactionOptions {
   readonly writable: boolean
 }
 
-export interface RangeInput {
-  readonly table: string
-  /** Null walks the creation order. */
-  readonly index: string | null
-  /** Stored JSON as JSON.parse made it, of the first fields of the index. */
-  readonly equal: readonly unknown[]
-  /** Name of the bounded field; absent without bounds. */
-  readonly field?: string | undefined
-  readonly lower?: { readonly value: unknown; readonly inclusive: boolean } | undefined
-  readonly upper?: { readonly value: unknown; readonly inclusive: boolean } | undefined
-  readonly order: 'asc' | 'desc'
+/** How much of a bound is used. */
+export interface Usage {
+  readonly used: number
   readonly limit: number
-  /** Continues behind this key; only keys inside the interval are accepted. */
-  readonly afterKey?: string | undefined
 }
 
-export interface RangeOutput {
-  /** Stored JSON of each document with its system fields. */
-  readonly documents: readonly string[]
-  /** Whether nothing is left in the interval. */
-  readonly done: boolean
-  /** Key of the last document; null where there is none. */
-  readonly lastKey: string | null
-}
+export type TransactionUsage = Readonly<
+  Record<'documentsRead' | 'bytesRead' | 'documentsWritten' | 'bytesWritten', Usage>
+>
 
 export class Transaction {
   readonly readSet = new ReadSet()
   readonly snapshot: number
+  /** Whether a cursor was refused: cursors come from callers. */
+  refusedCursor = false
   readonly #options: TransactionOptions
   readonly #overlay = new Overlay()
   #documentsRead = 0
@@ -68,7 +56,6 @@ export class Transaction {
   #inserted = 0
   /** Name of the limit that was passed. Code that catches the failure does not undo it. */
   #limit: string | null = null
-  #last: Promise<unknown> = Promise.resolve()
 
   constructor(options: TransactionOptions) {
     this.#options = options
@@ -83,15 +70,30 @@ export class Transaction {
     return this.readSet.count > 0
   }
 
+  get isWritable(): boolean {
+    return this.#options.writable
+  }
+
+  get usage(): TransactionUsage {
+    return {
+      documentsRead: { used: this.#documentsRead, limit: DOCUMENTS_READ_MAX },
+      bytesRead: { used: this.#bytesRead, limit: BYTES_READ_MAX },
+      documentsWritten: { used: this.#overlay.size, limit: DOCUMENTS_WRITTEN_MAX },
+      bytesWritten: { used: this.#bytesWritten, limit: BYTES_WRITTEN_MAX },
+    }
+  }
+
   /**
-   * Operations of a Mutation run one after the other, in the order in which the code made them: two
-   * patches of one document in a `Promise.all` must not both read the version before.
+   * Answers what ends the savepoint: it keeps what was written since, or undoes it. What was read
+   * stays in the read set either way, since the code has seen it.
    */
-  inOrder<T>(work: () => Promise<T>): Promise<T> {
-    if (!this.#options.writable) return work()
-    const result = this.#last.then(work)
-    this.#last = result.catch(() => undefined)
-    return result
+  savepoint(): (keeps: boolean) => void {
+    const end = this.#overlay.savepoint()
+    const bytesWritten = this.#bytesWritten
+    return (keeps) => {
+      end(keeps)
+      if (!keeps) this.#bytesWritten = bytesWritten
+    }
   }
 
   /** In the order in which documents were first written. */
@@ -110,7 +112,7 @@ export class Transaction {
     const table = this.#table(input.table, 'ctx.db.table')
     const physical = this.#physicalIndex(table, input.index)
     const interval = this.#interval(table, physical, input)
-    const shadows = this.#overlay.keysOf(physical)
+    const shadows = this.#overlay.within(physical, interval)
     const found = await this.#options.store.range({
       index: physical.id,
       ...interval,
@@ -121,7 +123,7 @@ export class Transaction {
       snapshot: this.snapshot,
     })
     const { order, limit } = input
-    const merged = this.#overlay.merge(found, shadows, { ...interval, order, limit })
+    const merged = this.#overlay.merge(found, shadows, { order, limit })
     this.readSet.addInterval(physical.id, examined(interval, order, merged.examinedTo))
     for (const document of merged.documents) this.#countRead(document.text)
     return {
@@ -359,23 +361,6 @@ function fieldValue(table: PreparedTable, field: string, json: unknown): Value {
     if (!(error instanceof Malformed)) throw error
     throw new Refusal('TypeError', `index field "${error.path}" must be ${error.rule}`)
   }
-}
-
-/** Only what was looked at can conflict; `to` is null where that is the whole interval. */
-function examined(interval: KeyInterval, order: 'asc' | 'desc', to: string | null): KeyInterval {
-  if (to === null) return interval
-  return order === 'asc'
-    ? { lower: interval.lower, upper: keySuccessor(to) }
-    : { lower: to, upper: interval.upper }
-}
-
-function behind(interval: KeyInterval, order: 'asc' | 'desc', key: string): KeyInterval {
-  if (key < interval.lower || key >= interval.upper) {
-    throw new Refusal('TypeError', 'the cursor belongs to another list')
-  }
-  return order === 'asc'
-    ? { lower: keySuccessor(key), upper: interval.upper }
-    : { lower: interval.lower, upper: key }
 }
 
 /** Field names of a document begin with a letter, so the system fields stand first unsorted. */

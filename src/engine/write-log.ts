@@ -20,7 +20,7 @@ export interface Conflict {
   readonly keys: readonly { readonly index: number; readonly key: string }[]
 }
 
-/** Of all documents and keys together: a key alone may have 16 KiB. */
+/** Of all documents and keys together: a key alone may have 2.5 KiB. */
 const CHARACTERS_MAX = 64 * 1024 * 1024
 /** A rerun queues for what it lost; beyond these few it would wait for the same commits anyway. */
 const CONFLICTS_MAX = 64

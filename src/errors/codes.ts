@@ -54,6 +54,11 @@ export const CODES = {
     message: 'The identity database could not be reached, or its version or schema does not fit.',
     next: 'Check that PostgreSQL 16 or newer runs at the configured URL and has our schema.',
   },
+  SERVER_DOCUMENT_DATABASE_UNAVAILABLE: {
+    kind: 'startup',
+    message: 'The document database could not be used.',
+    next: 'Check that PostgreSQL 16 or newer runs at SERVICE_PLATFORM_DATABASE_URL and is ours.',
+  },
   SERVER_BOOTSTRAP_FILE_MISSING: {
     kind: 'startup',
     message: 'A first-owner code is pending but its protected file is gone.',
@@ -291,7 +296,7 @@ export const CODES = {
   AUTH_POLICY_DENIED: {
     kind: 'forbidden',
     message: 'The key or identity may not call this Function.',
-    next: 'Use a key of the kind and scope that the Function allows.',
+    next: 'Use a key and an identity of the kinds that the Function allows.',
   },
   ORIGIN_DENIED: {
     kind: 'forbidden',

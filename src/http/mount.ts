@@ -15,7 +15,7 @@ import { parseStrictJson } from '../value/strict-json.ts'
 import { read } from '../wire/schema.ts'
 import { readBody } from './bodies.ts'
 import { errorResponse, MANAGEMENT_CODES, toFault } from './errors.ts'
-import { type PeerLimits, requireNoWait } from './rate-limits.ts'
+import { type PeerLimits, peerOf, requireNoWait } from './rate-limits.ts'
 import {
   type Access,
   type Body,
@@ -36,12 +36,6 @@ interface MountOptions<A> {
   readonly routes: readonly Route<A>[]
   /** null limits nothing. */
   readonly limits?: PeerLimits | null
-}
-
-/** What the listener tells of each request beside itself. */
-export interface PeerBinding {
-  /** Address of the peer, as far as the listener trusts it. */
-  readonly peer?: string
 }
 
 /** One Hono application for the management origin. Every failure leaves as the error envelope. */
@@ -91,9 +85,9 @@ async function answer<A>(
     if (fault.kind === 'unauthenticated') options.limits?.failures.charge(peerOf(context))
     status = fault.status
     errorCode = fault.code
-    if (fault.status >= 500) {
-      log.error('http.failed', { requestId, errorCode, detail: fault.detail, error: fault.cause })
-    }
+    const entry = { requestId, errorCode, detail: fault.detail }
+    if (status >= 500) log.error('http.failed', { ...entry, error: fault.cause })
+    else log.debug('http.refused', entry)
     return errorResponse(fault, requestId, MANAGEMENT_CODES)
   } finally {
     log.info('http.request', {
@@ -105,11 +99,6 @@ async function answer<A>(
       durationMicros: Math.round((system.monotonicMillis() - started) * 1000),
     })
   }
-}
-
-/** One name for all that the listener could not name: they share their limit. */
-function peerOf(context: Context): string {
-  return (context.env as PeerBinding | undefined)?.peer ?? 'unknown'
 }
 
 /**

@@ -104,7 +104,43 @@ export function peerLimits(clock: Pick<System, 'monotonicMillis'>): PeerLimits {
   }
 }
 
-/** Throws PLATFORM_RATE_LIMITED unless `seconds` is 0. */
-export function requireNoWait(seconds: number): void {
-  if (seconds > 0) throw new Fault('PLATFORM_RATE_LIMITED', { retryAfterSeconds: seconds })
+/** The limits of the application origin. */
+export interface ApplicationLimits {
+  /** Calls, per credential. */
+  readonly credentials: RateLimiter
+  /** Failed authentication, per peer address. */
+  readonly failures: RateLimiter
+}
+
+export const CREDENTIAL_LIMIT: RateLimit = { perSecond: 2_000, burst: 4_000 }
+
+export function applicationLimits(clock: Pick<System, 'monotonicMillis'>): ApplicationLimits {
+  return {
+    credentials: new RateLimiter(clock, CREDENTIAL_LIMIT),
+    failures: new RateLimiter(clock, FAILURE_LIMIT),
+  }
+}
+
+/** Of a credential with a limit of its own, in requests a second: the default's shape. */
+export function credentialLimit(perSecond: number | null): RateLimit {
+  return perSecond === null ? CREDENTIAL_LIMIT : { perSecond, burst: 2 * perSecond }
+}
+
+/** Throws the origin's code unless `seconds` is 0. */
+export function requireNoWait(
+  seconds: number,
+  code: 'PLATFORM_RATE_LIMITED' | 'RATE_LIMITED' = 'PLATFORM_RATE_LIMITED',
+): void {
+  if (seconds > 0) throw new Fault(code, { retryAfterSeconds: seconds })
+}
+
+/** What the listener tells of each request beside itself. */
+export interface PeerBinding {
+  /** Address of the peer, as far as the listener trusts it. */
+  readonly peer?: string
+}
+
+/** One name for all that the listener could not name: they share their limit. */
+export function peerOf({ env }: { readonly env: unknown }): string {
+  return (env as PeerBinding | undefined)?.peer ?? 'unknown'
 }

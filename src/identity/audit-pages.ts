@@ -71,10 +71,13 @@ function decodeCursor(text: string): AuditPosition {
     throw new Malformed('a cursor of this list')
   }
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+  const atMicros = view.getBigInt64(0)
+  // Whoever makes a checksum makes such a time too, and the database has none above.
+  if (atMicros < 0n) throw new Malformed('a cursor of this list')
   const millis = view.getUint16(ID_AT) * 2 ** 32 + view.getUint32(ID_AT + 2)
   const entropy = bytes.subarray(ID_AT + 6, CHECKSUM_AT)
   return {
-    atMicros: view.getBigUint64(0),
+    atMicros,
     auditId: `aud_${encodeUlid(millis, entropy)}` as AuditId,
   }
 }

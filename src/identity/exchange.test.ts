@@ -96,6 +96,8 @@ test('the first-owner code makes an operator with every capability, and a sessio
     operatorId: login.operator.operatorId,
     operatorName: 'Ada',
     sessionId: login.session.sessionId,
+    operator: login.operator,
+    session: login.session,
     grants: login.grants,
   })
   const audit = await t.sql(

@@ -15,7 +15,7 @@ import type { IdentityCore } from './core.ts'
 import { Credentials } from './credentials.ts'
 import type { ManagedSource } from './managed-grants.ts'
 import type { OidcProvider } from './oidc/provider.ts'
-import { ProviderKeys } from './oidc/provider-keys.ts'
+import { providerKeys } from './oidc/provider-keys.ts'
 import type { TokenVerifier } from './oidc/tokens.ts'
 import { recoverOwner, settleRecovery } from './owner-recovery.ts'
 import { authenticate } from './sessions.ts'
@@ -151,5 +151,5 @@ function openVerifier(options: IdentityOptions): TokenVerifier | null {
   const { oidc: provider = null, system, log, providerNetwork: network } = options
   if (provider === null) return null
   const given = { provider, system, log, ...(network !== undefined && { network }) }
-  return { provider, system, keys: new ProviderKeys(given) }
+  return { provider, system, keys: providerKeys(given) }
 }

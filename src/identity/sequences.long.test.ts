@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, test } from 'vitest'
 import { type TestIdentity, testIdentity } from '../../build/testing/identity.ts'
+import { externalLogins } from '../../build/testing/providers/external-logins.ts'
 import { raceRefreshAndRevocation, runSequences } from '../../build/testing/sequences/runs.ts'
 
 const SEED = Date.now() % 2 ** 31
@@ -14,7 +15,12 @@ afterEach(async () => {
 })
 
 test(`2,000 sequences of eight operations at once have an order (seed ${SEED})`, async () => {
-  await runSequences(t, 2_000, SEED)
+  const external = await externalLogins()
+  try {
+    await runSequences(external, 2_000, SEED)
+  } finally {
+    await external.dispose()
+  }
 }, 1_800_000)
 
 test('no token works behind a revocation in 1,000 races with a refresh', async () => {

@@ -1,7 +1,8 @@
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { type TestIdentity, testIdentity } from '../../build/testing/identity.ts'
 import { actorOf, codeOf, operatorWith } from '../../build/testing/operators.ts'
-import { explain, opened } from '../../build/testing/sequences/model.ts'
+import { externalLogins } from '../../build/testing/providers/external-logins.ts'
+import { explain, type Model, NOBODY, opened } from '../../build/testing/sequences/model.ts'
 import { raceRefreshAndRevocation, runSequences } from '../../build/testing/sequences/runs.ts'
 import { type Login, refresh } from './sessions.ts'
 
@@ -20,7 +21,12 @@ const refreshOf = (login: Login, identity = t.identity): Promise<Login> =>
   refresh(identity, { refreshToken: login.refreshToken.reveal(), requestId: null })
 
 test(`eight operations at once are as good as some order of them (seed ${SEED})`, async () => {
-  await runSequences(t, 60, SEED)
+  const external = await externalLogins()
+  try {
+    await runSequences(external, 60, SEED)
+  } finally {
+    await external.dispose()
+  }
 }, 120_000)
 
 test('the order is looked for honestly: what no order explains is refused', () => {
@@ -32,7 +38,25 @@ test('the order is looked for honestly: what no order explains is refused', () =
   expect(explain(session, [loses], 0n, always)).toBeNull()
   // The loser came second, so the family is revoked.
   expect(explain(session, [loses, wins], 0n, always)).toMatchObject({ state: 'reuse' })
-  expect(explain(session, [loses, wins], 0n, (end) => end.state === 'live')).toBeNull()
+  const live = (end: Model) => end.kind === 'session' && end.state === 'live'
+  expect(explain(session, [loses, wins], 0n, live)).toBeNull()
+})
+
+test('of two statements of a source at once the one that came last stands', () => {
+  const say = (revision: number, result: string) => {
+    const statement = { revision, content: revision }
+    return { operation: { kind: 'reconcile', statement } as const, result }
+  }
+  const local = { ...NOBODY, operator: 'local' } as const
+  const lower = say(0, 'applied 2')
+  const higher = say(1, 'applied 3')
+  const stands = (revision: number) => (end: Model) =>
+    end.kind === 'subject' && end.revision === revision
+  expect(explain(local, [higher, lower], 0n, stands(1))).not.toBeNull()
+  expect(explain(local, [higher, lower], 0n, stands(0))).toBeNull()
+  const stale = say(0, 'PLATFORM_MANAGED_SOURCE_STALE')
+  expect(explain(local, [stale, say(1, 'applied 2')], 0n, stands(1))).not.toBeNull()
+  expect(explain(local, [stale], 0n, () => true)).toBeNull()
 })
 
 test('of 64 refreshes with one token at once one wins, and the family is revoked', async () => {

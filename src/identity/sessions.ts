@@ -158,18 +158,6 @@ async function detectReuse(
   await recordAudit(tx, system, 'session.reuse_detected', facts)
 }
 
-export interface Self {
-  readonly operator: Operator
-  readonly session: Session
-  readonly grants: readonly Grant[]
-}
-
-/** The operator, session and grants behind a request, all of which its authentication read. */
-export async function readSelf(_: IdentityCore, actor: Actor): Promise<Self> {
-  const { operator, session, grants } = actor
-  return { operator, session, grants }
-}
-
 /** Sessions of the operator that can still be used, newest first. */
 export async function listSessions(
   { database, system }: IdentityCore,

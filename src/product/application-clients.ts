@@ -99,10 +99,14 @@ export function requireScopes(
 }
 
 /** Throws PRODUCT_INVALID unless the caller's time is within 24 hours of ours. */
-export function requireRecent(system: Pick<System, 'nowMicros'>, atMicros: bigint): void {
+export function requireRecent(
+  system: Pick<System, 'nowMicros'>,
+  atMicros: bigint,
+  path: 'createdAtMicros' | 'changedAtMicros' = 'createdAtMicros',
+): void {
   const difference = system.nowMicros() - atMicros
   if (difference > CLOCK_DIFFERENCE_MAX_MICROS || difference < -CLOCK_DIFFERENCE_MAX_MICROS) {
-    throw invalid('createdAtMicros', 'within 24 hours of the server time')
+    throw invalid(path, 'within 24 hours of the server time')
   }
 }
 

@@ -11,6 +11,7 @@ import type { Json } from '../value/strict-json.ts'
 import { ApplicationKeys } from './application-keys.ts'
 import { AuditOutbox, type AuditSink } from './audit.ts'
 import { Gate, Serial } from './concurrency.ts'
+import type { LiveConfiguration } from './live-configuration.ts'
 import { ReleaseCache } from './release-cache.ts'
 import { Serving } from './serving.ts'
 
@@ -28,6 +29,8 @@ export interface ReleaseEngine {
    * what is stored. A failed check leaves other Releases as they were.
    */
   prepare(release: Release): Promise<readonly ReleaseCheck[]>
+  /** Makes the Release ready for its first call; null where it is. */
+  warm(release: Release): Promise<void> | null
 }
 
 export interface Product {
@@ -35,6 +38,7 @@ export interface Product {
   readonly log: Logger
   readonly root: ProductRoot
   readonly engine: ReleaseEngine
+  readonly configuration: LiveConfiguration
   readonly releases: ReleaseCache
   readonly serving: Serving
   readonly keys: ApplicationKeys
@@ -53,18 +57,19 @@ export interface ProductOptions {
   readonly log: Logger
   readonly root: ProductRoot
   readonly engine: ReleaseEngine
+  readonly configuration: LiveConfiguration
   readonly auditSink: AuditSink
 }
 
 /** Starts to load what the Channels serve and to deliver what the audit trail lacks. */
 export function openProduct({ auditSink, ...options }: ProductOptions): Product {
-  const { system, log, root } = options
+  const { system, log, root, engine } = options
   const { control, artifacts, keyring } = root
   const releases = new ReleaseCache({ control, artifacts })
   const product: Product = {
     ...options,
     releases,
-    serving: new Serving({ system, log, control, releases }),
+    serving: new Serving({ system, log, control, releases, engine }),
     keys: new ApplicationKeys({ system, log, control, keyring }),
     audit: new AuditOutbox({ system, log, control, sink: auditSink }),
     publications: new Gate(PUBLICATIONS_MAX),

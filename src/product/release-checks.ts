@@ -10,7 +10,7 @@ import { refusedDocuments, removedTables } from './schema-compatibility.ts'
 
 /** Names that one detail spells out. */
 const NAMES_MAX = 5
-/** Characters of what foreign code threw. */
+/** Characters of one detail. */
 const DETAIL_MAX = 500
 
 /** Whether the manifest says what the code says of itself. */
@@ -38,7 +38,7 @@ export function codeChecks(manifest: WorkspaceDescription, described: Json): Rel
 
 /** The code could not be loaded; where it threw, the violation says what. */
 export function loadFailure(fault: Fault): ReleaseCheck {
-  return failed('load', (fault.violations[0]?.rule ?? fault.message).slice(0, DETAIL_MAX))
+  return failed('load', fault.violations[0]?.rule ?? fault.message)
 }
 
 /** Whether documents that the other Release stored stay within reach and valid. */
@@ -82,6 +82,7 @@ function passed(name: string, detail: string): ReleaseCheck {
   return { name, outcome: 'passed', detail }
 }
 
+/** Names that code chose may be as long as a package. */
 function failed(name: string, detail: string): ReleaseCheck {
-  return { name, outcome: 'failed', detail }
+  return { name, outcome: 'failed', detail: detail.slice(0, DETAIL_MAX) }
 }

@@ -1,7 +1,7 @@
 /**
  * What each Channel serves. A binding is desired from the commit of its promotion and observed once
- * the Release is in memory; until then the Channel keeps serving what it served, so that neither a
- * slow disk nor a damaged artifact takes traffic down.
+ * the Release is in memory and a runner holds it; until then the Channel keeps serving what it
+ * served, so that neither a slow disk nor a damaged artifact takes traffic down.
  */
 import { Fault } from '../errors/fault.ts'
 import { type Channel, listChannels } from '../storage/control/channels.ts'
@@ -9,6 +9,7 @@ import type { ControlDatabase } from '../storage/control/database.ts'
 import type { System } from '../system/system.ts'
 import type { Logger } from '../telemetry/log.ts'
 import type { ReleaseId } from '../value/ids.ts'
+import type { ReleaseEngine } from './product.ts'
 import type { LoadedRelease, ReleaseCache } from './release-cache.ts'
 
 interface Binding {
@@ -24,6 +25,7 @@ interface ServingOptions {
   readonly log: Logger
   readonly control: ControlDatabase
   readonly releases: ReleaseCache
+  readonly engine: Pick<ReleaseEngine, 'warm'>
 }
 
 /** Told after a Channel began to serve another Release. */
@@ -57,7 +59,8 @@ export class Serving {
     }
     this.#bindings.set(name, binding)
     const loaded = this.#options.releases.peek(releaseId)
-    if (loaded !== null) this.#observe(name, binding, loaded)
+    const warming = loaded === null ? undefined : this.#options.engine.warm(loaded)
+    if (loaded !== null && warming === null) this.#observe(name, binding, loaded)
     else this.#refreshInBackground(name, binding)
   }
 
@@ -115,7 +118,8 @@ export class Serving {
     }
     binding.refresh = releases
       .load(binding.desired)
-      .then((release) => {
+      .then(async (release) => {
+        await this.#warm(name, release)
         this.#observe(name, binding, release)
         return release
       })
@@ -128,6 +132,16 @@ export class Serving {
         binding.refresh = null
       })
     return binding.refresh
+  }
+
+  /** A Release whose runner does not start yet is served: its calls say why they fail. */
+  async #warm(channel: string, release: LoadedRelease): Promise<void> {
+    const { engine, log } = this.#options
+    try {
+      await engine.warm(release)
+    } catch (error) {
+      log.warn('product.not_warm', { channel, releaseId: release.releaseId, error })
+    }
   }
 
   /** A binding that was replaced while its Release was loading is not served any more. */

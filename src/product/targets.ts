@@ -106,7 +106,7 @@ function loadServable(
 }
 
 /** Failures of the Product's storage under the names that an application may read. */
-function rethrow(error: unknown): never {
+export function rethrow(error: unknown): never {
   if (isFault(error, 'PRODUCT_UNAVAILABLE')) {
     throw new Fault('UNAVAILABLE', { cause: error, detail: error.detail })
   }

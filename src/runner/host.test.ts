@@ -212,7 +212,10 @@ describe('errors', () => {
   test.each([
     ['fetches', 'fetch is not defined: Queries and Mutations reach no network; do it in an Action'],
     ['process', 'process is not defined: there is no process; take settings as arguments'],
-    ['sleeps', 'setTimeout is not defined: Queries and Mutations have no timers'],
+    [
+      'sleeps',
+      'setTimeout is not defined: Queries and Mutations have no timers; do it in an Action',
+    ],
     ['string', 'Error: thrown: text'],
     ['nothing', 'Error: thrown: undefined'],
     ['nasty', 'Error: thrown'],

@@ -24,6 +24,7 @@ export class Host {
   readonly #ports: HostPorts
   readonly #realm: Realm
   readonly #script: string
+  readonly #limits: LoadLimits
   readonly #context: vm.Context
   /** Of the call that runs, without the segment that runs. */
   #before = 0
@@ -32,6 +33,7 @@ export class Host {
   constructor(ports: HostPorts, source: string, limits: LoadLimits) {
     this.#ports = ports
     this.#script = source
+    this.#limits = limits
     this.#context = vm.createContext(vm.constants.DONT_CONTEXTIFY, {
       codeGeneration: { strings: false, wasm: false },
     })
@@ -50,7 +52,7 @@ export class Host {
     )
     let script: (...args: unknown[]) => void
     try {
-      const compiled = new Script(scriptSource(this.#script), {
+      const compiled = new Script(scriptSource(this.#script, this.#limits), {
         filename: SCRIPT_NAME,
         importModuleDynamically: () => {
           throw refusal
@@ -75,7 +77,7 @@ export class Host {
     this.#startedMicros = cpuMicros()
     this.#realm.dispatch(text)
     drainMicrotasks()
-    this.#realm.settle(call, this.#spentMicros())
+    this.#realm.settle(Math.round(cpuMicros() - this.#startedMicros))
     progress.end()
   }
 
@@ -88,6 +90,7 @@ export class Host {
     return Object.assign(Object.create(null), {
       emit: (text: string) => output.append(text),
       spentMicros: () => this.#spentMicros(),
+      nowMicros: () => Date.now() * 1000,
       ...TEXT_BRIDGE,
       ...URL_BRIDGE,
     } satisfies Bridge)

@@ -24,8 +24,11 @@ const CONTAINED = '--contained'
 
 const READ_BYTES = 256 * 1024
 const FLUSH_BYTES = 64 * 1024
-/** A finished answer does not wait longer than this for the next frame's work to begin. */
-const FLUSH_MILLIS = 1
+/**
+ * A finished answer does not wait longer than this for the next frame's work to begin: the server
+ * works on the first answers of many calls while the last are still made.
+ */
+const FLUSH_MILLIS = 0.1
 
 /** Never returns. `self` leads to this function from the program's start, without flags. */
 export function runRunner(self: SelfCommand, flags: readonly string[]): never {

@@ -5,6 +5,8 @@
  */
 import { Malformed } from '../value/malformed.ts'
 import type { FunctionKind } from '../value/manifest.ts'
+import { decodeOperation, type Operation, type StoredJson } from './operations.ts'
+import { count, isName, record, sized, text64 } from './shapes.ts'
 
 /** Bytes of one frame of a runner, without its length; one that says more ends the runner. */
 export const FRAME_BYTES_MAX = 16 * 1024 * 1024
@@ -14,45 +16,15 @@ export const LOG_CHARACTERS_MAX = 4_096
 /** Characters of an error's message or stack. */
 export const ERROR_CHARACTERS_MAX = 8_192
 
+/** Bytes of the body of one request of `fetch`. */
+export const REQUEST_BYTES_MAX = 8 * 1024 * 1024
+/** Timers of one Action. */
+export const TIMERS_MAX = 1_024
+
 /** Argument of a runner that tries to escape before it greets, and says how that went. */
 export const SELF_TEST_FLAG = '--self-test'
 /** Stands in a runner's progress record for the loading of its script. */
 export const LOADING = 0xffff_ffff
-
-/** Stored JSON as JSON.parse made it: not checked. */
-export type StoredJson = unknown
-
-export interface Bound {
-  readonly value: StoredJson
-  readonly inclusive: boolean
-}
-
-export interface RangeRequest {
-  readonly table: string
-  /** Null walks the creation order. */
-  readonly index: string | null
-  /** Values of the first fields of the index. */
-  readonly equal: readonly StoredJson[]
-  /** Name of the bounded field; absent without bounds. */
-  readonly field?: string
-  readonly lower?: Bound
-  readonly upper?: Bound
-  readonly order: 'asc' | 'desc'
-  readonly limit: number
-  /** From an earlier reply. */
-  readonly cursor?: string
-  /** Whether the cursor leaves the invocation, so that it must outlive it. */
-  readonly paginate: boolean
-}
-
-/** Replies are Stored JSON: a document or null; `{documents, done, cursor}`; an ID; null. */
-export type Operation =
-  | readonly ['get', string]
-  | readonly ['range', RangeRequest]
-  | readonly ['insert', string, StoredJson]
-  | readonly ['patch', string, StoredJson, readonly string[]]
-  | readonly ['replace', string, StoredJson]
-  | readonly ['delete', string]
 
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error'
 export interface LogLine {
@@ -72,6 +44,8 @@ export interface ErrorReport {
 export interface CallUsage {
   readonly usedClock: boolean
   readonly usedRandom: boolean
+  /** Whether it looked at who calls. */
+  readonly usedIdentity: boolean
   /** As the runner counted them: for metrics, not for bounds. */
   readonly cpuMicros: number
   readonly logs: readonly LogLine[]
@@ -135,6 +109,8 @@ export interface LoadLimits {
   /** Milliseconds of its own CPU that one call may take. */
   readonly cpuMillis: number
   readonly resultBytes: number
+  /** Whether it runs Actions, which have timers, `fetch` and the time that it is. */
+  readonly actions: boolean
 }
 
 /** One call as the server sends it. */
@@ -143,9 +119,16 @@ export interface InvokeRequest {
   readonly kind: FunctionKind
   /** Stored JSON text of an object. */
   readonly argumentsText: string
+  /** JSON text of the FunctionalIdentity that it sees, or of null. */
+  readonly identityText: string
   readonly nowMicros: bigint
   /** 64 hex characters. */
   readonly seed: string
+  /**
+   * The call that this one is part of, in the same runner: its CPU is charged to that one, and ends
+   * with it. 0 for a call of its own.
+   */
+  readonly root: number
 }
 
 export function encodeLoad(source: string, limits: LoadLimits): string {
@@ -156,23 +139,28 @@ export function encodeDescribe(call: number): string {
   return `["describe",${call}]`
 }
 
-/** The arguments are spliced: the server made that text itself. */
+/** The arguments and the identity are spliced: the server made those texts itself. */
 export function encodeInvoke(call: number, request: InvokeRequest): string {
-  const { kind, nowMicros, seed, argumentsText } = request
+  const { kind, nowMicros, seed, root, argumentsText, identityText } = request
   const name = JSON.stringify(request.function)
-  return `["invoke",${call},${name},"${kind}","${nowMicros}","${seed}",${argumentsText}]`
+  const facts = `"${kind}","${nowMicros}","${seed}",${root}`
+  return `["invoke",${call},${name},${facts},${argumentsText},${identityText}]`
 }
 
 export function encodeReply(call: number, operation: number, storedText: string): string {
   return `["reply",${call},${operation},${storedText}]`
 }
 
-export function encodeRefusal(
-  call: number,
-  operation: number,
-  error: { readonly name: string; readonly message: string },
-): string {
-  return JSON.stringify(['refuse', call, operation, error.name, error.message])
+/** What is thrown inside the code of a Function in place of a reply. */
+export interface RefusedOperation {
+  readonly name: string
+  readonly message: string
+  /** Of a Function that failed. */
+  readonly code: string | null
+}
+
+export function encodeRefusal(call: number, operation: number, error: RefusedOperation): string {
+  return JSON.stringify(['refuse', call, operation, error.name, error.message, error.code])
 }
 
 /** The call is over for the server: the runner forgets it and sends nothing more about it. */
@@ -193,7 +181,7 @@ export function decodeFromRunner(text: string): FromRunner {
   switch (type) {
     case 'operation':
       sized(json, 4)
-      return { type, call: count(json[1]), id: count(json[2]), op: operation(json[3]) }
+      return { type, call: count(json[1]), id: count(json[2]), op: decodeOperation(json[3]) }
     case 'returned':
       sized(json, 4)
       return { type, call: count(json[1]), result: json[2], usage: usage(json[3]) }
@@ -226,83 +214,18 @@ export function decodeFromRunner(text: string): FromRunner {
   }
 }
 
-function operation(json: unknown): Operation {
-  if (!Array.isArray(json)) throw new Malformed('an operation')
-  const [type, first, second, third] = json as readonly unknown[]
-  if (type === 'range') {
-    sized(json, 2)
-    return [type, range(first)]
-  }
-  if (typeof first !== 'string' || first.length > 256) throw new Malformed('a name or an ID')
-  switch (type) {
-    case 'get':
-    case 'delete':
-      sized(json, 2)
-      return [type, first]
-    case 'insert':
-    case 'replace':
-      sized(json, 3)
-      return [type, first, second]
-    case 'patch':
-      sized(json, 4)
-      if (!Array.isArray(third) || third.length > 1_024 || !third.every(isName)) {
-        throw new Malformed('names of fields')
-      }
-      return [type, first, second, third]
-    default:
-      throw new Malformed('a known operation')
-  }
-}
-
-const RANGE_KEYS: ReadonlySet<string> = new Set([
-  'table',
-  'index',
-  'equal',
-  'field',
-  'lower',
-  'upper',
-  'order',
-  'limit',
-  'cursor',
-  'paginate',
-])
-
-function range(json: unknown): RangeRequest {
-  const it = record(json, RANGE_KEYS)
-  const fits =
-    isName(it.table) &&
-    (it.index === null || isName(it.index)) &&
-    Array.isArray(it.equal) &&
-    it.equal.length <= 32 &&
-    (it.field === undefined || isName(it.field)) &&
-    (it.order === 'asc' || it.order === 'desc') &&
-    Number.isSafeInteger(it.limit) &&
-    (it.limit as number) >= 1 &&
-    (it.cursor === undefined || (typeof it.cursor === 'string' && it.cursor.length <= 65_536)) &&
-    typeof it.paginate === 'boolean'
-  if (!fits) throw new Malformed('a range')
-  for (const side of [it.lower, it.upper]) {
-    if (side === undefined) continue
-    const bound = record(side, BOUND_KEYS)
-    if (bound.value === undefined || typeof bound.inclusive !== 'boolean') {
-      throw new Malformed('a bound')
-    }
-  }
-  return it as unknown as RangeRequest
-}
-
-const BOUND_KEYS: ReadonlySet<string> = new Set(['value', 'inclusive'])
-
-/** `[usedClock, usedRandom, cpuMicros, [[level, message, data], ...]]`. */
+/** `[usedClock, usedRandom, usedIdentity, cpuMicros, [[level, message, data], ...]]`. */
 function usage(json: unknown): CallUsage {
   if (!Array.isArray(json)) throw new Malformed('a usage')
-  sized(json, 4)
-  const [usedClock, usedRandom, cpuMicros, lines] = json as readonly unknown[]
+  sized(json, 5)
+  const [usedClock, usedRandom, usedIdentity, cpuMicros, lines] = json as readonly unknown[]
   if (typeof usedClock !== 'boolean' || typeof usedRandom !== 'boolean') {
     throw new Malformed('a usage')
   }
+  if (typeof usedIdentity !== 'boolean') throw new Malformed('a usage')
   if (!Array.isArray(lines) || lines.length > LOG_LINES_MAX) throw new Malformed('log lines')
-  return { usedClock, usedRandom, cpuMicros: count(cpuMicros), logs: lines.map(logLine) }
+  const logs = lines.map(logLine)
+  return { usedClock, usedRandom, usedIdentity, cpuMicros: count(cpuMicros), logs }
 }
 
 function logLine(json: unknown): LogLine {
@@ -357,32 +280,4 @@ function probes(json: unknown): readonly ProbeResult[] | null {
     if (!fits) throw new Malformed('a probe')
   }
   return json as ProbeResult[]
-}
-
-function sized(json: readonly unknown[], length: number): void {
-  if (json.length !== length) throw new Malformed(`${length} parts`)
-}
-
-function count(json: unknown): number {
-  if (typeof json !== 'number' || !Number.isSafeInteger(json) || json < 0) {
-    throw new Malformed('a count')
-  }
-  return json
-}
-
-function text64(json: unknown): string {
-  if (!isName(json)) throw new Malformed('a short text')
-  return json
-}
-
-function isName(json: unknown): json is string {
-  return typeof json === 'string' && json.length <= 64
-}
-
-function record(json: unknown, keys: ReadonlySet<string>): Readonly<Record<string, unknown>> {
-  if (json === null || typeof json !== 'object' || Array.isArray(json)) {
-    throw new Malformed('an object')
-  }
-  for (const key of Object.keys(json)) if (!keys.has(key)) throw new Malformed('no unknown field')
-  return json as Readonly<Record<string, unknown>>
 }

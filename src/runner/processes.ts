@@ -28,6 +28,7 @@ import {
   type FromRunner,
   type InvokeRequest,
   type LoadLimits,
+  type RefusedOperation,
 } from './messages.ts'
 import { PROGRESS_BYTES, type ProgressRecord, readProgress } from './progress.ts'
 
@@ -73,7 +74,7 @@ export interface RunnerProcess {
   describe(call: number): void
   invoke(call: number, request: InvokeRequest): void
   reply(call: number, operation: number, storedText: string): void
-  refuse(call: number, operation: number, error: { name: string; message: string }): void
+  refuse(call: number, operation: number, error: RefusedOperation): void
   cancel(call: number): void
   /** Writes what the methods above have gathered. */
   flush(): void
@@ -141,7 +142,7 @@ class SpawnedRunner implements RunnerProcess {
     this.#output.append(encodeReply(call, operation, storedText))
   }
 
-  refuse(call: number, operation: number, error: { name: string; message: string }): void {
+  refuse(call: number, operation: number, error: RefusedOperation): void {
     this.#output.append(encodeRefusal(call, operation, error))
   }
 

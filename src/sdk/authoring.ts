@@ -2,6 +2,13 @@
  * The module "svc" at run time. It is bundled into every artifact, so it depends on nothing but the
  * language; its types are written by hand in svc.d.ts, and a test compares the two.
  */
-export { internalMutation, internalQuery, mutation, query } from './functions.ts'
+export {
+  action,
+  internalAction,
+  internalMutation,
+  internalQuery,
+  mutation,
+  query,
+} from './functions.ts'
 export { defineSchema, table } from './schemas.ts'
 export { v } from './validators.ts'

@@ -1,10 +1,15 @@
-/** `query`, `mutation` and their internal twins: what a Function declares about itself. */
+/** `query`, `mutation`, `action` and their internal twins: what a Function says about itself. */
+import { AUTH_MODES, type AuthMode } from '../value/identities.ts'
 import {
   type ClientKind,
   type DeclaredErrorKind,
   ERROR_CODE,
   type FunctionKind,
   type FunctionManifest,
+  type FunctionUses,
+  isHost,
+  SECRET_NAME,
+  USES_MAX,
 } from '../value/manifest.ts'
 import {
   DefinitionError,
@@ -29,8 +34,12 @@ export interface FunctionDefinition {
 
 export const query = (definition: unknown) => define('query', 'public', definition)
 export const mutation = (definition: unknown) => define('mutation', 'public', definition)
+export const action = (definition: unknown) => define('action', 'public', definition)
 export const internalQuery = (definition: unknown) => define('query', 'internal', definition)
 export const internalMutation = (definition: unknown) => define('mutation', 'internal', definition)
+export const internalAction = (definition: unknown) => define('action', 'internal', definition)
+
+const OPTIONS = ['clients', 'auth', 'arguments', 'returns', 'errors', 'handler']
 
 function define(
   kind: FunctionKind,
@@ -38,8 +47,7 @@ function define(
   definition: unknown,
 ): FunctionDefinition {
   const internal = visibility === 'internal'
-  const internalName = kind === 'query' ? 'internalQuery' : 'internalMutation'
-  const owner = `${internal ? internalName : kind}(...)`
+  const owner = `${internal ? `internal${kind[0]!.toUpperCase()}${kind.slice(1)}` : kind}(...)`
   if (!isPlainObject(definition)) {
     throw new DefinitionError(
       `${owner} is given ${kindOf(definition)}`,
@@ -52,11 +60,13 @@ function define(
       `Leave clients out, or write ${kind}(...)`,
     )
   }
-  rejectUnknownOptions(
-    definition,
-    ['clients', 'auth', 'arguments', 'returns', 'errors', 'handler'],
-    owner,
-  )
+  if (kind !== 'action' && definition.uses !== undefined) {
+    throw new DefinitionError(
+      `${owner} has uses, but only an Action reaches a network or a secret`,
+      'Leave uses out, or do that part in an action(...)',
+    )
+  }
+  rejectUnknownOptions(definition, kind === 'action' ? [...OPTIONS, 'uses'] : OPTIONS, owner)
   const { handler } = definition
   if (typeof handler !== 'function') {
     throw new DefinitionError(
@@ -64,23 +74,31 @@ function define(
       'Write handler: async (ctx, args) => { ... }',
     )
   }
-  if (definition.auth !== undefined && definition.auth !== 'none') {
-    throw new DefinitionError(`${owner} has an unknown auth`, 'Write auth: "none", or leave it out')
-  }
   const content: FunctionContent = {
     kind,
     visibility,
     clients: clientsOf(definition.clients ?? [], owner),
-    auth: 'none',
+    auth: authOf(definition.auth, owner),
     arguments: fieldsJson(definition.arguments ?? {}, `${owner} arguments`),
     returns:
       definition.returns === undefined
         ? { type: 'any' }
         : validatorJson(definition.returns, `${owner} returns`),
     errors: errorsOf(definition.errors ?? {}, owner),
+    ...(kind === 'action' && { uses: usesOf(definition.uses ?? {}, owner) }),
     handler: handler as FunctionContent['handler'],
   }
   return Object.freeze({ [FUNCTION]: Object.freeze(content) })
+}
+
+function authOf(value: unknown, owner: string): AuthMode {
+  if (value === undefined) return 'none'
+  const mode = AUTH_MODES.find((known) => known === value)
+  if (mode !== undefined) return mode
+  throw new DefinitionError(
+    `${owner} auth is ${typeof value === 'string' ? `"${value}"` : kindOf(value)}`,
+    `Use ${quotedList(AUTH_MODES)}; without it the Function is for everybody and sees nobody`,
+  )
 }
 
 function clientsOf(value: unknown, owner: string): readonly ClientKind[] {
@@ -131,4 +149,47 @@ function errorsOf(value: unknown, owner: string): { readonly [code: string]: Dec
     errors[code] = kind as DeclaredErrorKind
   }
   return errors
+}
+
+function usesOf(value: unknown, owner: string): FunctionUses {
+  if (!isPlainObject(value)) {
+    throw new DefinitionError(
+      `${owner} uses is ${kindOf(value)}`,
+      'Write { network: ["api.example.com"], secrets: ["API_KEY"] }',
+    )
+  }
+  rejectUnknownOptions(value, ['network', 'secrets'], `${owner} uses`)
+  return {
+    network: namesOf(value.network ?? [], `${owner} uses.network`, {
+      fits: isHost,
+      mend: 'Write a lower-case host as in a URL, such as "api.example.com" or "localhost:8080"',
+    }),
+    secrets: namesOf(value.secrets ?? [], `${owner} uses.secrets`, {
+      fits: (name) => SECRET_NAME.test(name),
+      mend: 'Use upper-case letters, digits and _, at most 64 characters, such as API_KEY',
+    }),
+  }
+}
+
+function namesOf(
+  value: unknown,
+  at: string,
+  { fits, mend }: { readonly fits: (name: string) => boolean; readonly mend: string },
+): readonly string[] {
+  if (!Array.isArray(value)) {
+    throw new DefinitionError(`${at} is ${kindOf(value)}`, 'Write a list of names')
+  }
+  for (const [i, name] of value.entries()) {
+    if (typeof name !== 'string' || !fits(name)) {
+      const shown = typeof name === 'string' ? `"${name}"` : kindOf(name)
+      throw new DefinitionError(`${at} lists ${shown}`, mend)
+    }
+    if (value.indexOf(name) !== i) {
+      throw new DefinitionError(`${at} lists "${name}" twice`, 'List each name once')
+    }
+  }
+  if (value.length > USES_MAX) {
+    throw new DefinitionError(`${at} lists ${value.length} names`, `List at most ${USES_MAX}`)
+  }
+  return (value as string[]).toSorted()
 }

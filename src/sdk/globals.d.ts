@@ -1,6 +1,7 @@
 /**
- * What a Function finds around it besides the language. There are no timers and no network; the
- * time and random values are those of the call, and the same when it runs again.
+ * What a Function finds around it besides the language. In Queries and Mutations the time and
+ * random values are those of the call, and the same when it runs again; what is marked "Actions
+ * only" is absent there.
  */
 
 interface Console {
@@ -90,3 +91,113 @@ declare function atob(data: string): string
 declare function btoa(data: string): string
 declare function queueMicrotask(callback: () => void): void
 declare function structuredClone<T>(value: T): T
+
+interface AbortSignal {
+  readonly aborted: boolean
+  readonly reason: unknown
+  onabort: ((event: unknown) => unknown) | null
+  throwIfAborted(): void
+  addEventListener(type: 'abort', listener: (event: unknown) => unknown): void
+  removeEventListener(type: 'abort', listener: (event: unknown) => unknown): void
+}
+declare const AbortSignal: {
+  prototype: AbortSignal
+  abort(reason?: unknown): AbortSignal
+  /** Actions only. */
+  timeout(milliseconds: number): AbortSignal
+  any(signals: Iterable<AbortSignal>): AbortSignal
+}
+
+interface AbortController {
+  readonly signal: AbortSignal
+  abort(reason?: unknown): void
+}
+declare const AbortController: { prototype: AbortController; new (): AbortController }
+
+interface Headers {
+  append(name: string, value: string): void
+  delete(name: string): void
+  get(name: string): string | null
+  getSetCookie(): string[]
+  has(name: string): boolean
+  set(name: string, value: string): void
+  forEach(each: (value: string, name: string, parent: Headers) => void): void
+  entries(): IterableIterator<[string, string]>
+  keys(): IterableIterator<string>
+  values(): IterableIterator<string>
+  [Symbol.iterator](): IterableIterator<[string, string]>
+}
+type HeadersInit = Headers | Record<string, string> | Iterable<readonly [string, string]>
+declare const Headers: { prototype: Headers; new (init?: HeadersInit): Headers }
+
+/** Bodies are whole: there are no streams, no forms and no blobs. */
+type BodyInit = string | Uint8Array | ArrayBuffer | ArrayBufferView | URLSearchParams
+
+interface Body {
+  readonly headers: Headers
+  readonly bodyUsed: boolean
+  arrayBuffer(): Promise<ArrayBuffer>
+  bytes(): Promise<Uint8Array<ArrayBuffer>>
+  json(): Promise<unknown>
+  text(): Promise<string>
+}
+
+interface RequestInit {
+  method?: string
+  headers?: HeadersInit
+  /** At most 8 MiB. */
+  body?: BodyInit | null
+  /** `follow` by default: at most 10, to hosts in `uses.network`, and never to another scheme. */
+  redirect?: 'follow' | 'manual' | 'error'
+  signal?: AbortSignal | null
+}
+
+interface Request extends Body {
+  readonly method: string
+  readonly url: string
+  readonly redirect: string
+  readonly signal: AbortSignal | null
+  clone(): Request
+}
+declare const Request: {
+  prototype: Request
+  new (input: string | URL | Request, init?: RequestInit): Request
+}
+
+interface ResponseInit {
+  status?: number
+  statusText?: string
+  headers?: HeadersInit
+}
+
+interface Response extends Body {
+  readonly ok: boolean
+  readonly status: number
+  readonly statusText: string
+  readonly url: string
+  readonly redirected: boolean
+  clone(): Response
+}
+declare const Response: {
+  prototype: Response
+  new (body?: BodyInit | null, init?: ResponseInit): Response
+  json(data: unknown, init?: ResponseInit): Response
+}
+
+/** Actions only: to the hosts in `uses.network`, by https. A response has at most 16 MiB. */
+declare function fetch(input: string | URL | Request, init?: RequestInit): Promise<Response>
+
+/** Actions only: at most 1,024 timers, which end with the call. */
+declare function setTimeout<Given extends unknown[]>(
+  task: (...given: Given) => unknown,
+  milliseconds?: number,
+  ...given: Given
+): number
+/** Actions only. */
+declare function setInterval<Given extends unknown[]>(
+  task: (...given: Given) => unknown,
+  milliseconds?: number,
+  ...given: Given
+): number
+declare function clearTimeout(timer?: number): void
+declare function clearInterval(timer?: number): void

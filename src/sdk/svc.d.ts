@@ -172,7 +172,13 @@ export type ErrorKind = 'invalid' | 'forbidden' | 'not_found' | 'conflict'
 
 type Errors = { readonly [code: string]: ErrorKind }
 
-interface InternalDefinition<Context, A extends Fields, R> {
+interface InternalDefinition<Context, M extends AuthMode, A extends Fields, R> {
+  /**
+   * Who must call: `none` (by default) lets everybody call and sees nobody, `optional` everybody
+   * and sees who presents a token, `guest`, `user` and `service` that kind of caller alone. A
+   * Function that another one calls sees the caller of that one.
+   */
+  auth?: M
   /** The fields of the one argument object; none by default. */
   arguments?: A
   /** The result; any by default. What does not fit fails the call. */
@@ -180,11 +186,10 @@ interface InternalDefinition<Context, A extends Fields, R> {
   handler: (ctx: Context, args: InferFields<A>) => Returned<R> | Promise<Returned<R>>
 }
 
-interface PublicDefinition<Context, A extends Fields, R> extends InternalDefinition<Context, A, R> {
+interface PublicDefinition<Context, M extends AuthMode, A extends Fields, R>
+  extends InternalDefinition<Context, M, A, R> {
   /** Which Application Keys may call it; none by default. */
   clients?: readonly ClientKind[]
-  /** Whether the caller must be identified. */
-  auth?: 'none'
 }
 
 interface WithErrors<E extends Errors> {
@@ -198,10 +203,12 @@ interface WithErrors<E extends Errors> {
 // biome-ignore lint/suspicious/noConfusingVoidType: a handler without a result may await `patch`.
 type Returned<R> = R extends Validator<infer T> ? (null extends T ? T | void : T) : unknown
 
+type FunctionKind = 'query' | 'mutation' | 'action'
+
 declare const functionKind: unique symbol
 
 /** A Function. Its name is `<path below functions>.<export>`, such as `messages.list`. */
-export interface FunctionDefinition<Kind extends 'query' | 'mutation'> {
+export interface FunctionDefinition<Kind extends FunctionKind> {
   readonly [functionKind]: Kind
 }
 
@@ -210,8 +217,9 @@ export declare function query<
   const A extends Fields = None,
   R extends Validator<unknown> = Validator<unknown>,
   const E extends Errors = None,
+  M extends AuthMode = 'none',
 >(
-  definition: PublicDefinition<QueryContext<keyof E & string>, A, R> & WithErrors<E>,
+  definition: PublicDefinition<QueryContext<keyof E & string, M>, M, A, R> & WithErrors<E>,
 ): FunctionDefinition<'query'>
 
 /**
@@ -222,8 +230,9 @@ export declare function mutation<
   const A extends Fields = None,
   R extends Validator<unknown> = Validator<unknown>,
   const E extends Errors = None,
+  M extends AuthMode = 'none',
 >(
-  definition: PublicDefinition<MutationContext<keyof E & string>, A, R> & WithErrors<E>,
+  definition: PublicDefinition<MutationContext<keyof E & string, M>, M, A, R> & WithErrors<E>,
 ): FunctionDefinition<'mutation'>
 
 /** A Query that no application can call. */
@@ -231,8 +240,9 @@ export declare function internalQuery<
   const A extends Fields = None,
   R extends Validator<unknown> = Validator<unknown>,
   const E extends Errors = None,
+  M extends AuthMode = 'none',
 >(
-  definition: InternalDefinition<QueryContext<keyof E & string>, A, R> & WithErrors<E>,
+  definition: InternalDefinition<QueryContext<keyof E & string, M>, M, A, R> & WithErrors<E>,
 ): FunctionDefinition<'query'>
 
 /** A Mutation that no application can call. */
@@ -240,26 +250,206 @@ export declare function internalMutation<
   const A extends Fields = None,
   R extends Validator<unknown> = Validator<unknown>,
   const E extends Errors = None,
+  M extends AuthMode = 'none',
 >(
-  definition: InternalDefinition<MutationContext<keyof E & string>, A, R> & WithErrors<E>,
+  definition: InternalDefinition<MutationContext<keyof E & string, M>, M, A, R> & WithErrors<E>,
 ): FunctionDefinition<'mutation'>
 
-/** What the handler of a Query works with. `ErrorCode` is the union of the codes it declares. */
-export interface QueryContext<ErrorCode extends string = never> {
-  readonly db: DatabaseReader
+/** What an Action may reach: what it names, and nothing else. */
+interface WithUses {
+  uses?: {
+    /**
+     * Hosts that `fetch` may call, as they stand in a URL: "api.example.com", with the port where
+     * it is not the usual one; at most 64. An address that is not public must also be allowed by
+     * the operator of the server.
+     */
+    network?: readonly string[]
+    /** Names of secrets of the Environment, such as "API_KEY"; at most 64. */
+    secrets?: readonly string[]
+  }
+}
+
+/**
+ * Works with the world outside: it has `fetch`, timers and 10 minutes. It reads and writes
+ * documents by calling Queries and Mutations, each of which is a transaction of its own. It is
+ * never run again by itself, and a call that failed may have had effects.
+ */
+export declare function action<
+  const A extends Fields = None,
+  R extends Validator<unknown> = Validator<unknown>,
+  const E extends Errors = None,
+  M extends AuthMode = 'none',
+>(
+  definition: PublicDefinition<ActionContext<keyof E & string, M>, M, A, R> &
+    WithErrors<E> &
+    WithUses,
+): FunctionDefinition<'action'>
+
+/** An Action that no application can call. */
+export declare function internalAction<
+  const A extends Fields = None,
+  R extends Validator<unknown> = Validator<unknown>,
+  const E extends Errors = None,
+  M extends AuthMode = 'none',
+>(
+  definition: InternalDefinition<ActionContext<keyof E & string, M>, M, A, R> &
+    WithErrors<E> &
+    WithUses,
+): FunctionDefinition<'action'>
+
+/** A Function of this Workspace, as `api` and `internal` of `_generated/api` hold it. */
+export interface FunctionReference<Kind extends FunctionKind, Arguments, Result> {
+  readonly kind: Kind
+  readonly types?: {
+    readonly arguments: Arguments
+    readonly result: Result
+    readonly errorCode: string
+  }
+}
+
+/**
+ * Calls another Function of this Workspace and answers its result. Throws what it throws; an error
+ * that it declares has its `code`, and where nobody catches it the calling Function fails with it.
+ * Calls nest 8 deep, and one invocation makes 4,096 of them.
+ */
+type Run<Kind extends FunctionKind> = <Arguments, Result>(
+  reference: FunctionReference<Kind, Arguments, Result>,
+  ...args: Record<never, never> extends Arguments ? [args?: Arguments] : [args: Arguments]
+) => Promise<Result>
+
+/** How much of a bound this call has used. */
+export interface Usage {
+  readonly used: number
+  readonly limit: number
+}
+
+/** Of the whole transaction, with the Functions that it called. */
+export interface TransactionUsage {
+  readonly documentsRead: Usage
+  readonly bytesRead: Usage
+  readonly documentsWritten: Usage
+  readonly bytesWritten: Usage
+  /** Of other Functions. */
+  readonly calls: Usage
+}
+
+export interface ActionUsage {
+  /** Of other Functions. */
+  readonly calls: Usage
+  /** Of `fetch`. */
+  readonly requests: Usage
+  readonly milliseconds: Usage
+}
+
+interface AnyContext<ErrorCode extends string, Mode extends AuthMode> {
+  readonly auth: Auth<Mode>
   readonly log: Log
-  /** The time of this call, in microseconds since the Unix epoch; the same wherever it is read. */
+  /**
+   * Microseconds since the Unix epoch. In a Query and a Mutation the time of the call, the same
+   * wherever it is read; in an Action the time that it is.
+   */
   now(): bigint
   /**
    * Ends the call with an error that it declares. Write `return ctx.fail("...")`, or `throw` before
    * it, so that TypeScript knows that nothing behind it runs.
    */
   readonly fail: (code: ErrorCode) => never
+  /** In an Action each Query is a transaction of its own; elsewhere it is part of this one. */
+  readonly runQuery: Run<'query'>
+}
+
+/**
+ * What the handler of a Query works with. `ErrorCode` is the union of the codes it declares, `Mode`
+ * its `auth`; without them it serves for every Function.
+ */
+export interface QueryContext<ErrorCode extends string = never, Mode extends AuthMode = AuthMode>
+  extends AnyContext<ErrorCode, Mode> {
+  readonly db: DatabaseReader
+  /** What this call has used of its bounds, so that a loop can stop before it passes one. */
+  usage(): Promise<TransactionUsage>
 }
 
 /** What the handler of a Mutation works with. It also serves where a QueryContext is expected. */
-export interface MutationContext<ErrorCode extends string = never> extends QueryContext<ErrorCode> {
+export interface MutationContext<ErrorCode extends string = never, Mode extends AuthMode = AuthMode>
+  extends QueryContext<ErrorCode, Mode> {
+  readonly auth: Auth<Mode> & GuestIssuer
   readonly db: DatabaseWriter
+  /** Part of this transaction. What it wrote is undone where it throws. */
+  readonly runMutation: Run<'mutation'>
+}
+
+/** What the handler of an Action works with. */
+export interface ActionContext<ErrorCode extends string = never, Mode extends AuthMode = AuthMode>
+  extends AnyContext<ErrorCode, Mode> {
+  readonly auth: Auth<Mode> & GuestIssuer
+  /** A transaction of its own: it is stored, and stays so, when the promise resolves. */
+  readonly runMutation: Run<'mutation'>
+  readonly runAction: Run<'action'>
+  usage(): Promise<ActionUsage>
+}
+
+// ---------------------------------------------------------------- Callers
+
+/** What a Function asks of its caller. */
+export type AuthMode = 'none' | 'optional' | 'guest' | 'user' | 'service'
+
+/**
+ * Who calls. It says who somebody is and nothing about what is theirs: whether a caller may do
+ * what is asked is for the Function to check.
+ */
+export type Identity = GuestIdentity | UserIdentity | ServiceIdentity
+
+/** Somebody whom `issueGuest` let in. */
+export interface GuestIdentity {
+  readonly kind: 'guest'
+  /** Such as `gst_01JZ0000000000000000000000`: another one for each guest. */
+  readonly subject: string
+  /** The ID of this Environment. */
+  readonly issuer: string
+}
+
+/** Somebody whom an identity provider of the Environment vouches for. */
+export interface UserIdentity extends ProvidedIdentity {
+  readonly kind: 'user'
+}
+
+/** A program whom a provider of service identities vouches for. */
+export interface ServiceIdentity extends ProvidedIdentity {
+  readonly kind: 'service'
+}
+
+interface ProvidedIdentity {
+  /** Different for each caller of one issuer; two issuers may use the same. */
+  readonly subject: string
+  readonly issuer: string
+  /** Empty where the operator maps no claim to it. */
+  readonly roles: readonly string[]
+  /** As the provider says it; absent where it does not, or where no claim is mapped to it. */
+  readonly email?: string
+}
+
+interface Auths {
+  none: { readonly identity: null }
+  optional: {
+    readonly identity: Identity | null
+    /** The identity where it is of that kind, or null. */
+    readonly guest: GuestIdentity | null
+    readonly user: UserIdentity | null
+    readonly service: ServiceIdentity | null
+  }
+  guest: { readonly identity: GuestIdentity; readonly guest: GuestIdentity }
+  user: { readonly identity: UserIdentity; readonly user: UserIdentity }
+  service: { readonly identity: ServiceIdentity; readonly service: ServiceIdentity }
+}
+
+type Auth<Mode extends AuthMode> = Auths[Mode]
+
+interface GuestIssuer {
+  /**
+   * Makes a guest and answers its bearer, which the application then presents as its functional
+   * token: at most 86,400 seconds, and never to be logged or stored.
+   */
+  issueGuest(options: { expiresInSeconds: number }): Promise<string>
 }
 
 /** Lines in the log of the Environment. Fields are shown beside the message; leave secrets out. */

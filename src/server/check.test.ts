@@ -11,6 +11,7 @@ import {
 } from '../../build/testing/configuration-environments.ts'
 import { type Environment, ROWS } from '../../build/testing/configuration-rows.ts'
 import { OIDC_FILE } from '../../build/testing/oidc-files.ts'
+import { makeKey } from '../../build/testing/providers/identity-providers.ts'
 import { RECOVERY_PHRASE } from '../config/configuration.ts'
 import { runServer } from './modes.ts'
 
@@ -56,7 +57,9 @@ describe('svc-server check shows', () => {
       ...APPLICATION,
       SERVICE_PRODUCT_ALLOWED_ORIGINS: origins,
       SERVICE_PUBLIC_MANAGEMENT_URL: 'https://manage.test',
+      SERVICE_PLATFORM_DATABASE_URL: URL_OK,
       SERVICE_RUNNER_SANDBOX: 'required',
+      SERVICE_ACTION_ALLOWED_NETWORKS: '10.1.0.0/16',
     }
     expect(await check(environment)).toEqual({
       exit: 0,
@@ -72,7 +75,10 @@ describe('svc-server check shows', () => {
   Managed source         none
   Product root           /srv/canary
   Application listener   127.0.0.9:4567 (TLS ends at a proxy before it)
+  Documents              canary_db at canary-db.test:5433
   Allowed origins        https://app.test, http://localhost:5173
+  JWT providers          none: guests only
+  Networks of Actions    public, 10.1.0.0/16
   Function sandbox       required: refuses to start where Functions cannot be contained
 `,
     })
@@ -91,15 +97,21 @@ describe('svc-server check shows', () => {
     expect(out).not.toMatch(/secret-by-mistake|canary%40pw|canary@pw/)
   })
 
-  it('that a setting is not supported, instead of ignoring it', async () => {
-    const { exit, err } = await check({
-      ...BASE,
-      SERVICE_PRODUCT_ROOT: '/var/lib/canary-root',
-      SERVICE_PRODUCT_AUTH_CONFIG: 'auth.json',
-    })
+  it('whose tokens say who a caller is, and that their keys fit', async () => {
+    const about = { kind: 'user', issuer: 'https://idp.test', audience: 'a', algorithms: ['ES256'] }
+    const fitting = { jwks: { keys: [(await makeKey('key-1')).jwk] } }
+    const useless = { jwks: { keys: [(await makeKey('key-1', 'RS256')).jwk] } }
+    const checked = (keys: object) => {
+      const providers = [{ name: 'idp', ...about, ...keys }]
+      file('auth.json', JSON.stringify({ version: 1, providers }))
+      const environment = { SERVICE_PRODUCT_ROOT: DIR, SERVICE_PRODUCT_AUTH_CONFIG: 'auth.json' }
+      return check({ ...BASE, ...environment })
+    }
+    expect((await checked(fitting)).out).toContain('idp (user, https://idp.test)\n')
+    const { exit, err } = await checked(useless)
     expect(exit).toBe(1)
     expect(err).toMatch(/^svc-server: SERVER_CONFIGURATION_INVALID: SERVICE_PRODUCT_AUTH_CONFIG/)
-    expect(err).toContain('Expected: unset: this version does not support it.')
+    expect(err).toContain('provider idp: a key set with a key of its algorithms')
   })
 
   it('an identity provider and a managed source without connecting to either', async () => {

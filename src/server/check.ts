@@ -2,10 +2,12 @@
 import { type DatabaseAddress, formatListener } from '../config/addresses.ts'
 import { parseConfiguration, type ServerConfiguration } from '../config/configuration.ts'
 import { unreadNames } from '../config/variables.ts'
+import { readFixedKeys } from '../product/functional-tokens/providers.ts'
 import type { Environment, ServerIo } from './io.ts'
 
 export async function run(environment: Environment, io: ServerIo): Promise<number> {
   const configuration = parseConfiguration(environment, 'check')
+  for (const provider of configuration.product?.jwtProviders ?? []) await readFixedKeys(provider)
   const rows = describe(configuration)
   const width = Math.max(...rows.map(([label]) => label.length)) + 2
   io.out('The configuration is valid. `svc-server serve` would use:\n\n')
@@ -32,13 +34,18 @@ function describe(configuration: ServerConfiguration): [string, string][] {
 }
 
 function describeProduct(product: NonNullable<ServerConfiguration['product']>): [string, string][] {
-  const { applicationListen, allowedOrigins } = product
+  const { applicationListen, allowedOrigins, actionNetworks, jwtProviders } = product
+  const providers = jwtProviders.map(({ name, kind, issuer }) => `${name} (${kind}, ${issuer})`)
+  const documents = product.database === null ? 'in the Product root' : database(product.database)
   return [
     [
       'Application listener',
       applicationListen === null ? 'none' : listener(applicationListen, true),
     ],
+    ['Documents', documents],
     ['Allowed origins', allowedOrigins.length === 0 ? 'none' : allowedOrigins.join(', ')],
+    ['JWT providers', providers.length === 0 ? 'none: guests only' : providers.join(', ')],
+    ['Networks of Actions', ['public', ...actionNetworks.map(({ text }) => text)].join(', ')],
   ]
 }
 

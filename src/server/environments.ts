@@ -1,21 +1,25 @@
 /** The one Product Environment that a server composes: root, documents, engine, rules. */
-import { join } from 'node:path'
 import type { ServerConfiguration } from '../config/configuration.ts'
-import { openSqliteDocuments } from '../documents/sqlite/stores.ts'
 import { createEngine, type Engine } from '../engine/engine.ts'
+import type { IssueGuest } from '../engine/guests.ts'
 import { createRunnerPool, type RunnerPool } from '../engine/runner-pool.ts'
 import { deliverProductAudit } from '../identity/audit.ts'
 import type { Identity } from '../identity/identity.ts'
+import { openJwtProviders } from '../product/functional-tokens/providers.ts'
+import { FunctionalTokens } from '../product/functional-tokens/tokens.ts'
+import { LiveConfiguration } from '../product/live-configuration.ts'
 import { closeProduct, openProduct, type Product } from '../product/product.ts'
 import { runnerCommand } from '../runner/command.ts'
 import { runnerSpawner } from '../runner/processes.ts'
-import { openProductRoot } from '../storage/root.ts'
+import { openProductRoot, type ProductRoot } from '../storage/root.ts'
 import type { System } from '../system/system.ts'
 import type { Logger } from '../telemetry/log.ts'
+import { openDocuments } from './documents.ts'
 
 export interface OpenEnvironment {
   readonly product: Product
   readonly engine: Engine
+  readonly tokens: FunctionalTokens
   /** Ends invocations, then gives the root back. */
   close(): Promise<void>
 }
@@ -28,7 +32,10 @@ export interface EnvironmentOptions {
   readonly log: Logger
 }
 
-/** Throws SERVER_PRODUCT_ROOT_*, SERVER_SANDBOX_UNAVAILABLE, PRODUCT_CORRUPT. */
+/**
+ * Throws SERVER_PRODUCT_ROOT_*, SERVER_DOCUMENT_DATABASE_UNAVAILABLE, SERVER_SANDBOX_UNAVAILABLE,
+ * PRODUCT_CORRUPT.
+ */
 export async function openEnvironment(options: EnvironmentOptions): Promise<OpenEnvironment> {
   const { configuration, rootPath, identity, system, log } = options
   const closers: (() => Promise<void>)[] = []
@@ -38,20 +45,36 @@ export async function openEnvironment(options: EnvironmentOptions): Promise<Open
   try {
     const root = await openProductRoot(rootPath, system)
     closers.push(async () => root.close())
-    const store = await openSqliteDocuments(join(rootPath, 'documents.db'))
+    const tokens = await openTokens(configuration, root, { system, log })
+    const database = configuration.product?.database ?? null
+    const { environmentId } = root.descriptor
+    const store = await openDocuments({ rootPath, environmentId, database, system, log })
     closers.push(() => store.close())
     const pool = await startPool(configuration, system, log)
     closers.push(() => pool.close())
-    const engine = createEngine({ store, pool, system, log })
+    const issueGuest: IssueGuest = (request) => tokens.issueGuest(request)
+    const networks = configuration.product?.actionNetworks ?? []
+    const outbound = { allowedNetworks: networks.map(({ range }) => range) }
+    const engine = createEngine({ store, pool, system, log, issueGuest, outbound })
     closers.push(() => engine.close())
+    const live = new LiveConfiguration(root)
     const auditSink = deliverProductAudit.bind(null, identity)
-    const product = openProduct({ system, log, root, engine, auditSink })
+    const product = openProduct({ system, log, root, engine, configuration: live, auditSink })
     closers.push(() => closeProduct(product))
-    return { product, engine, close }
+    return { product, engine, tokens, close }
   } catch (error) {
     await close()
     throw error
   }
+}
+
+async function openTokens(
+  { product }: ServerConfiguration,
+  { keyring, descriptor: { environmentId } }: ProductRoot,
+  world: { readonly system: System; readonly log: Logger },
+): Promise<FunctionalTokens> {
+  const providers = await openJwtProviders({ providers: product?.jwtProviders ?? [], ...world })
+  return new FunctionalTokens({ providers, keyring, environmentId, system: world.system })
 }
 
 async function startPool(

@@ -8,7 +8,7 @@ import {
   authorize,
   type OpenIdProvider,
   openIdProvider,
-} from '../../build/testing/oidc-providers.ts'
+} from '../../build/testing/providers/oidc-providers.ts'
 import { type ServerProcess, startServer } from '../../build/testing/server-process.ts'
 import { Login } from '../wire/auth.ts'
 import { ManagedGrants, OidcConfig } from '../wire/oidc.ts'

@@ -5,8 +5,9 @@
 import type { Hono } from 'hono'
 import { formatListener, type Listener } from '../config/addresses.ts'
 import { Fault } from '../errors/fault.ts'
+import type { RequestBinding } from '../http/application/gateway.ts'
 import { errorResponse, type SurfaceCodes } from '../http/errors.ts'
-import type { PeerBinding } from '../http/mount.ts'
+import type { PeerBinding } from '../http/rate-limits.ts'
 import type { System } from '../system/system.ts'
 import { peerAddress } from './peers.ts'
 
@@ -50,11 +51,14 @@ export function openListener(options: ListenOptions): OpenListener {
         if (request.headers.get('host')?.includes(',') === true) {
           return errorResponse(new Fault(codes.invalid), system.ids.make('req'), codes)
         }
-        // Application calls are limited by their credential; the look-up would cost them 2 us.
-        if (surface === 'application') return app.fetch(request)
-        const socket = server.requestIP(request)?.address
-        const peer = peerAddress(request.headers, socket, options.tlsTerminated)
-        return app.fetch(request, { peer } satisfies PeerBinding)
+        return app.fetch(request, {
+          // Few application calls ask for it, and the look-up would cost each of them 2 us.
+          get peer() {
+            const socket = server.requestIP(request)?.address
+            return peerAddress(request.headers, socket, options.tlsTerminated)
+          },
+          takeTime: () => server.timeout(request, 0),
+        } satisfies PeerBinding & RequestBinding)
       },
       error: (error) =>
         errorResponse(new Fault(codes.internal, { cause: error }), system.ids.make('req'), codes),

@@ -1,5 +1,6 @@
-/** `svc-server migrate`: brings the identity database to this version's schema. Safe to repeat. */
+/** `svc-server migrate`: brings each database to this version's schema. Safe to repeat. */
 import { parseConfiguration } from '../config/configuration.ts'
+import { migrateDocuments } from '../documents/postgres/schema.ts'
 import { openIdentity } from '../identity/identity.ts'
 import { realSystem } from '../system/system.ts'
 import { createLog } from '../telemetry/log.ts'
@@ -16,14 +17,19 @@ export async function run(environment: Environment, io: ServerIo): Promise<numbe
     log: createLog({ system, sink: io.err, level: 'warn' }),
   })
   try {
-    const { from, to } = await identity.migrate()
-    io.out(
-      from === to
-        ? `The identity database is at schema version ${to} already.\n`
-        : `The identity database went from schema version ${from} to ${to}.\n`,
-    )
+    io.out(report('identity', await identity.migrate()))
+    const documents = configuration.product?.database ?? null
+    if (documents !== null) {
+      io.out(report('document', await migrateDocuments(documents.url, system.nowMicros())))
+    }
     return 0
   } finally {
     await identity.close()
   }
+}
+
+function report(name: string, { from, to }: { from: number; to: number }): string {
+  return from === to
+    ? `The ${name} database is at schema version ${to} already.\n`
+    : `The ${name} database went from schema version ${from} to ${to}.\n`
 }

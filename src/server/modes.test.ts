@@ -26,6 +26,7 @@ describe('svc-server', () => {
       'migrate',
       'recover-bootstrap',
       'recover-owner',
+      'rotate-keys',
       'serve',
       'version',
     ]) {
@@ -60,7 +61,7 @@ describe('svc-server', () => {
     expect(await run(name)).toEqual({ exit: 0, out: text, err: '' })
   })
 
-  it.each(['check', 'migrate', 'recover-bootstrap', 'recover-owner'])(
+  it.each(['check', 'migrate', 'recover-bootstrap', 'recover-owner', 'rotate-keys'])(
     '%s without configuration names the first missing variable',
     async (mode) => {
       const { exit, out, err } = await run(mode)

@@ -8,7 +8,7 @@ import { mountApplication } from '../http/application/mount.ts'
 import { APPLICATION_CODES, MANAGEMENT_CODES } from '../http/errors.ts'
 import { managementRoutes } from '../http/management/routes.ts'
 import { mountManagement } from '../http/mount.ts'
-import { peerLimits } from '../http/rate-limits.ts'
+import { applicationLimits, peerLimits } from '../http/rate-limits.ts'
 import { type Identity, openIdentity } from '../identity/identity.ts'
 import { readLinkable } from '../product/environments.ts'
 import { resolveTarget } from '../product/targets.ts'
@@ -129,13 +129,15 @@ function managementApp({ configuration, system, log, identity, environment }: Ru
 
 function applicationApp(
   { configuration, system, log }: Running,
-  { product, engine }: OpenEnvironment,
+  { product, engine, tokens }: OpenEnvironment,
 ) {
   return mountApplication({
     system,
     log,
     engine,
     envelopes: new QueryEnvelopes(),
+    tokens,
+    limits: applicationLimits(system),
     allowedOrigins: new Set(configuration.product?.allowedOrigins),
     authenticateKey: (key) => product.keys.authenticate(key),
     resolveTarget: (target, caller) => resolveTarget(product, caller, target),

@@ -4,9 +4,10 @@ import { VERSION } from '../value/version.ts'
 
 const MODES = [
   ['check', 'parse and validate the configuration; connects to nothing, changes nothing'],
-  ['migrate', 'create or upgrade the identity schema; safe to repeat'],
+  ['migrate', 'create or upgrade the database schemas; safe to repeat'],
   ['recover-bootstrap', 'replace a first-owner code that was lost before it was used'],
   ['recover-owner', 'issue an owner invitation where every owner has lost access'],
+  ['rotate-keys', 'seal the secrets of a stopped Product root under a new key'],
   ['serve', 'check the schema and serve until SIGTERM'],
   ['version', 'print the version'],
 ] as const

@@ -9,7 +9,13 @@ import { digestEquals } from '../system/digests.ts'
 import type { EnvironmentId } from '../value/ids.ts'
 import { KEY_BYTES, type KeyringFile } from '../value/product-root.ts'
 
-export type KeyUse = 'application-public-key' | 'application-key-digest' | 'keyring-check'
+export type KeyUse =
+  | 'application-public-key'
+  | 'application-key-digest'
+  | 'configuration-secret'
+  | 'guest-identity'
+  | 'keyring-check'
+  | 'operation-fingerprint'
 
 export class Keyring {
   /** The key that new material derives from. */

@@ -14,6 +14,8 @@ export type Purpose =
   | 'oidc-subject'
   | 'application-key'
   | 'application-public-key'
+  | 'guest-identity'
+  | 'operation-fingerprint'
   | 'upload-grant'
   | 'download-grant'
   | 'storage-key'

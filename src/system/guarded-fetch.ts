@@ -57,13 +57,16 @@ export type FetchRefusal =
   | 'time'
   | 'busy'
   | 'connection'
+  | 'scheme'
+  | 'headers'
+  | 'encoding'
 
 /** Names no URL: one could hold what its author wants to see in our log. */
 export class FetchFailure extends Error {
   readonly reason: FetchRefusal
 
-  constructor(reason: FetchRefusal) {
-    super(`fetch refused: ${reason}`)
+  constructor(reason: FetchRefusal, options: { readonly cause?: unknown } = {}) {
+    super(`fetch refused: ${reason}`, options)
     this.name = 'FetchFailure'
     this.reason = reason
   }
@@ -72,7 +75,7 @@ export class FetchFailure extends Error {
 /** Addresses tried in turn where one does not take the connection. */
 const ADDRESSES_MAX = 4
 
-const REAL_NETWORK: Network = {
+export const REAL_NETWORK: Network = {
   resolve: (hostname) => lookup(hostname, { all: true, verbatim: true }),
   dial: (host, port) => ({ host, port }),
 }
@@ -154,10 +157,7 @@ export class GuardedFetch {
     if (literal !== null && !secure) return [literal]
     const found = literal === null ? await this.#resolve(url.hostname) : [literal]
     if (!found.every(isPublicAddress)) throw new FetchFailure('address')
-    // A broken IPv6 route is more common than a missing IPv4 one.
-    const ipv4 = found.filter((address) => !address.includes(':'))
-    const ipv6 = found.filter((address) => address.includes(':'))
-    return [...ipv4, ...ipv6].slice(0, ADDRESSES_MAX)
+    return inOrderOfTrial(found)
   }
 
   async #resolve(hostname: string): Promise<readonly string[]> {
@@ -171,66 +171,92 @@ export class GuardedFetch {
     return found.map(({ address }) => address)
   }
 
-  #request(target: Target, address: string, signal: AbortSignal): Promise<FetchedDocument> {
-    const { url, secure, literal } = target
+  async #request(target: Target, address: string, signal: AbortSignal): Promise<FetchedDocument> {
+    const { url } = target
     const dial = this.#network.dial(address, target.port)
-    return new Promise((resolve, reject) => {
-      const options = {
-        host: dial.host,
-        port: dial.port,
-        path: url.pathname + url.search,
-        method: 'GET',
-        // No pool: a connection of an earlier check would outlive that check.
-        agent: false as const,
-        signal,
-        headers: {
-          host: url.host,
-          accept: 'application/json',
-          'accept-encoding': 'identity',
-          connection: 'close',
-        },
-      }
-      const request = secure
-        ? requestHttps({
-            ...options,
-            servername: literal === null ? url.hostname : '',
-            ...(dial.authority !== undefined && { ca: dial.authority }),
-          })
-        : requestHttp(options)
-      request.on('error', reject)
-      request.on('response', (response) => {
-        readDocument(response, this.#options.bodyBytesMax).then(resolve, (error) => {
-          reject(error)
-          request.destroy()
-        })
-      })
-      request.end()
-    })
+    const headers = {
+      host: url.host,
+      accept: 'application/json',
+      'accept-encoding': 'identity',
+      connection: 'close',
+    }
+    const response = await send(dial, { url, method: 'GET', headers, body: null, signal })
+    const status = response.statusCode ?? 0
+    try {
+      if (status >= 300 && status < 400) throw new FetchFailure('redirect')
+      return { status, body: await readBody(response, this.#options.bodyBytesMax) }
+    } catch (error) {
+      response.destroy()
+      throw error
+    }
   }
 }
 
-function literalAddress(hostname: string): string | null {
+/** A broken IPv6 route is more common than a missing IPv4 one. */
+export function inOrderOfTrial(addresses: readonly string[]): readonly string[] {
+  const ipv4 = addresses.filter((address) => !address.includes(':'))
+  const ipv6 = addresses.filter((address) => address.includes(':'))
+  return [...ipv4, ...ipv6].slice(0, ADDRESSES_MAX)
+}
+
+export interface SentRequest {
+  readonly url: URL
+  readonly method: string
+  /** All of them; none is added. */
+  readonly headers: Readonly<Record<string, string | string[]>>
+  readonly body: Uint8Array | null
+  readonly signal: AbortSignal
+}
+
+/** One request over a connection of its own; resolves with the head of the response. */
+export function send(dial: Dial, request: SentRequest): Promise<IncomingMessage> {
+  const { url, method, headers, body, signal } = request
+  return new Promise((resolve, reject) => {
+    const options = {
+      host: dial.host,
+      port: dial.port,
+      path: url.pathname + url.search,
+      method,
+      // No pool: a connection of an earlier check would outlive that check.
+      agent: false as const,
+      signal,
+      headers,
+    }
+    const made =
+      url.protocol === 'https:'
+        ? requestHttps({
+            ...options,
+            servername: literalAddress(url.hostname) === null ? url.hostname : '',
+            ...(dial.authority !== undefined && { ca: dial.authority }),
+          })
+        : requestHttp(options)
+    made.on('error', reject)
+    made.on('response', resolve)
+    made.end(body ?? undefined)
+  })
+}
+
+/** An address as it stands in a URL, without brackets; null for a name. */
+export function literalAddress(hostname: string): string | null {
   if (hostname.startsWith('[')) return hostname.slice(1, -1)
   // The URL parser has made dotted decimals of every other spelling of an IPv4 address.
   return /^[0-9]+(?:\.[0-9]+){3}$/.test(hostname) ? hostname : null
 }
 
-async function readDocument(
+/** Throws FetchFailure for a body over the bound, and what a connection that ends early throws. */
+export async function readBody(
   response: IncomingMessage,
   bodyBytesMax: number,
-): Promise<FetchedDocument> {
-  const status = response.statusCode ?? 0
-  if (status >= 300 && status < 400) throw new FetchFailure('redirect')
+): Promise<Uint8Array> {
   if (Number(response.headers['content-length'] ?? 0) > bodyBytesMax) {
     throw new FetchFailure('size')
   }
   const chunks: Uint8Array[] = []
   let size = 0
-  // A connection that ends early throws here.
   for await (const chunk of response as AsyncIterable<Uint8Array>) {
     size += chunk.length
     if (size > bodyBytesMax) throw new FetchFailure('size')
     chunks.push(chunk)
   }
-  return { status, body: Buffer.concat(chunks, size) }
+  return Buffer.concat(chunks, size)
 }

@@ -71,21 +71,34 @@ describe('what must not be in a log', () => {
     expect(lines.join('').match(/\[redacted\]/g)).toHaveLength(6)
   })
 
-  it.each(['rk_at_v1_', 'rk_rt_v1_', 'rk_inv_v1_', 'rk_pub_v1_', 'rk_sec_v1_', 'rk_dev_v1_'])(
-    'a credential %s is redacted by its form',
-    (prefix) => {
-      const { log, text } = memoryLog()
-      const token = `${prefix}${canary}`
-      log.info('x', {
-        message: `before ${token} after`,
-        path: `/a?b=${token}`,
-        error: new Error(token),
-      })
-      log.info('y', { [token]: { [token]: [token] } })
-      expect(text()).not.toContain(canary)
-      expect(text()).toContain(`before ${prefix}[redacted] after`)
-    },
-  )
+  it.each([
+    ...['rk_at_v1_', 'rk_rt_v1_', 'rk_inv_v1_', 'rk_pub_v1_', 'rk_sec_v1_', 'rk_dev_v1_'],
+    'rk_gst_v1_',
+  ])('a credential %s is redacted by its form', (prefix) => {
+    const { log, text } = memoryLog()
+    const token = `${prefix}${canary}`
+    log.info('x', {
+      message: `before ${token} after`,
+      path: `/a?b=${token}`,
+      error: new Error(token),
+    })
+    log.info('y', { [token]: { [token]: [token] } })
+    expect(text()).not.toContain(canary)
+    expect(text()).toContain(`before ${prefix}[redacted] after`)
+  })
+
+  it('a JWT is redacted by its form', () => {
+    const { log, text } = memoryLog()
+    const part = Buffer.from(`{"sub":"${canary}"}`).toString('base64url')
+    log.info('x', {
+      message: `before ${part}.${part}.${part} after`,
+      also: `Bearer ${part}.${part}.`,
+    })
+    expect(text()).not.toContain(part)
+    expect(text()).toContain('before [redacted JWT] after')
+    log.info('y', { message: 'eyJ.x and release.js:1.2.3 are none' })
+    expect(text()).toContain('eyJ.x and release.js:1.2.3 are none')
+  })
 
   it('the user and password of a database URL are redacted', () => {
     const { log, text } = memoryLog()

@@ -58,6 +58,8 @@ const TEXT_LENGTH_MAX = 8192
 const ENTRIES_MAX = 64
 const DEPTH_MAX = 4
 const CREDENTIAL = /\brk_([a-z]{2,4})_v1_[A-Za-z0-9_-]+/g
+/** Begins with a JSON object in base64url, as a functional token of a provider does. */
+const JWT = /\beyJ[A-Za-z0-9_-]*\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*/g
 const DSN_USERINFO = /\b(postgres(?:ql)?:\/\/)[^\s/@"]*@/g
 /** What JSON leaves as it is although a terminal acts on it: C1, lines, bidi overrides. */
 const UNSAFE = /[\u007f-\u009f\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]/g
@@ -196,9 +198,12 @@ function text(given: string): string {
   return redactText(cut).toWellFormed()
 }
 
-/** Replaces what has the form of one of our credentials or of a database password. */
+/** Replaces what has the form of one of our credentials, of a JWT or of a database password. */
 export function redactText(given: string): string {
-  return given.replace(CREDENTIAL, 'rk_$1_v1_[redacted]').replace(DSN_USERINFO, '$1[redacted]@')
+  return given
+    .replace(CREDENTIAL, 'rk_$1_v1_[redacted]')
+    .replace(JWT, '[redacted JWT]')
+    .replace(DSN_USERINFO, '$1[redacted]@')
 }
 
 function escaped(character: string): string {

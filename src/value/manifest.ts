@@ -3,16 +3,26 @@
  * server compares it with what the code says of itself inside the sandbox before it believes it.
  */
 import { canonicalJson } from './canonical-json.ts'
+import { AUTH_MODES, type AuthMode } from './identities.ts'
 import { isId, isTableName, type ProjectId } from './ids.ts'
 import { Malformed } from './malformed.ts'
 import { type Json, parseStrictJson } from './strict-json.ts'
 import { parseFields, parseValidator } from './validator-json.ts'
 import type { FieldsJson, ValidatorJson } from './validators.ts'
 
-export type FunctionKind = 'query' | 'mutation'
+export const FUNCTION_KINDS = ['query', 'mutation', 'action'] as const
+export type FunctionKind = (typeof FUNCTION_KINDS)[number]
 export type ClientKind = 'public' | 'confidential'
 /** What an error that a Function declares means to its caller. */
 export type DeclaredErrorKind = 'invalid' | 'forbidden' | 'not_found' | 'conflict'
+
+/** What an Action may reach; it gets what it names and nothing else. Both lists are sorted. */
+export interface FunctionUses {
+  /** Hosts as they stand in a URL: a DNS name, with `:port` where it is not the scheme's own. */
+  readonly network: readonly string[]
+  /** Names of secrets of the Environment's configuration. */
+  readonly secrets: readonly string[]
+}
 
 export interface FunctionManifest {
   /** `<path>.<export>`, such as `messages.list` or `admin/users.ban`. */
@@ -21,11 +31,14 @@ export interface FunctionManifest {
   readonly visibility: 'public' | 'internal'
   /** Kinds of Application Client that may call it; sorted. */
   readonly clients: readonly ClientKind[]
-  readonly auth: 'none'
+  /** Whom it sees of its callers. */
+  readonly auth: AuthMode
   readonly arguments: FieldsJson
   readonly returns: ValidatorJson
   /** Codes without the APP_ prefix. */
   readonly errors: { readonly [code: string]: DeclaredErrorKind }
+  /** Of an Action; absent in other kinds. */
+  readonly uses?: FunctionUses
 }
 
 export interface IndexManifest {
@@ -66,6 +79,11 @@ export const FUNCTION_NAME = /^[A-Za-z0-9_-]+(?:\/[A-Za-z0-9_-]+)*\.[A-Za-z_$][A
 export const FIELD_NAME = /^[A-Za-z][A-Za-z0-9_]{0,63}$/
 export const INDEX_NAME = /^[A-Za-z][A-Za-z0-9_]{0,63}$/
 export const ERROR_CODE = /^[A-Z][A-Z0-9_]{0,63}$/
+const HOST = /^([a-z0-9.-]+)(?::([1-9][0-9]{0,4}))?$/
+const HOST_LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/
+export const SECRET_NAME = /^[A-Z][A-Z0-9_]{0,63}$/
+/** Hosts, and secrets, that one Action may name. */
+export const USES_MAX = 64
 const DIGEST = /^sha256:[0-9a-f]{64}$/
 /** `files` is the table of file IDs; it holds no documents. */
 export const RESERVED_TABLES: readonly string[] = ['files']
@@ -117,17 +135,20 @@ export function parseDescription(json: Json): WorkspaceDescription {
   return { functions, tables }
 }
 
+/** Whether the text is a host as `uses.network` lists it: a lower-case name, no address. */
+export function isHost(text: string): boolean {
+  const [, name, port = '1'] = HOST.exec(text) ?? []
+  if (name === undefined || name.length > 253 || Number(port) > 65_535) return false
+  const labels = name.split('.')
+  // The last label of an address, in whichever spelling, begins with a digit.
+  return labels.every((label) => HOST_LABEL.test(label)) && !/^[0-9]/.test(labels.at(-1)!)
+}
+
+const FUNCTION_KEYS = 'name kind visibility clients auth arguments returns errors'.split(' ')
+
 function parseFunction(json: Json, path: string): FunctionManifest {
-  const item = members(json, path, [
-    'name',
-    'kind',
-    'visibility',
-    'clients',
-    'auth',
-    'arguments',
-    'returns',
-    'errors',
-  ])
+  const isAction = (json as { readonly kind?: Json } | null)?.kind === 'action'
+  const item = members(json, path, isAction ? [...FUNCTION_KEYS, 'uses'] : FUNCTION_KEYS)
   const clients = list(item.clients, `${path}.clients`, 2)
   const allowed: readonly Json[] = ['confidential', 'public']
   if (clients.some((client, i) => !allowed.includes(client) || clients.indexOf(client) !== i)) {
@@ -143,13 +164,30 @@ function parseFunction(json: Json, path: string): FunctionManifest {
   }
   return {
     name: matching(item.name, FUNCTION_NAME, `${path}.name`),
-    kind: oneOf(item.kind, ['query', 'mutation'], `${path}.kind`) as FunctionKind,
+    kind: oneOf(item.kind, FUNCTION_KINDS, `${path}.kind`) as FunctionKind,
     visibility: oneOf(item.visibility, ['public', 'internal'], `${path}.visibility`) as 'public',
     clients: clients as ClientKind[],
-    auth: oneOf(item.auth, ['none'], `${path}.auth`) as 'none',
+    auth: oneOf(item.auth, AUTH_MODES, `${path}.auth`) as AuthMode,
     arguments: parseFields(item.arguments!, `${path}.arguments`),
     returns: parseValidator(item.returns!, `${path}.returns`),
     errors,
+    ...(isAction && { uses: parseUses(item.uses, `${path}.uses`) }),
+  }
+}
+
+function parseUses(json: Json | undefined, path: string): FunctionUses {
+  const item = members(json, path, ['network', 'secrets'])
+  const names = (key: 'network' | 'secrets', isName: (text: string) => boolean, rule: string) => {
+    const found = list(item[key], `${path}.${key}`, USES_MAX).map((name, i) => {
+      if (typeof name === 'string' && isName(name)) return { name }
+      throw new Malformed(rule, `${path}.${key}[${i}]`)
+    })
+    ascending(found, `${path}.${key}`)
+    return found.map(({ name }) => name)
+  }
+  return {
+    network: names('network', isHost, 'a host'),
+    secrets: names('secrets', (text) => SECRET_NAME.test(text), 'the name of a secret'),
   }
 }
 

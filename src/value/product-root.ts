@@ -45,7 +45,8 @@ export interface KeyringFile {
 }
 
 export const KEY_BYTES = 32
-const KEYS_MAX = 64
+/** Keys of one keyring. */
+export const KEYS_MAX = 64
 const SLUG = /^[a-z][a-z0-9-]{0,62}$/
 const KEY_ID = /^[a-z0-9][a-z0-9-]{0,31}$/
 const TEXT_MAX = 4_096

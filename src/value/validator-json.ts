@@ -89,6 +89,7 @@ export function parseFields(json: Json, path = '$', depth = 0): FieldsJson {
   if (names.length > FIELDS_MAX) throw new Malformed(`at most ${FIELDS_MAX} fields`, path)
   for (const name of names) {
     const field = json[name]!
+    if (!name.isWellFormed()) throw new Malformed('no lone surrogate', path)
     const at = `${path}.${name}`
     const optional =
       field !== null &&
@@ -135,7 +136,7 @@ function literal(json: Json | undefined, path: string): void {
   const [[kind, content] = ['', null]] = Object.entries(json)
   const fits =
     Object.keys(json).length === 1 &&
-    ((kind === 'string' && typeof content === 'string') ||
+    ((kind === 'string' && typeof content === 'string' && content.isWellFormed()) ||
       (kind === 'boolean' && typeof content === 'boolean') ||
       (kind === 'int64' && typeof content === 'string'))
   if (!fits) throw new Malformed('a literal', path)

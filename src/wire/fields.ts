@@ -23,6 +23,9 @@ export const U64 = message('string <= 20').narrow((text, context) =>
     : context.mustBe('a canonical unsigned 64-bit integer'),
 )
 
+/** A revision that a request expects: as U64, or as a JSON integer that is exact. */
+export const Revision = U64.or('0 <= number.integer <= 9007199254740991')
+
 /** The name of an operator or of a device. */
 export const Name = message('string').narrow((text, context) =>
   isName(text) ? true : context.mustBe('1 to 128 characters in NFC without control characters'),

@@ -10,13 +10,15 @@ export const FunctionCatalog = message({
   /** Sorted by name. */
   functions: message({
     name: 'string',
-    kind: "'query' | 'mutation'",
+    kind: "'query' | 'mutation' | 'action'",
     visibility: "'public' | 'internal'",
     clients: "('public' | 'confidential')[]",
-    auth: "'none'",
+    auth: "'none' | 'optional' | 'guest' | 'user' | 'service'",
     arguments: message('object').as<FieldsJson>(),
     returns: message('object').as<ValidatorJson>(),
     errors: { '[string]': "'invalid' | 'forbidden' | 'not_found' | 'conflict'" },
+    /** What an Action may reach; empty lists for other kinds. */
+    uses: { network: 'string[]', secrets: 'string[]' },
   }).array(),
 })
 export type FunctionCatalog = typeof FunctionCatalog.infer

@@ -9,6 +9,8 @@ export const QueryRequest = message({
   arguments: 'unknown',
 })
 
+export const ActionRequest = QueryRequest
+
 export const MutationRequest = message({
   version: '1',
   target: 'string <= 128',

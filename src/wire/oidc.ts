@@ -33,8 +33,7 @@ export const OidcLoginRequest = message({
     sourceRevision: SourceRevision,
     grants: ManagedGrant.array().atMostLength(MANAGED_GRANTS_MAX),
   },
-  // Where every field may be absent, a list is an object without fields.
-}).narrow((body, context) => !Array.isArray(body) || context.mustBe('an object'))
+})
 
 export const ManagedGrants = message({
   version: '1',

@@ -14,8 +14,9 @@ import { type Login, refresh, revokeSession } from '../../../src/identity/sessio
 import type { TestSystem } from '../../../src/system/system.ts'
 import { capabilitiesOfRole } from '../../../src/value/capabilities.ts'
 import type { InvitationId, OperationId } from '../../../src/value/ids.ts'
-import type { TestIdentity } from '../identity.ts'
 import { ENVIRONMENT, PROJECT } from '../operators.ts'
+import type { ExternalLogins } from '../providers/external-logins.ts'
+import { PROVIDER } from '../providers/identity-providers.ts'
 import {
   ABSENT,
   explain,
@@ -26,7 +27,15 @@ import {
   opened,
   type Result,
   type SessionModel,
+  type SubjectModel,
 } from './model.ts'
+import {
+  newSubjects,
+  type Subject,
+  storedSubject,
+  subjectOperation,
+  subjectRun,
+} from './subjects.ts'
 
 /** Requests that differ in everything that a grant is made of. */
 const REQUESTS = [
@@ -52,16 +61,21 @@ interface Session {
 
 /** What one sequence works on. */
 export interface World {
-  readonly t: TestIdentity
+  readonly t: ExternalLogins
   readonly servers: readonly Identity[]
   readonly owner: Actor
   readonly invitations: readonly Invitation[]
   readonly sessions: Session[]
+  readonly subjects: readonly Subject[]
   /** Nothing before this sequence happened at this time or later. */
   readonly startMicros: bigint
 }
 
-export function newWorld(t: TestIdentity, servers: readonly Identity[], owner: Actor): World {
+export async function newWorld(
+  t: ExternalLogins,
+  servers: readonly Identity[],
+  owner: Actor,
+): Promise<World> {
   advance(servers, 1)
   const invitations = Array.from({ length: SLOTS }, () => ({
     operationId: t.system.ids.make('opn'),
@@ -69,7 +83,9 @@ export function newWorld(t: TestIdentity, servers: readonly Identity[], owner: A
     invitationId: null,
     code: null,
   }))
-  return { t, servers, owner, invitations, sessions: [], startMicros: t.system.nowMicros() }
+  const subjects = await newSubjects(t)
+  const startMicros = t.system.nowMicros()
+  return { t, servers, owner, invitations, sessions: [], subjects, startMicros }
 }
 
 /** The clocks of all servers show one time. */
@@ -84,6 +100,8 @@ interface Draft {
   readonly variant: number
   /** How many generations the presented token is behind. */
   readonly age: number
+  /** How many revisions the managed source is ahead of what it said last. */
+  readonly step: number
 }
 
 const draft: fc.Arbitrary<Draft> = fc.record({
@@ -91,15 +109,20 @@ const draft: fc.Arbitrary<Draft> = fc.record({
     { arbitrary: fc.constantFrom<Operation['kind']>('issue', 'exchange', 'refresh'), weight: 4 },
     { arbitrary: fc.constantFrom<Operation['kind']>('revoke', 'look', 'authenticate'), weight: 2 },
     { arbitrary: fc.constant<Operation['kind']>('end'), weight: 1 },
+    { arbitrary: fc.constantFrom<Operation['kind']>('log-in', 'enroll', 'reconcile'), weight: 4 },
   ),
   pick: fc.nat({ max: 5 }),
   variant: fc.oneof(
     { arbitrary: fc.constant(0), weight: 4 },
-    { arbitrary: fc.constant(1), weight: 1 },
+    { arbitrary: fc.nat({ max: 2 }), weight: 1 },
   ),
   age: fc.oneof(
     { arbitrary: fc.constant(0), weight: 5 },
     { arbitrary: fc.nat({ max: 2 }), weight: 1 },
+  ),
+  step: fc.oneof(
+    { arbitrary: fc.constantFrom(0, 1), weight: 5 },
+    { arbitrary: fc.integer({ min: -1, max: 3 }), weight: 1 },
   ),
 })
 
@@ -126,8 +149,10 @@ export const sequences = fc.commands<object, World, false>(
   { maxCommands: 10, size: 'max' },
 ) as unknown as fc.Arbitrary<Iterable<Command>>
 
+type Thing = Invitation | Session | Subject
+
 interface Job {
-  readonly thing: Invitation | Session
+  readonly thing: Thing
   readonly operation: Operation
   readonly run: (server: Identity) => Promise<Result>
 }
@@ -146,7 +171,7 @@ async function runBatch(world: World, drafts: readonly Draft[]): Promise<void> {
     const end = explain(thing.model, observed, atMicros, (model) => stored(model))
     const story = observed.map(({ operation, result }) => ({ operation, result }))
     expect(end, `from ${inspect(thing.model)}: ${inspect(story)}`).not.toBeNull()
-    thing.model = end as InvitationModel & SessionModel
+    thing.model = end as InvitationModel & SessionModel & SubjectModel
   }
 }
 
@@ -163,20 +188,39 @@ async function resultOf(work: Promise<Result>): Promise<Result> {
 }
 
 /** null where the thing does not exist yet: a code that was never revealed, no session. */
-function jobOf(world: World, { kind, pick, variant, age }: Draft): Job | null {
-  const ofSession = kind === 'refresh' || kind === 'authenticate' || kind === 'end'
-  if (!ofSession) {
-    const thing = world.invitations[pick % SLOTS]!
-    return invitationJob(world, thing, kind === 'issue' ? { kind, variant } : { kind })
+function jobOf(world: World, { kind, pick, variant, age, step }: Draft): Job | null {
+  switch (kind) {
+    case 'refresh':
+    case 'authenticate':
+    case 'end': {
+      const thing = world.sessions[pick % Math.max(world.sessions.length, 1)]
+      if (thing === undefined) return null
+      const generation = Math.max(thing.tokens.length - age, 1)
+      return sessionJob(world, thing, kind === 'end' ? { kind } : { kind, generation })
+    }
+    case 'log-in':
+    case 'enroll':
+    case 'reconcile': {
+      const thing = world.subjects[pick % world.subjects.length]!
+      const operation = subjectOperation(thing, kind, { step, content: variant })
+      const run = subjectRun(world.t, thing, operation, (login) => keepSession(world, login))
+      return run === null ? null : { thing, operation, run }
+    }
+    default: {
+      const thing = world.invitations[pick % SLOTS]!
+      const request = variant % REQUESTS.length
+      return invitationJob(world, thing, kind === 'issue' ? { kind, variant: request } : { kind })
+    }
   }
-  const thing = world.sessions[pick % Math.max(world.sessions.length, 1)]
-  if (thing === undefined) return null
-  const generation = Math.max(thing.tokens.length - age, 1)
-  return sessionJob(world, thing, kind === 'end' ? { kind } : { kind, generation })
+}
+
+function keepSession({ t, sessions }: World, login: Login): void {
+  const model = opened(t.system.nowMicros())
+  sessions.push({ first: login, model, tokens: [tokensOf(login)] })
 }
 
 function invitationJob(world: World, thing: Invitation, operation: Operation): Job | null {
-  const { owner, t } = world
+  const { owner } = world
   const { operationId, invitationId, code } = thing
   const job = (run: Job['run']): Job => ({ thing, operation, run })
   switch (operation.kind) {
@@ -198,12 +242,7 @@ function invitationJob(world: World, thing: Invitation, operation: Operation): J
       if (code === null) return null
       return job(async (server) => {
         const names = { deviceName: null, operatorName: null }
-        const login = await exchange(server, { code, ...names, requestId: null })
-        world.sessions.push({
-          first: login,
-          model: opened(t.system.nowMicros()),
-          tokens: [tokensOf(login)],
-        })
+        keepSession(world, await exchange(server, { code, ...names, requestId: null }))
         return 'ok'
       })
     default:
@@ -244,10 +283,8 @@ function tokensOf(login: Login) {
 }
 
 /** Whether a model is what the database holds now. */
-async function storedState(
-  { t }: World,
-  thing: Invitation | Session,
-): Promise<(model: Model) => boolean> {
+async function storedState({ t }: World, thing: Thing): Promise<(model: Model) => boolean> {
+  if ('sub' in thing) return storedSubject(t, thing)
   if ('operationId' in thing) {
     const [row] = await t.sql<{ state: string }>(
       `select i.state from service_operator_invitations i
@@ -255,7 +292,7 @@ async function storedState(
         where o.operation_id = $1`,
       [thing.operationId],
     )
-    return (model) => model.state === (row?.state ?? 'absent')
+    return (model) => model.kind === 'invitation' && model.state === (row?.state ?? 'absent')
   }
   const [row] = await t.sql<{ generation: number; revocation: string | null }>(
     `select refresh_generation::integer as generation, revocation
@@ -283,6 +320,12 @@ export async function checkEnd(world: World): Promise<void> {
     for (let i = 1; i < model.generation; i++) expected.push(`session.refresh ${sessionId} null`)
     if (model.state === 'revoked') expected.push(`session.revoke ${sessionId} null`)
     if (model.state === 'reuse') expected.push(`session.reuse_detected ${sessionId} null`)
+  }
+  for (const { model, operatorId } of world.subjects) {
+    for (const record of model.records) {
+      const about = record.startsWith('identity.') ? PROVIDER.providerId : operatorId
+      expected.push(`${record} ${about} null`)
+    }
   }
   const found = await world.t.sql<{ line: string }>(
     `select concat_ws(' ', operation, subject, coalesce(operation_id, 'null')) as line

@@ -1,8 +1,11 @@
 /**
  * What identity promises, as a machine without concurrency: invitations by Operation ID, sessions
- * by generation. A batch that really ran at once is right if some order of its operations gives the
- * same answers and the same end (linearizability).
+ * by generation, subjects of the provider by the revision of the managed source. A batch that
+ * really ran at once is right if some order of its operations gives the same answers and the same
+ * end (linearizability).
  */
+
+import { grantsOf } from './statements.ts'
 
 export interface InvitationModel {
   readonly kind: 'invitation'
@@ -20,13 +23,35 @@ export interface SessionModel {
   readonly accessExpiresAtMicros: bigint
 }
 
-export type Model = InvitationModel | SessionModel
+/** What the managed source says: positions in the lists of statements.ts. */
+export interface Statement {
+  readonly revision: number
+  readonly content: number
+}
+
+export interface SubjectModel {
+  readonly kind: 'subject'
+  /** A local operator is one without a subject. */
+  readonly operator: 'none' | 'linked' | 'local'
+  /** Whether it has the grant from before there were sources. */
+  readonly legacy: boolean
+  /** -1 before the source spoke. */
+  readonly revision: number
+  readonly content: number | null
+  readonly authorization: number
+  /** Audit operations, but for those of sessions. */
+  readonly records: readonly string[]
+}
+
+export type Model = InvitationModel | SessionModel | SubjectModel
 
 export type Operation =
   | { readonly kind: 'issue'; readonly variant: number }
   | { readonly kind: 'look' | 'exchange' | 'revoke' }
   | { readonly kind: 'refresh' | 'authenticate'; readonly generation: number }
   | { readonly kind: 'end' }
+  | { readonly kind: 'log-in'; readonly statement: null }
+  | { readonly kind: 'enroll' | 'reconcile'; readonly statement: Statement }
 
 /** `ok`, the state that a look-up tells, or the code of a refusal. */
 export type Result = string
@@ -42,6 +67,16 @@ export const ABSENT: InvitationModel = {
   expiresAtMicros: 0n,
 }
 
+export const NOBODY: SubjectModel = {
+  kind: 'subject',
+  operator: 'none',
+  legacy: false,
+  revision: -1,
+  content: null,
+  authorization: 1,
+  records: [],
+}
+
 export function opened(atMicros: bigint): SessionModel {
   const accessExpiresAtMicros = atMicros + ACCESS_MICROS
   return { kind: 'session', state: 'live', generation: 1, accessExpiresAtMicros }
@@ -49,9 +84,14 @@ export function opened(atMicros: bigint): SessionModel {
 
 /** One operation at a time, at a time. */
 export function step(model: Model, operation: Operation, atMicros: bigint): [Model, Result] {
-  return model.kind === 'invitation'
-    ? stepInvitation(model, operation, atMicros)
-    : stepSession(model, operation, atMicros)
+  switch (model.kind) {
+    case 'invitation':
+      return stepInvitation(model, operation, atMicros)
+    case 'session':
+      return stepSession(model, operation, atMicros)
+    case 'subject':
+      return stepSubject(model, operation)
+  }
 }
 
 function stepInvitation(
@@ -102,6 +142,50 @@ function stepSession(model: SessionModel, operation: Operation, atMicros: bigint
     default:
       throw new Error(`${operation.kind} is not for a session`)
   }
+}
+
+function stepSubject(model: SubjectModel, operation: Operation): [Model, Result] {
+  switch (operation.kind) {
+    case 'log-in':
+    case 'enroll': {
+      const { statement } = operation
+      const first = model.operator === 'none'
+      if (first && statement === null) return [model, FAILED]
+      const record = first ? 'identity.link' : 'identity.login'
+      const known = recorded({ ...model, operator: 'linked' }, record)
+      const [next, said] = statement === null ? [known, ''] : stateGrants(known, statement)
+      // One transaction: what the source may not say refuses the login too.
+      if (next === null) return [model, said]
+      return [next, `${first ? 'linked' : 'recognised'} ${grantsOf(next.content, next.legacy)}`]
+    }
+    case 'reconcile': {
+      const [next, said] = stateGrants(model, operation.statement)
+      return next === null ? [model, said] : [next, `${said} ${next.authorization}`]
+    }
+    default:
+      throw new Error(`${operation.kind} is not for a subject`)
+  }
+}
+
+/** null beside the code of a refusal. */
+function stateGrants(
+  model: SubjectModel,
+  { revision, content }: Statement,
+): [SubjectModel, 'applied' | 'replayed'] | [null, Result] {
+  if (revision < model.revision) return [null, 'PLATFORM_MANAGED_SOURCE_STALE']
+  if (revision === model.revision) {
+    const same = content === model.content
+    return same ? [model, 'replayed'] : [null, 'PLATFORM_MANAGED_SOURCE_CONFLICT']
+  }
+  const adopts = model.legacy && model.operator === 'linked'
+  const { legacy, authorization } = model
+  const next = { ...model, revision, content, authorization: authorization + 1 }
+  const adopted = adopts ? recorded(next, 'grants.adopt_legacy') : next
+  return [recorded({ ...adopted, legacy: legacy && !adopts }, 'grants.reconcile'), 'applied']
+}
+
+function recorded(model: SubjectModel, record: string): SubjectModel {
+  return { ...model, records: [...model.records, record] }
 }
 
 export interface Observed {

@@ -3,15 +3,16 @@ import fc from 'fast-check'
 import { expect } from 'vitest'
 import { refresh, revokeSession } from '../../../src/identity/sessions.ts'
 import type { TestIdentity } from '../identity.ts'
-import { actorOf, codeOf, firstOwner, operatorWith } from '../operators.ts'
+import { actorOf, codeOf, operatorWith } from '../operators.ts'
+import type { ExternalLogins } from '../providers/external-logins.ts'
 import { checkEnd, newWorld, sequences } from './batches.ts'
 
 /** Throws with the seed and the shortest sequence that fails. */
-export async function runSequences(t: TestIdentity, count: number, seed: number): Promise<void> {
-  const owner = await actorOf(t, await firstOwner(t))
+export async function runSequences(t: ExternalLogins, count: number, seed: number): Promise<void> {
+  const owner = await t.identity.authenticate(t.owner.accessToken)
   const servers = [t.identity, t.another()]
   const property = fc.asyncProperty(sequences, async (commands) => {
-    const world = newWorld(t, servers, owner)
+    const world = await newWorld(t, servers, owner)
     await fc.asyncModelRun(() => ({ model: {}, real: world }), commands)
     await checkEnd(world)
   })

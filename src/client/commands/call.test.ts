@@ -13,6 +13,7 @@ const FUNCTION = {
   auth: 'none',
   returns: { type: 'any' },
   errors: {},
+  uses: { network: [] as string[], secrets: [] as string[] },
 } as const
 
 beforeEach(async () => {

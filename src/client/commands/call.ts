@@ -1,10 +1,12 @@
 /**
- * `svc call`: one Query or Mutation with plain JSON. The Function's validators come from the
- * catalog of the target; the call itself goes the way of any application, with an Application Key.
+ * `svc call`: one Query, Mutation or Action with plain JSON. The Function's validators come from
+ * the catalog of the target; the call itself goes the way of any application, with an Application
+ * Key.
  */
 import { Fault, isFault } from '../../errors/fault.ts'
 import { isId } from '../../value/ids.ts'
 import { Malformed } from '../../value/malformed.ts'
+import type { FunctionKind } from '../../value/manifest.ts'
 import { plainToArguments, valueToPlain } from '../../value/plain.ts'
 import { Secret } from '../../value/secret.ts'
 import { type Json, parseStrictJson } from '../../value/strict-json.ts'
@@ -32,17 +34,19 @@ import { secretFrom } from '../secret-variables.ts'
 const APPLICATION_KEY = /^rk_(?:pub|sec)_v1_[A-Za-z0-9_-]{43}$/
 /** The public request envelope (Document 2, Limits). */
 const ARGUMENTS_BYTES_MAX = 2 * 1024 * 1024
+/** Ten minutes of an Action, and the way there and back. */
+const ACTION_MS = 630_000
 /** A result of 8 MiB in the tagged form. */
 const RESULT_BYTES_MAX = 32 * 1024 * 1024
 
 export const callCommand: CommandSpec = command({
   name: 'call',
-  summary: 'Call a Query or a Mutation',
+  summary: 'Call a Query, a Mutation or an Action',
   details: [
     'Arguments are plain JSON: an int64 is an integer or a string of digits, bytes are base64url,',
     'a timestamp is ISO 8601 or a string of microseconds, an ID is a string. Results are printed',
     'the same way. A Mutation gets an operation ID, shown on stderr; the same call with the same',
-    'operation ID takes effect once.',
+    'operation ID takes effect once. An Action may take 10 minutes and is never sent again by svc.',
   ],
   positionals: [
     { name: 'FUNCTION', description: 'Its name, such as messages.send', required: true },
@@ -73,8 +77,9 @@ export const callCommand: CommandSpec = command({
     const remote = openRemote(context, options.root)
     const declared = await findFunction(context, remote, options.target, name)
     const { kind } = declared
-    if (kind === 'query' && operationId !== undefined) {
-      throw usage('--operation-id is for Mutations; this is a Query.', callCommand)
+    if (kind !== 'mutation' && operationId !== undefined) {
+      const found = kind === 'query' ? 'a Query' : 'an Action'
+      throw usage(`--operation-id is for Mutations; this is ${found}.`, callCommand)
     }
     const input = { origin, key, kind, target: options.target, name, operationId }
     const values = options.tagged ? tagged(json) : plain(json, declared.arguments as Json)
@@ -152,7 +157,7 @@ function argumentsInvalid<T>(work: () => T): T {
 interface Input {
   readonly origin: string
   readonly key: Secret
-  readonly kind: 'query' | 'mutation'
+  readonly kind: FunctionKind
   readonly target: string
   readonly name: string
   readonly operationId: string | undefined
@@ -169,7 +174,7 @@ async function invoke(context: Context, input: Input, values: Value): Promise<In
   }
   const body: Json = kind === 'mutation' ? { ...envelope, operationId: operation } : envelope
   if (kind === 'mutation') await context.output.warn(`operation ${operation}`)
-  // Both kinds may be sent again: a Mutation has its operation ID.
+  // A Mutation may be sent again, as it has its operation ID; an Action may have had effects.
   const request = send(context, {
     method: 'POST',
     origin: input.origin,
@@ -177,8 +182,9 @@ async function invoke(context: Context, input: Input, values: Value): Promise<In
     headers: { 'x-service-key': input.key.reveal() },
     body,
     reply: Invoked,
-    replay: 'safe',
+    replay: kind === 'action' ? 'unsafe' : 'safe',
     responseBytesMax: RESULT_BYTES_MAX,
+    ...(kind === 'action' && { deadlineMs: ACTION_MS }),
   }).catch((error) => {
     throw kind === 'mutation' ? lostMutation(error, operation) : error
   })

@@ -1,19 +1,25 @@
 /**
  * The whole way of an external login: this client, a certified OpenID Provider and the real
- * identity routes over PostgreSQL. Only the addresses are mapped; the browser keeps cookies and
- * follows redirects.
+ * identity routes over PostgreSQL. Only the addresses are mapped.
  */
 import { readFileSync } from 'node:fs'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { type ExternalLogins, externalLogins } from '../../../build/testing/external-logins.ts'
-import { type OpenIdProvider, openIdProvider } from '../../../build/testing/oidc-providers.ts'
+import { httpBrowser, type Page } from '../../../build/testing/browsers/browser.ts'
+import {
+  type ExternalLogins,
+  externalLogins,
+} from '../../../build/testing/providers/external-logins.ts'
+import {
+  type OpenIdProvider,
+  openIdProvider,
+} from '../../../build/testing/providers/oidc-providers.ts'
 import { LOCAL_ORIGIN } from '../origins.ts'
 import { TestClient } from '../testing/test-client.ts'
 
 let provider: OpenIdProvider
 let identity: ExternalLogins
 let client: TestClient
-let page: Promise<string>
+let page: Promise<Page>
 
 beforeEach(async () => {
   provider = await openIdProvider()
@@ -22,7 +28,7 @@ beforeEach(async () => {
   client = new TestClient()
   client.fetch = route
   client.openBrowser = async (url) => {
-    page = browse(url)
+    page = httpBrowser().visit(url)
     return true
   }
 })
@@ -43,36 +49,17 @@ function route(url: string, init: RequestInit): Promise<Response> {
   return fetch(url.replace(provider.settings.issuer, provider.origin), init)
 }
 
-/** The text of the page that the browser ends at. */
-async function browse(start: string): Promise<string> {
-  const cookies = new Map<string, string>()
-  let url = start
-  for (let hop = 0; hop < 10; hop++) {
-    const cookie = [...cookies].map(([name, value]) => `${name}=${value}`).join('; ')
-    const response = await fetch(url, { redirect: 'manual', headers: { cookie } })
-    for (const line of response.headers.getSetCookie()) {
-      const [name = '', value = ''] = line.split(';')[0]!.split('=')
-      cookies.set(name, value)
-    }
-    const location = response.headers.get('location')
-    if (location === null) return response.text()
-    await response.text()
-    url = new URL(location, url).href
-  }
-  return 'too many redirects'
-}
-
 const LOGIN = ['login', '--url', LOCAL_ORIGIN, '--browser']
 
 test('a person is linked by an invitation and logs in without one afterwards', async () => {
   const refused = await client.run(...LOGIN)
   expect([refused.exit, refused.err]).toEqual([3, expect.stringContaining('--code-env')])
-  expect(await page).toContain('did not succeed')
+  expect((await page).title).toBe('The login did not succeed')
 
   client.variables.SVC_CODE = await identity.invite()
   const first = await client.run(...LOGIN, '--code-env', 'SVC_CODE', '--json')
   expect(first).toMatchObject({ exit: 0, err: '' })
-  expect(await page).toContain('You are logged in')
+  expect((await page).title).toBe('You are logged in')
 
   const again = await client.run(...LOGIN, '--device', 'laptop', '--json')
   expect(JSON.parse(again.out).operator).toEqual(JSON.parse(first.out).operator)

@@ -1,11 +1,8 @@
 /** Makes, fills and drops physical indexes. The caller owns the SQLite transaction around it. */
 import type { Database } from 'bun:sqlite'
-import { assert } from '../../errors/assert.ts'
-import { decodeStored } from '../../value/stored.ts'
-import type { ValueObject } from '../../value/values.ts'
-import { binaryBytes, encodeTrailer, encodeValue, KEY_BYTES_MAX } from '../key-encoding.ts'
+import { findIndex, type IndexRow, idsOfTable, storedKey } from '../index-rows.ts'
+import { binaryBytes } from '../key-encoding.ts'
 import type { IndexDefinition } from '../store.ts'
-import type { IndexRow } from './writer-jobs.ts'
 import { IN_USE, type WriterState } from './writer-state.ts'
 
 /** Commits wait behind a chunk: about 5 ms for these. */
@@ -64,15 +61,11 @@ export class IndexDefinitions {
 
   ensure(state: WriterState, definitions: readonly IndexDefinition[]): IndexRow[] {
     return definitions.map((definition) => {
-      const fields = JSON.stringify(definition.fields)
-      for (const index of state.indexes.values()) {
-        const same = index.table === definition.table && JSON.stringify(index.fields) === fields
-        if (same && index.state !== 'dropped') return index
-      }
-      const { id } = this.#insert.get(definition.table, fields)!
-      const { table } = definition
-      const index = { id, table, fields: definition.fields, state: 'building' as const }
-      return set(state, { ...index, readySequence: null })
+      const known = findIndex(state.indexes.values(), definition)
+      if (known !== undefined) return known
+      const { table, fields } = definition
+      const { id } = this.#insert.get(table, JSON.stringify(fields))!
+      return set(state, { id, table, fields, state: 'building', readySequence: null })
     })
   }
 
@@ -85,18 +78,15 @@ export class IndexDefinitions {
     let last = from
     let units = 0
     let seen = 0
-    // IDs are "<table>_<ULID>", and "`" is the character after "_".
-    const rows = this.#newest.iterate(
-      from === '' ? `${index.table}_` : from,
-      `${index.table}\``,
-      CHUNK_DOCUMENTS,
-    )
+    const { after, before } = idsOfTable(index.table)
+    const rows = this.#newest.iterate(from === '' ? after : from, before, CHUNK_DOCUMENTS)
     for (const row of rows) {
       last = row.id
       seen += 1
       if (row.text === null) continue
-      const key = documentKey(index, row, row.text)
-      if (key.length > KEY_BYTES_MAX) return 'too-long'
+      const createdAtMicros = BigInt(row.created_at_micros)
+      const key = storedKey(index, { id: row.id, createdAtMicros, text: row.text })
+      if (key === null) return 'too-long'
       this.#insertEntry.run(id, binaryBytes(key), row.sequence)
       units += row.text.length
       if (units >= CHUNK_TEXT_UNITS) break
@@ -120,12 +110,4 @@ export class IndexDefinitions {
 function set(state: WriterState, index: IndexRow): IndexRow {
   state.indexes.set(index.id, index)
   return index
-}
-
-function documentKey(index: IndexRow, row: NewestVersion, text: string): string {
-  const fields = decodeStored(text)
-  assert(fields instanceof Map, 'a document is not an object')
-  let key = ''
-  for (const field of index.fields) key += encodeValue((fields as ValueObject).get(field))
-  return key + encodeTrailer({ id: row.id, createdAtMicros: BigInt(row.created_at_micros) })
 }

@@ -3,6 +3,7 @@ import type { Database } from 'bun:sqlite'
 import { assert } from '../../errors/assert.ts'
 import { binaryBytes, binaryString } from '../key-encoding.ts'
 import { keySuccessor } from '../keys.ts'
+import { NewestVersions } from '../newest-versions.ts'
 import type {
   KeyedDocument,
   OperationRecord,
@@ -10,7 +11,6 @@ import type {
   RangeResult,
   StoredDocument,
 } from '../store.ts'
-import { NewestVersions } from './newest-versions.ts'
 
 interface VersionRow {
   readonly created_at_micros: number

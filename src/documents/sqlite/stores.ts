@@ -2,6 +2,7 @@
 import type { Database } from 'bun:sqlite'
 import { assert } from '../../errors/assert.ts'
 import { Fault } from '../../errors/fault.ts'
+import { type IndexRow, visible } from '../index-rows.ts'
 import type {
   CommitBatch,
   DocumentStore,
@@ -18,7 +19,7 @@ import type {
 import { openDatabase, storeFault } from './databases.ts'
 import { Reads } from './reads.ts'
 import { WRITER_SOURCE } from './writer.generated.ts'
-import type { IndexRow, WriterAnswers, WriterJob } from './writer-jobs.ts'
+import type { WriterAnswers, WriterJob } from './writer-jobs.ts'
 import { loadState, type WriterState } from './writer-state.ts'
 import { WriterThread } from './writer-threads.ts'
 
@@ -234,8 +235,4 @@ class SqliteDocuments implements DocumentStore {
 
 function snapshotGone(): Fault {
   return new Fault('UNAVAILABLE', { detail: 'documents: the snapshot is older than what is kept' })
-}
-
-function visible({ id, table, fields, state }: IndexRow): PhysicalIndex | null {
-  return state === 'dropped' ? null : { id, table, fields, state }
 }

@@ -1,4 +1,5 @@
 /** What the main thread asks the writing thread for, and what it answers. Structured clones. */
+import type { IndexRow } from '../index-rows.ts'
 import type { CommitBatch, IndexDefinition } from '../store.ts'
 
 export type WriterJob =
@@ -14,13 +15,6 @@ export type WriterJob =
       readonly rowsMax: number
     }
   | { readonly kind: 'close' }
-
-export interface IndexRow extends IndexDefinition {
-  readonly id: number
-  readonly state: 'building' | 'ready' | 'dropped'
-  /** Null unless ready. */
-  readonly readySequence: number | null
-}
 
 export interface WriterAnswers {
   readonly open: null

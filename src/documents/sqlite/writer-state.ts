@@ -1,7 +1,7 @@
 /** What the writing thread keeps in memory of its own file; read again after a failed job. */
 import type { Database } from 'bun:sqlite'
 import { assert } from '../../errors/assert.ts'
-import type { IndexRow } from './writer-jobs.ts'
+import type { IndexRow } from '../index-rows.ts'
 
 /** End of an entry whose key is in use. */
 export const IN_USE = Number.MAX_SAFE_INTEGER

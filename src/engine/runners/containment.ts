@@ -2,7 +2,8 @@
 import { Fault } from '../../errors/fault.ts'
 import type { Containment } from '../../runner/messages.ts'
 import type { Logger } from '../../telemetry/log.ts'
-import type { Hello, Runner } from './runner.ts'
+import type { Hello } from './ports.ts'
+import type { Runner } from './runner.ts'
 
 /** `full`: no file, network or other process is within reach of a Function. */
 export type ContainmentLevel = 'full' | 'partial' | 'none'

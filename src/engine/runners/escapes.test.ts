@@ -35,9 +35,9 @@ const plain = releaseWith(PRELUDE)
 const spying = releaseWith(PRELUDE + HOOKS)
 
 const host: RunnerHost = {
-  operation: (op) => {
+  operation: (op, invokePart) => {
     if (op[1] === 'refuse') throw new Refusal('Refused', 'no')
-    return oneDocument.operation(op)
+    return oneDocument.operation(op, invokePart)
   },
 }
 const argumentsText = '{"a":{"b":[1]}}'

@@ -9,7 +9,8 @@ import type {
   RunnerHost,
   RunnerOutcome,
 } from './outcomes.ts'
-import type { Runner, RunnerOwner } from './runner.ts'
+import type { RunnerOwner, RunnerRole } from './ports.ts'
+import type { Runner } from './runner.ts'
 
 export interface GroupLimits {
   /** Runners of one Release. */
@@ -25,12 +26,19 @@ export interface GroupLimits {
    * could tell through which call: run again alone, the call at fault is told from the others.
    */
   readonly isolationMillis: number
+  /**
+   * Milliseconds before another runner is started after one did not come to hold the Release;
+   * doubled with each further one, up to `restartMillisMax`.
+   */
+  readonly restartMillis: number
+  readonly restartMillisMax: number
 }
 
 /** Answers a process that has greeted and holds no Release yet; null where none can be started. */
 export type TakeRunner = () => Promise<Runner | null>
 
 export interface GroupPorts {
+  readonly role: RunnerRole
   readonly take: TakeRunner
   readonly limits: GroupLimits
   readonly system: Pick<System, 'monotonicMillis'>
@@ -38,6 +46,7 @@ export interface GroupPorts {
 
 interface Waiting {
   readonly deadline: number
+  readonly signal: AbortSignal | undefined
   readonly go: (runner: Runner) => void
   /** Null where no runner will come. */
   readonly fail: (why: LoadFailure | null) => void
@@ -55,6 +64,11 @@ export class RunnerGroup implements RunnerOwner {
   readonly #waiting: Waiting[] = []
   #starting = 0
   #closed = false
+  /** Starts that failed, one after the other, and why the last one did. */
+  #failures = 0
+  #failure: LoadFailure | null = null
+  /** Monotonic milliseconds before which no runner is started. */
+  #restartAt = 0
   /** Monotonic milliseconds. */
   #isolatedUntil = 0
 
@@ -68,6 +82,10 @@ export class RunnerGroup implements RunnerOwner {
     return this.#ready.length + this.#leaving.size + this.#starting
   }
 
+  get isReady(): boolean {
+    return this.#ready.length > 0
+  }
+
   get inFlight(): number {
     return this.#runners().reduce((sum, runner) => sum + runner.inFlight, this.#waiting.length)
   }
@@ -75,12 +93,12 @@ export class RunnerGroup implements RunnerOwner {
   invoke(call: RunnerCall, host: RunnerHost): Promise<RunnerOutcome> {
     const failed = (why: LoadFailure): RunnerOutcome =>
       why.kind === 'threw' ? { ...why, ...NO_USAGE } : why
-    return this.#through(call.deadline, (runner) => runner.invoke(call, host), failed)
+    return this.#through(call, (runner) => runner.invoke(call, host), failed)
   }
 
   describe(deadline: number): Promise<DescribeOutcome> {
     return this.#through(
-      deadline,
+      { deadline },
       (runner) => runner.describe(),
       (why) => why,
     )
@@ -89,7 +107,7 @@ export class RunnerGroup implements RunnerOwner {
   /** Null once a runner is ready. */
   warm(deadline: number): Promise<LoadFailure | null> {
     return this.#through<LoadFailure | null>(
-      deadline,
+      { deadline },
       async () => null,
       (why) => why,
     )
@@ -112,7 +130,7 @@ export class RunnerGroup implements RunnerOwner {
     if (at === -1) return
     this.#ready.splice(at, 1)
     // The next one is prepared at once, before a call has to wait for it.
-    if (this.size === 0) this.#start()
+    if (this.size === 0 && this.#mayStart) this.#start()
   }
 
   /** Grows where a CPU is the bottleneck, and ends waits that took too long. */
@@ -120,6 +138,7 @@ export class RunnerGroup implements RunnerOwner {
     if (this.#ready.some(isPressed)) this.#grow()
     for (const waiting of this.#waiting.splice(0)) {
       if (nowMillis >= waiting.deadline) waiting.fail({ kind: 'deadline' })
+      else if (waiting.signal?.aborted === true) waiting.fail({ kind: 'cancelled' })
       else this.#waiting.push(waiting)
     }
   }
@@ -135,7 +154,7 @@ export class RunnerGroup implements RunnerOwner {
   }
 
   #through<T>(
-    deadline: number,
+    { deadline, signal }: Pick<RunnerCall, 'deadline' | 'signal'>,
     go: (runner: Runner) => Promise<T>,
     failed: (why: LoadFailure) => T,
   ): Promise<T> {
@@ -146,14 +165,22 @@ export class RunnerGroup implements RunnerOwner {
     return new Promise((resolve, reject) => {
       this.#waiting.push({
         deadline,
+        signal,
         go: (found) => resolve(go(found)),
         fail: (why) =>
           why === null
             ? reject(new Fault('UNAVAILABLE', { detail: 'no runner could be started' }))
             : resolve(failed(why)),
       })
-      if (this.size === 0) this.#start()
+      if (this.size > 0) return
+      if (this.#mayStart) this.#start()
+      else this.#failWaiting(this.#failure)
     })
+  }
+
+  /** Code that does not load, or a system that starts no process, is not tried for every call. */
+  get #mayStart(): boolean {
+    return this.#ports.system.monotonicMillis() >= this.#restartAt
   }
 
   /** Null where every runner is full or none is ready. */
@@ -168,7 +195,8 @@ export class RunnerGroup implements RunnerOwner {
   }
 
   #grow(): void {
-    if (this.#starting === 0 && this.size < this.#limits.runners) this.#start()
+    const fits = this.#starting === 0 && this.size < this.#limits.runners
+    if (fits && this.#mayStart) this.#start()
   }
 
   #start(): void {
@@ -183,21 +211,31 @@ export class RunnerGroup implements RunnerOwner {
   async #startOne(): Promise<void> {
     const runner = await this.#ports.take()
     if (runner === null) {
-      if (this.#ready.length === 0) this.#failWaiting(null)
+      this.#onStartFailed(null)
       return
     }
-    const failure = await runner.load(this.#code)
+    const failure = await runner.load(this.#code, this.#ports.role)
     if (this.#closed) runner.stop()
     else if (failure === null && !runner.isEnded) {
+      this.#failures = 0
       runner.owner = this
       this.#ready.push(runner)
-    } else if (this.#ready.length === 0) this.#failWaiting(failure)
+    } else this.#onStartFailed(failure)
+  }
+
+  #onStartFailed(failure: LoadFailure | null): void {
+    const { restartMillis, restartMillisMax } = this.#limits
+    const pause = Math.min(restartMillis * 2 ** this.#failures, restartMillisMax)
+    this.#failures += 1
+    this.#failure = failure
+    this.#restartAt = this.#ports.system.monotonicMillis() + pause
+    if (this.#ready.length === 0) this.#failWaiting(failure)
   }
 
   /** Another one takes over before it leaves, so that no call waits for that. */
   #replace(runner: Runner): void {
     if (this.#ready.length === 1) {
-      if (this.#starting === 0) this.#start()
+      if (this.#starting === 0 && this.#mayStart) this.#start()
       return
     }
     this.#ready.splice(this.#ready.indexOf(runner), 1)
@@ -231,4 +269,10 @@ function isPressed({ watch, inFlight }: Runner): boolean {
   return inFlight > 1 && (watch.isBusy || watch.cpuShare > PRESSED_SHARE)
 }
 
-const NO_USAGE = { usedClock: false, usedRandom: false, cpuMicros: 0, logs: [] } as const
+const NO_USAGE = {
+  usedClock: false,
+  usedRandom: false,
+  usedIdentity: false,
+  cpuMicros: 0,
+  logs: [],
+} as const

@@ -3,70 +3,36 @@
  * the process says is checked against what was asked of it; a breach ends the process.
  */
 
-import {
-  type CallUsage,
-  type Containment,
-  type FromRunner,
-  LOADING,
-  type Operation,
-  type ProbeResult,
-} from '../../runner/messages.ts'
-import type { RunnerExit, RunnerProcess, SpawnRunner } from '../../runner/processes.ts'
-import type { System } from '../../system/system.ts'
-import type { Logger } from '../../telemetry/log.ts'
+import { type FromRunner, LOADING } from '../../runner/messages.ts'
+import type { Operation } from '../../runner/operations.ts'
+import type { RunnerExit, RunnerProcess } from '../../runner/processes.ts'
 import { Refusal } from '../refusal.ts'
 import type { ReleaseCode } from '../release.ts'
-import type {
-  DescribeOutcome,
-  LoadFailure,
-  RunnerCall,
-  RunnerFate,
-  RunnerHost,
-  RunnerOutcome,
+import {
+  type DescribeOutcome,
+  type LoadFailure,
+  outcomeOf,
+  type RunnerCall,
+  type RunnerFate,
+  type RunnerHost,
+  type RunnerOutcome,
 } from './outcomes.ts'
-import { type Judgement, RunnerWatch, type WatchLimits } from './watch.ts'
-
-export interface RunnerLimits extends WatchLimits {
-  readonly resultBytes: number
-  /** Operations of one call. */
-  readonly operations: number
-  /** Bytes of replies that may wait to be written before further operations wait too. */
-  readonly backlogBytes: number
-  /** Characters of operations that may wait so. */
-  readonly deferredCharacters: number
-  /** Milliseconds from start to hello, and from load to loaded. */
-  readonly startMillis: number
-}
-
-export interface RunnerPorts {
-  readonly system: System
-  readonly log: Logger
-  readonly spawn: SpawnRunner
-  readonly limits: RunnerLimits
-  /** Whoever owns it or not: the process is no longer used. */
-  onEnd(runner: Runner): void
-}
-
-export interface Hello {
-  readonly containment: Containment
-  readonly probes: readonly ProbeResult[] | null
-}
-
-/** What a runner tells the group that it works for. */
-export interface RunnerOwner {
-  /** A call ended, so there is room. */
-  onRoom(runner: Runner): void
-  /** It takes no more calls. Not `blamed`: calls were lost, and none was found at fault. */
-  onEnd(runner: Runner, blamed: boolean): void
-}
+import type { Hello, RunnerOwner, RunnerPorts, RunnerRole } from './ports.ts'
+import { type Judgement, RunnerWatch } from './watch.ts'
 
 interface InFlight {
   readonly id: number
+  /** The call that it is part of; itself where it is part of none. */
+  readonly root: number
+  /** The call that made it; 0 where the server did. */
+  readonly parent: number
   readonly host: RunnerHost
   readonly deadline: number
+  readonly signal: AbortSignal | undefined
   readonly end: (outcome: RunnerOutcome) => void
   readonly abort: (error: unknown) => void
   operations: number
+  hasParts: boolean
 }
 
 interface Deferred {
@@ -132,14 +98,17 @@ export class Runner {
   }
 
   /** Null when the code was loaded, else why not; the runner has ended then. */
-  load(code: ReleaseCode): Promise<LoadFailure | null> {
+  load(code: ReleaseCode, role: RunnerRole): Promise<LoadFailure | null> {
     const { limits, system } = this.#ports
     const { promise, resolve } = Promise.withResolvers<LoadFailure | null>()
     if (this.#ended) return Promise.resolve({ kind: 'lost' })
     this.#sayLoaded = resolve
     this.#answerBy = system.monotonicMillis() + limits.startMillis
-    const { callCpuMillis: cpuMillis, resultBytes } = limits
-    this.process.load(code.source, { cpuMillis, resultBytes })
+    const { resultBytes } = limits
+    const actions = role === 'actions'
+    const cpuMillis = actions ? limits.actionCpuMillis : limits.callCpuMillis
+    this.watch.callCpuMillis = cpuMillis
+    this.process.load(code.source, { cpuMillis, resultBytes, actions })
     this.process.flush()
     return promise
   }
@@ -155,11 +124,22 @@ export class Runner {
   }
 
   invoke(call: RunnerCall, host: RunnerHost): Promise<RunnerOutcome> {
-    if (this.#ended) return Promise.resolve({ kind: 'lost' })
+    return this.#invoke(call, host, null)
+  }
+
+  #invoke(
+    { seed, deadline, signal, ...request }: RunnerCall,
+    host: RunnerHost,
+    parent: InFlight | null,
+  ): Promise<RunnerOutcome> {
+    const isOver = parent !== null && !this.#calls.has(parent.id)
+    if (this.#ended || isOver) return Promise.resolve({ kind: 'lost' })
     const { promise, resolve: end, reject: abort } = Promise.withResolvers<RunnerOutcome>()
     const id = this.#nextCall()
-    this.#calls.set(id, { id, host, deadline: call.deadline, end, abort, operations: 0 })
-    this.process.invoke(id, { ...call, seed: call.seed.toHex() })
+    if (parent !== null) parent.hasParts = true
+    const family = { id, root: parent?.root ?? id, parent: parent?.id ?? 0, hasParts: false }
+    this.#calls.set(id, { ...family, host, deadline, signal, end, abort, operations: 0 })
+    this.process.invoke(id, { ...request, seed: seed.toHex(), root: parent?.root ?? 0 })
     this.#scheduleFlush()
     return promise
   }
@@ -171,6 +151,7 @@ export class Runner {
     const now = this.#ports.system.monotonicMillis()
     for (const call of this.#calls.values()) {
       if (now >= call.deadline) this.#cancel(call, { kind: 'deadline' })
+      else if (call.signal?.aborted === true) this.#cancel(call, { kind: 'cancelled' })
     }
     if (this.#answerBy !== null && now >= this.#answerBy) {
       this.#die(LOADING, { kind: 'broken', detail: 'no answer in time' })
@@ -248,8 +229,17 @@ export class Runner {
       return
     }
     this.#calls.delete(id)
+    this.#endParts(call)
     call.end(outcome)
     this.owner?.onRoom(this)
+  }
+
+  /** Ends what a call that is over asked for and did not wait for. */
+  #endParts({ id, hasParts }: InFlight): void {
+    if (!hasParts) return
+    for (const call of this.#calls.values()) {
+      if (call.parent === id) this.#cancel(call, { kind: 'lost' })
+    }
   }
 
   #onOperation(callId: number, id: number, op: Operation, characters: number): void {
@@ -285,7 +275,7 @@ export class Runner {
 
   #perform(call: InFlight, id: number, op: Operation): void {
     try {
-      const answer = call.host.operation(op)
+      const answer = call.host.operation(op, (part, host) => this.#invoke(part, host, call))
       if (typeof answer === 'string') this.#reply(call, id, answer)
       else {
         answer.then(
@@ -324,6 +314,7 @@ export class Runner {
     this.#calls.delete(call.id)
     this.#cancelled.add(call.id)
     this.process.cancel(call.id)
+    this.#endParts(call)
     this.#scheduleFlush()
     this.owner?.onRoom(this)
   }
@@ -346,8 +337,10 @@ export class Runner {
   /** The process broke the protocol. Whoever alone or now uses it is at fault. */
   #breach(reason: string): void {
     if (this.#ended) return
-    const [only] = this.#calls.keys()
-    const guilty = this.#calls.size === 1 ? only! : this.watch.current()
+    const inFlight = [...this.#calls.values()].map(({ root }) => root)
+    const roots = new Set([...this.#descriptions.keys(), ...inFlight])
+    const [only] = roots
+    const guilty = roots.size === 1 ? only! : this.watch.current()
     this.#ports.log.warn('runner.stopped', { message: `A runner broke its protocol: ${reason}.` })
     this.#die(guilty, { kind: 'broken', detail: `the runner broke its protocol: ${reason}` })
   }
@@ -362,9 +355,11 @@ export class Runner {
     this.#die(this.watch.current(), fate)
   }
 
-  #die(guilty: number, fate: RunnerFate): void {
+  #die(culprit: number, fate: RunnerFate): void {
     if (this.#ended) return
     this.#ended = true
+    // Whoever asked for a part answers for it.
+    const guilty = this.#calls.get(culprit)?.root ?? culprit
     this.process.kill()
     this.#sayHello?.(null)
     this.#sayLoaded?.(fate)
@@ -375,21 +370,5 @@ export class Runner {
     this.owner?.onEnd(this, blamed)
     for (const [id, call] of this.#calls) call.end(id === guilty ? fate : { kind: 'lost' })
     this.#calls.clear()
-  }
-}
-
-type Outcome = Extract<FromRunner, { readonly usage: CallUsage }>
-
-function outcomeOf(message: Outcome): RunnerOutcome {
-  const { usage } = message
-  switch (message.type) {
-    case 'returned':
-      return { kind: 'returned', result: message.result, ...usage }
-    case 'failed':
-      return { kind: 'failed', code: message.code, ...usage }
-    case 'threw':
-      return { kind: 'threw', error: message.error, ...usage }
-    case 'limit':
-      return { kind: 'limit', limit: message.limit, ...usage }
   }
 }

@@ -40,6 +40,22 @@ describe('a stack trace', () => {
     expect(mapStack(stack, map).split('\n').slice(0, 2)).toEqual(stack.split('\n').slice(0, 2))
   })
 
+  test.each(['AAAA,;', ';', 'A,', 'g', '"],"x":["'])('costs little for a bomb of %s', (unit) => {
+    for (const characters of [4e6, 24e6]) {
+      const mappings = unit.repeat(characters / unit.length)
+      const map = `{"sources":["a"],"mappings":"${mappings}"}`
+      const started = performance.now()
+      mapStack('at f (release.js:1:5)', map)
+      // Twenty seconds and two gigabytes, where each line and segment was a list.
+      expect(performance.now() - started).toBeLessThan(1_000)
+    }
+  })
+
+  test('names no source by pages', () => {
+    const map = JSON.stringify({ sources: ['x'.repeat(1e6)], mappings: 'AAAA' })
+    expect(mapStack('at f (release.js:1:5)', map).length).toBeLessThan(300)
+  })
+
   test.each([
     null,
     '',

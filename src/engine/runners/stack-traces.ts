@@ -1,20 +1,19 @@
 /** Places in a Release's script, as a runner reports them, to places in the author's sources. */
 
-interface Segment {
-  readonly column: number
-  readonly source: number
-  readonly sourceLine: number
-  readonly sourceColumn: number
-}
-
 interface SourceMap {
   readonly sources: readonly string[]
-  /** Of each line of the script, by ascending column. */
-  readonly lines: readonly (readonly Segment[])[]
+  /** For each line of the script, and for the end, the number of its first segment. */
+  readonly lines: Int32Array
+  /** Four numbers each, by ascending column: column, source, its line, its column. */
+  readonly segments: Int32Array
 }
 
 const FRAME = /^(.*?)release\.js:(\d+):(\d+)(.*)$/
 const FRAMES_MAX = 64
+/** Characters of a map that is read at all: one of this size keeps the server for 60 ms. */
+const MAP_CHARACTERS_MAX = 4 * 1024 * 1024
+const SOURCE_CHARACTERS_MAX = 256
+const SEGMENT_NUMBERS = 4
 
 /**
  * `stack` has one frame a line. A frame that the map does not know stays as it is, and so does all
@@ -30,15 +29,26 @@ export function mapStack(stack: string, sourceMapText: string | null): string {
     .join('\n')
 }
 
-function mapFrame(frame: string, { sources, lines }: SourceMap): string {
+function mapFrame(frame: string, map: SourceMap): string {
   const [, before, line, column, after] = FRAME.exec(frame) ?? []
   if (line === undefined) return frame
   // Lines and columns of traces begin at 1, columns of the map at 0.
-  const segments = lines[Number(line) - 1] ?? []
-  const found = segments.findLast((segment) => segment.column <= Number(column) - 1)
-  const source = found === undefined ? undefined : sources[found.source]
-  if (found === undefined || source === undefined) return frame
-  return `${before}${source}:${found.sourceLine + 1}:${found.sourceColumn + 1}${after}`
+  const at = segmentAt(map, Number(line) - 1, Number(column) - 1)
+  const [, source = -1, sourceLine = 0, sourceColumn = 0] = at
+  const name = map.sources[source]
+  return name === undefined
+    ? frame
+    : `${before}${name}:${sourceLine + 1}:${sourceColumn + 1}${after}`
+}
+
+/** The last segment of the line that begins at the column or before; empty without one. */
+function segmentAt({ lines, segments }: SourceMap, line: number, column: number): Int32Array {
+  const first = lines[line] ?? 0
+  for (let i = (lines[line + 1] ?? 0) - 1; i >= first; i--) {
+    const from = i * SEGMENT_NUMBERS
+    if (segments[from]! <= column) return segments.subarray(from, from + SEGMENT_NUMBERS)
+  }
+  return segments.subarray(0, 0)
 }
 
 let last: { readonly text: string; readonly map: SourceMap | null } | null = null
@@ -50,54 +60,71 @@ function parseSourceMap(text: string): SourceMap | null {
 }
 
 function decodeSourceMap(text: string): SourceMap | null {
+  if (text.length > MAP_CHARACTERS_MAX) return null
   try {
     const { sources, mappings } = JSON.parse(text) as Record<string, unknown>
     if (!Array.isArray(sources) || typeof mappings !== 'string') return null
     if (!sources.every((source) => typeof source === 'string')) return null
-    return { sources, lines: decodeMappings(mappings) }
+    const names = sources.map((source: string) => source.slice(0, SOURCE_CHARACTERS_MAX))
+    return { sources: names, ...decodeMappings(mappings) }
   } catch {
     return null
   }
 }
 
-const DIGITS = new Map(
-  [...'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/'].map((c, i) => [c, i]),
-)
-
-/** Source map revision 3: base64 VLQ numbers, each relative to the one before it. */
-function decodeMappings(mappings: string): Segment[][] {
-  let source = 0
-  let sourceLine = 0
-  let sourceColumn = 0
-  return mappings.split(';').map((line) => {
-    let column = 0
-    const segments: Segment[] = []
-    for (const piece of line.split(',')) {
-      const [columns = 0, sources, lines = 0, sourceColumns = 0] = decodeNumbers(piece)
-      column += columns
-      if (sources === undefined) continue
-      source += sources
-      sourceLine += lines
-      sourceColumn += sourceColumns
-      segments.push({ column, source, sourceLine, sourceColumn })
-    }
-    return segments
-  })
+const SEMICOLON = 0x3b
+const COMMA = 0x2c
+/** Values of the characters of base64; 0 for any other. */
+const DIGITS = new Uint8Array(128)
+for (const [i, character] of [
+  ...'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/',
+].entries()) {
+  DIGITS[character.charCodeAt(0)] = i
 }
 
-function decodeNumbers(piece: string): number[] {
-  const numbers: number[] = []
-  let value = 0
-  let shift = 0
-  for (const char of piece) {
-    const digit = DIGITS.get(char) ?? 0
-    value += (digit & 31) << shift
-    if ((digit & 32) !== 0) shift += 5
-    else {
-      numbers.push((value & 1) === 1 ? -(value >>> 1) : value >>> 1)
-      value = 0
-      shift = 0
+/**
+ * Source map revision 3: base64 VLQ numbers, each relative to the one before it. It is read into
+ * two plain arrays, since a list for every line and segment takes a hundred times the text.
+ */
+function decodeMappings(mappings: string): Pick<SourceMap, 'lines' | 'segments'> {
+  const lines = new Int32Array(count(mappings, SEMICOLON) + 2)
+  const segments = new Int32Array((count(mappings, COMMA) + lines.length) * SEGMENT_NUMBERS)
+  const now = new Int32Array(SEGMENT_NUMBERS)
+  let line = 0
+  let found = 0
+  for (let at = 0; at <= mappings.length; at++) {
+    const first = at
+    let numbers = 0
+    let value = 0
+    let shift = 0
+    let code = mappings.charCodeAt(at)
+    for (; at < mappings.length && code !== COMMA && code !== SEMICOLON; ) {
+      const digit = DIGITS[code] ?? 0
+      value |= (digit & 31) << shift
+      if ((digit & 32) !== 0) shift += 5
+      else {
+        const change = (value & 1) === 1 ? -(value >>> 1) : value >>> 1
+        if (numbers < SEGMENT_NUMBERS) now[numbers] = now[numbers]! + change
+        numbers += 1
+        value = 0
+        shift = 0
+      }
+      code = mappings.charCodeAt(++at)
+    }
+    // One of a single number says only that nothing is known from there on.
+    if (at > first && numbers >= SEGMENT_NUMBERS) segments.set(now, found++ * SEGMENT_NUMBERS)
+    if (code === SEMICOLON) {
+      line += 1
+      lines[line] = found
+      now[0] = 0
     }
   }
-  return numbers
+  lines[line + 1] = found
+  return { lines, segments: segments.subarray(0, found * SEGMENT_NUMBERS) }
+}
+
+function count(text: string, code: number): number {
+  let found = 0
+  for (let i = 0; i < text.length; i++) if (text.charCodeAt(i) === code) found += 1
+  return found
 }

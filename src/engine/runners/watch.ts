@@ -38,6 +38,8 @@ interface Segment {
 const BYTES_HELD_FOR_ONE_SENT = 3
 
 export class RunnerWatch {
+  /** Milliseconds of CPU that one call of the loaded code may take. */
+  callCpuMillis: number
   readonly #process: RunnerProcess
   readonly #limits: WatchLimits
   #seen: Segment | null = null
@@ -50,6 +52,7 @@ export class RunnerWatch {
   constructor(process: RunnerProcess, limits: WatchLimits) {
     this.#process = process
     this.#limits = limits
+    this.callCpuMillis = limits.callCpuMillis
     this.#heldBytes = process.usage().residentBytes ?? 0
   }
 
@@ -98,8 +101,7 @@ export class RunnerWatch {
     // The record is the runner's own word: it can only add to what the kernel says.
     const earlier = spentMicros > 0 ? spentMicros : 0
     const millis = (earlier + elapsedMicros(seen, usage, nowMillis)) / 1000
-    const { callCpuMillis, loadCpuMillis } = this.#limits
-    const millisMax = call === LOADING ? loadCpuMillis : callCpuMillis
+    const millisMax = call === LOADING ? this.#limits.loadCpuMillis : this.callCpuMillis
     return millis > millisMax ? { call, limit: 'cpu' } : null
   }
 

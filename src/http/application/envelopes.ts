@@ -10,7 +10,7 @@ import { Malformed } from '../../value/malformed.ts'
 import { type Json, parseStrictJson } from '../../value/strict-json.ts'
 import { decodeTagged } from '../../value/tagged.ts'
 import type { ValueObject } from '../../value/values.ts'
-import { MutationRequest, QueryRequest } from '../../wire/invocations.ts'
+import { ActionRequest, MutationRequest, QueryRequest } from '../../wire/invocations.ts'
 import { read } from '../../wire/schema.ts'
 
 export interface QueryEnvelope {
@@ -61,6 +61,12 @@ export function readMutation(bytes: Uint8Array): MutationEnvelope {
     throw new Fault('REQUEST_INVALID', { detail: 'operationId is not canonical' })
   }
   return { ...envelope, operationId, arguments: readArguments(envelope.arguments as Json) }
+}
+
+/** Throws REQUEST_INVALID, and Malformed for what is no strict JSON. */
+export function readAction(bytes: Uint8Array): QueryEnvelope {
+  const envelope = read(ActionRequest, parseStrictJson(bytes), 'REQUEST_INVALID')
+  return { ...envelope, arguments: readArguments(envelope.arguments as Json) }
 }
 
 function readArguments(json: Json): ValueObject {

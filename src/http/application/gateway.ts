@@ -3,8 +3,10 @@ import type { Engine } from '../../engine/engine.ts'
 import type { Release } from '../../engine/release.ts'
 import type { System } from '../../system/system.ts'
 import type { Logger } from '../../telemetry/log.ts'
-import type { ClientId, CredentialId } from '../../value/ids.ts'
+import type { Principal } from '../../value/identities.ts'
+import type { ClientId, CredentialId, InvocationId, RequestId } from '../../value/ids.ts'
 import type { ClientKind } from '../../value/manifest.ts'
+import type { ApplicationLimits } from '../rate-limits.ts'
 import type { QueryEnvelopes } from './envelopes.ts'
 
 export type ApplicationScope = 'query' | 'mutation' | 'action' | 'realtime' | 'workspace'
@@ -15,6 +17,33 @@ export interface ApplicationCaller {
   readonly clientId: ClientId
   readonly kind: ClientKind | 'development'
   readonly scopes: readonly ApplicationScope[]
+  /** Requests a second; null for the default. */
+  readonly rateLimit: number | null
+}
+
+/** Tells callers by their functional tokens. */
+export interface TokenVerifier {
+  /** Whether the token was verified before, even one that is past its end now. */
+  knows(token: string): boolean
+  /** Throws FUNCTIONAL_TOKEN_INVALID or UNAVAILABLE. */
+  verify(token: string): Promise<Principal>
+}
+
+/** A request as it came, and who sent it. */
+export interface Incoming {
+  readonly request: Request
+  readonly requestId: RequestId
+  /** Name of the peer address; the look-up is not for free. */
+  readonly peer: () => string
+  /** Lets the answer take longer than a connection may be idle; after the body was read. */
+  readonly takeTime: () => void
+  /** Once the invocation has one: its failure is told with it. */
+  invocationId: InvocationId | null
+}
+
+/** What the listener tells about a request. */
+export interface RequestBinding {
+  readonly takeTime: () => void
 }
 
 export interface Gateway {
@@ -22,6 +51,9 @@ export interface Gateway {
   readonly log: Logger
   readonly engine: Engine
   readonly envelopes: QueryEnvelopes
+  readonly tokens: TokenVerifier
+  /** null limits nothing. */
+  readonly limits: ApplicationLimits | null
   /** Exact browser origins; any other Origin header is refused. */
   readonly allowedOrigins: ReadonlySet<string>
   /** Null for a key that is unknown, revoked or deleted. */

@@ -1,16 +1,17 @@
 /**
- * POST /v1/query and /v1/mutation: key, envelope, target, Function, policy, arguments, then the
- * engine. The Application Key and the functional identity are independent; a Function whose
- * policy is `none` never sees a token, so one that was sent is left unread.
+ * POST /v1/query, /v1/mutation and /v1/action: key, rate, envelope, target, Function, policy,
+ * functional identity, arguments, then the engine. The Application Key and the functional identity
+ * are independent.
  */
 import type { Release } from '../../engine/release.ts'
 import { Fault } from '../../errors/fault.ts'
-import type { RequestId } from '../../value/ids.ts'
+import type { Principal } from '../../value/identities.ts'
 import type { FunctionKind, FunctionManifest } from '../../value/manifest.ts'
 import { readBody } from '../bodies.ts'
 import { APPLICATION_CODES } from '../errors.ts'
-import { type QueryEnvelope, readMutation } from './envelopes.ts'
-import type { ApplicationCaller, Gateway } from './gateway.ts'
+import { authenticate, identify } from './callers.ts'
+import { type QueryEnvelope, readAction, readMutation } from './envelopes.ts'
+import type { ApplicationCaller, Gateway, Incoming } from './gateway.ts'
 
 /** Bytes of a public request envelope (Document 2, Limits). */
 const ENVELOPE_BYTES_MAX = 2 * 1024 * 1024
@@ -23,20 +24,23 @@ export interface Answer {
   readonly body: string
 }
 
-export async function invokeQuery(
-  gateway: Gateway,
-  request: Request,
-  requestId: RequestId,
-): Promise<Answer> {
-  const caller = authenticate(gateway, request)
+export async function invokeQuery(gateway: Gateway, incoming: Incoming): Promise<Answer> {
+  const { request, requestId } = incoming
+  const caller = authenticate(gateway, incoming)
   const envelope = gateway.envelopes.read(await readEnvelope(request))
   const { release, definition } = await resolve(gateway, caller, envelope, 'query')
+  const principal = await identify(gateway, incoming, caller, definition.auth)
   const invocationId = gateway.system.ids.make('ivc')
+  incoming.invocationId = invocationId
   const outcome = await gateway.engine.query({
     release,
     definition,
     arguments: envelope.arguments,
+    principal,
     context: { requestId, invocationId },
+    get signal() {
+      return request.signal
+    },
   })
   const sequence = outcome.snapshotSequence === null ? 'null' : `"${outcome.snapshotSequence}"`
   return {
@@ -50,28 +54,55 @@ export async function invokeQuery(
   }
 }
 
-export async function invokeMutation(
-  gateway: Gateway,
-  request: Request,
-  requestId: RequestId,
-): Promise<Answer> {
-  const caller = authenticate(gateway, request)
+export async function invokeMutation(gateway: Gateway, incoming: Incoming): Promise<Answer> {
+  const { request, requestId } = incoming
+  const caller = authenticate(gateway, incoming)
   const envelope = readMutation(await readEnvelope(request))
   const { release, definition } = await resolve(gateway, caller, envelope, 'mutation')
+  const principal = await identify(gateway, incoming, caller, definition.auth)
   const invocationId = gateway.system.ids.make('ivc')
+  incoming.invocationId = invocationId
   const outcome = await gateway.engine.mutation({
     release,
     definition,
     arguments: envelope.arguments,
+    principal,
     operationId: envelope.operationId,
     target: envelope.target,
-    caller: `${caller.clientId}/${caller.credentialId}`,
+    caller: callerKey(caller, principal),
     context: { requestId, invocationId },
   })
   const sequence = outcome.commitSequence === null ? 'null' : `"${outcome.commitSequence}"`
   const { releaseId, replayed, attempts } = outcome
   const counts = `"replayed":${replayed},"attempts":${attempts}`
   const metadata = `"kind":"mutation","commitSequence":${sequence},${counts}`
+  return {
+    releaseId,
+    invocationId,
+    body: success({ requestId, releaseId }, outcome.resultText, metadata),
+  }
+}
+
+export async function invokeAction(gateway: Gateway, incoming: Incoming): Promise<Answer> {
+  const { request, requestId } = incoming
+  const caller = authenticate(gateway, incoming)
+  const envelope = readAction(await readEnvelope(request))
+  const { release, definition } = await resolve(gateway, caller, envelope, 'action')
+  const principal = await identify(gateway, incoming, caller, definition.auth)
+  const invocationId = gateway.system.ids.make('ivc')
+  incoming.invocationId = invocationId
+  incoming.takeTime()
+  const outcome = await gateway.engine.action({
+    release,
+    definition,
+    arguments: envelope.arguments,
+    principal,
+    context: { requestId, invocationId },
+    signal: request.signal,
+  })
+  const { releaseId } = release
+  // Nothing is scheduled by a version that has no scheduler.
+  const metadata = '"kind":"action","schedulesCreated":"0"'
   return {
     releaseId,
     invocationId,
@@ -88,12 +119,10 @@ function success(
   return `{"version":1,"status":"ok",${ids},"result":${result},"metadata":{${metadata}}}`
 }
 
-function authenticate(gateway: Gateway, request: Request): ApplicationCaller {
-  const key = request.headers.get('x-service-key')
-  if (key === null) throw new Fault('APPLICATION_KEY_REQUIRED')
-  const caller = gateway.authenticateKey(key)
-  if (caller === null) throw new Fault('APPLICATION_KEY_INVALID')
-  return caller
+/** Who repeats a Mutation: the same client, credential and principal. */
+function callerKey({ clientId, credentialId }: ApplicationCaller, principal: Principal | null) {
+  const key = `${clientId}/${credentialId}`
+  return principal === null ? key : `${key}/${principal.key}`
 }
 
 async function readEnvelope(request: Request): Promise<Uint8Array> {

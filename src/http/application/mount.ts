@@ -3,18 +3,20 @@ import { type Context, Hono } from 'hono'
 import { Fault } from '../../errors/fault.ts'
 import type { RequestId } from '../../value/ids.ts'
 import { APPLICATION_CODES, errorResponse, toFault } from '../errors.ts'
-import type { Gateway } from './gateway.ts'
-import { type Answer, invokeMutation, invokeQuery } from './invoke.ts'
+import { peerOf } from '../rate-limits.ts'
+import type { Gateway, Incoming, RequestBinding } from './gateway.ts'
+import { type Answer, invokeAction, invokeMutation, invokeQuery } from './invoke.ts'
 
 /** Seconds that a browser may keep a preflight answer. */
 const PREFLIGHT_SECONDS = 600
-const EXPOSED = 'X-Service-Request-Id, X-Service-Invocation-Id, X-Service-Release-Id'
+const EXPOSED = 'Retry-After, X-Service-Request-Id, X-Service-Invocation-Id, X-Service-Release-Id'
 
-type Invoke = (gateway: Gateway, request: Request, requestId: RequestId) => Promise<Answer>
+type Invoke = (gateway: Gateway, incoming: Incoming) => Promise<Answer>
 
 const INVOCATIONS: readonly (readonly [path: string, invoke: Invoke])[] = [
   ['/v1/query', invokeQuery],
   ['/v1/mutation', invokeMutation],
+  ['/v1/action', invokeAction],
 ]
 /** Methods of each path, for the answer to any other. */
 const ALLOW: ReadonlyMap<string, string> = new Map([
@@ -45,12 +47,15 @@ async function answer(gateway: Gateway, context: Context, invoke: Invoke): Promi
   const request = context.req.raw
   const requestId = gateway.system.ids.make('req')
   const origin = request.headers.get('origin')
+  const takeTime = () => (context.env as Partial<RequestBinding> | undefined)?.takeTime?.()
+  const peer = () => peerOf(context)
+  const incoming: Incoming = { request, requestId, peer, takeTime, invocationId: null }
   let response: Response
   try {
     checkRequest(gateway, request, origin)
-    response = rendered(await invoke(gateway, request, requestId), requestId)
+    response = rendered(await invoke(gateway, incoming), requestId)
   } catch (error) {
-    response = failed(gateway, error, requestId)
+    response = failed(gateway, error, incoming)
   }
   if (origin !== null && gateway.allowedOrigins.has(origin)) allowOrigin(response.headers, origin)
   return response
@@ -82,12 +87,16 @@ function rendered(answer: Answer, requestId: RequestId): Response {
   })
 }
 
-function failed(gateway: Gateway, error: unknown, requestId: RequestId): Response {
+function failed(gateway: Gateway, error: unknown, incoming: Incoming): Response {
+  const { request, requestId, invocationId } = incoming
   const fault = toFault(error, APPLICATION_CODES)
   const entry = { requestId, errorCode: fault.code, detail: fault.detail, error: fault.cause }
-  if (fault.status >= 500) gateway.log.error('invocation.failed', entry)
+  // Whoever is gone made the call fail.
+  if (fault.status >= 500 && !request.signal.aborted) gateway.log.error('invocation.failed', entry)
   else gateway.log.debug('invocation.refused', entry)
-  return errorResponse(fault, requestId, APPLICATION_CODES)
+  const response = errorResponse(fault, requestId, APPLICATION_CODES)
+  if (invocationId !== null) response.headers.set('x-service-invocation-id', invocationId)
+  return response
 }
 
 function refuse(

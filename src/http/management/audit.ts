@@ -4,6 +4,7 @@ import { readAuditPage } from '../../identity/audit-pages.ts'
 import type { Identity } from '../../identity/identity.ts'
 import { parseId } from '../../value/ids.ts'
 import { AUDIT_PAGE_DEFAULT, AUDIT_PAGE_MAX, type AuditPage } from '../../wire/audit.ts'
+import { readPageLimit } from '../queries.ts'
 import { operatorRoute, type Route } from '../route.ts'
 
 export interface AuditApp {
@@ -30,7 +31,7 @@ export const auditRoutes: readonly Route<AuditApp>[] = [
         fromMicros: readMicros(query.from, 'from') ?? 0n,
         toMicros: readMicros(query.to, 'to') ?? MICROS_MAX,
         after: readText(query.after, 'after', CURSOR, 'a cursor of this list'),
-        limit: readLimit(query.limit),
+        limit: readPageLimit(query.limit, { most: AUDIT_PAGE_MAX, usual: AUDIT_PAGE_DEFAULT }),
       })
       const body: AuditPage = {
         version: 1,
@@ -60,13 +61,6 @@ function readMicros(text: string | undefined, name: string): bigint | null {
     throw invalid(name, 'canonical decimal microseconds')
   }
   return micros
-}
-
-function readLimit(text: string | undefined): number {
-  if (text === undefined) return AUDIT_PAGE_DEFAULT
-  const limit = /^[1-9][0-9]{0,3}$/.test(text) ? Number(text) : 0
-  if (limit < 1 || limit > AUDIT_PAGE_MAX) throw invalid('limit', `1 to ${AUDIT_PAGE_MAX}`)
-  return limit
 }
 
 function invalid(name: string, rule: string): Fault {

@@ -1,7 +1,7 @@
 /** Login discovery, the exchange of a code, rotation, and who the caller is. */
 import { exchange } from '../../identity/exchange.ts'
 import type { Identity } from '../../identity/identity.ts'
-import { readSelf, refresh } from '../../identity/sessions.ts'
+import { refresh } from '../../identity/sessions.ts'
 import { type AuthConfig, ExchangeRequest, RefreshRequest, type Self } from '../../wire/auth.ts'
 import { operatorRoute, publicRoute, type Route } from '../route.ts'
 import { grantField, loginBody, operatorField, sessionField } from './identity-fields.ts'
@@ -51,8 +51,8 @@ export const authRoutes: readonly Route<AuthApp>[] = [
   operatorRoute({
     method: 'GET',
     path: '/v1/auth/me',
-    async handle({ app, actor }) {
-      const { operator, session, grants } = await readSelf(app.identity, actor)
+    handle({ actor }) {
+      const { operator, session, grants } = actor
       const body: Self = {
         version: 1,
         operator: operatorField(operator),

@@ -20,6 +20,10 @@ export const functionRoutes: readonly Route<ProductApp>[] = [
           ...item,
           clients: [...item.clients],
           errors: { ...item.errors },
+          uses: {
+            network: [...(item.uses?.network ?? [])],
+            secrets: [...(item.uses?.secrets ?? [])],
+          },
         })),
       }
       return { status: 200, body }

@@ -2,7 +2,9 @@ import { readFileSync } from 'node:fs'
 import type { Hono } from 'hono'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { type TestIdentity, testIdentity } from '../../../build/testing/identity.ts'
+import { postgresProxy } from '../../../build/testing/postgres-proxy.ts'
 import { deliverProductAudit } from '../../identity/audit.ts'
+import type { Identity } from '../../identity/identity.ts'
 import type { LinkableEnvironment } from '../../identity/resources.ts'
 import { CAPABILITIES } from '../../value/capabilities.ts'
 import type { EnvironmentId, ProjectId } from '../../value/ids.ts'
@@ -27,10 +29,14 @@ let hono: Hono
 beforeEach(async () => {
   t = await testIdentity()
   await t.identity.startup()
-  hono = mountManagement<AuthApp & ResourcesApp>({
+  hono = originOf(t.identity)
+})
+
+function originOf(identity: Identity): Hono {
+  return mountManagement<AuthApp & ResourcesApp>({
     app: {
-      identity: t.identity,
-      authenticate: (token: string) => t.identity.authenticate(token),
+      identity,
+      authenticate: (token: string) => identity.authenticate(token),
       environment: null,
       managementOrigin: ENVIRONMENT.managementOrigin,
       linkableEnvironments: async () => [ENVIRONMENT],
@@ -39,7 +45,7 @@ beforeEach(async () => {
     log: t.log.log,
     routes: [...authRoutes, ...sessionRoutes, ...resourceRoutes, ...healthRoutes],
   })
-})
+}
 
 afterEach(async () => {
   await t.dispose()
@@ -179,6 +185,22 @@ test('me answers the caller with the authorization revision', async () => {
     grants: login.grants,
     authorizationRevision: '1',
   })
+})
+
+test('an authenticated request costs one statement', async () => {
+  const { accessToken } = await logIn()
+  const proxy = await postgresProxy(t.url)
+  try {
+    hono = originOf(t.another({ url: proxy.url }))
+    // The first one opens the connection and prepares the statement.
+    expect((await get('/v1/auth/me', accessToken)).status).toBe(200)
+    const stop = proxy.record()
+    expect((await get('/v1/auth/me', accessToken)).status).toBe(200)
+    // Bind, Describe, Execute, Sync; neither Parse nor a second Execute or Query.
+    expect(stop()).toEqual(['B', 'D', 'E', 'S'])
+  } finally {
+    await proxy.close()
+  }
 })
 
 test('resources are those inside of the grants', async () => {

@@ -5,8 +5,8 @@ import {
   MANAGED_HEADER,
   MANAGED_TOKEN,
   PROJECT_SCOPE,
-} from '../../../build/testing/external-logins.ts'
-import { PROVIDER } from '../../../build/testing/identity-providers.ts'
+} from '../../../build/testing/providers/external-logins.ts'
+import { PROVIDER } from '../../../build/testing/providers/identity-providers.ts'
 
 const ENVIRONMENT = 'env_00000000000000000000000001'
 const DEVELOPER = { scope: PROJECT_SCOPE, role: 'developer' }

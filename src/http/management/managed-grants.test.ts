@@ -7,8 +7,8 @@ import {
   MANAGED_TOKEN,
   PROJECT,
   PROJECT_SCOPE,
-} from '../../../build/testing/external-logins.ts'
-import { PROVIDER } from '../../../build/testing/identity-providers.ts'
+} from '../../../build/testing/providers/external-logins.ts'
+import { PROVIDER } from '../../../build/testing/providers/identity-providers.ts'
 import { CAPABILITIES, capabilitiesOfRole } from '../../value/capabilities.ts'
 import { Secret } from '../../value/secret.ts'
 import { Login } from '../../wire/auth.ts'

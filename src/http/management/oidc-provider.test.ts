@@ -1,12 +1,15 @@
 /** Against a real OpenID Provider: the code flow of a native client, driven by HTTP. */
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { type ExternalLogins, externalLogins } from '../../../build/testing/external-logins.ts'
+import {
+  type ExternalLogins,
+  externalLogins,
+} from '../../../build/testing/providers/external-logins.ts'
 import {
   authorize,
   type OpenIdProvider,
   openIdProvider,
   type Tokens,
-} from '../../../build/testing/oidc-providers.ts'
+} from '../../../build/testing/providers/oidc-providers.ts'
 import { Login } from '../../wire/auth.ts'
 import { OidcConfig } from '../../wire/oidc.ts'
 import { read } from '../../wire/schema.ts'

@@ -1,6 +1,9 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { type ExternalLogins, externalLogins } from '../../../build/testing/external-logins.ts'
-import { PROVIDER } from '../../../build/testing/identity-providers.ts'
+import {
+  type ExternalLogins,
+  externalLogins,
+} from '../../../build/testing/providers/external-logins.ts'
+import { PROVIDER } from '../../../build/testing/providers/identity-providers.ts'
 import { encodeBase64Url } from '../../value/base64url.ts'
 import { Secret } from '../../value/secret.ts'
 import { Login } from '../../wire/auth.ts'
@@ -195,7 +198,7 @@ describe('the external token', () => {
 
   it('signed with a rotated key is accepted after the pause', async () => {
     await login(await t.logIn({ code: await t.invite() }), 201)
-    const { makeKey } = await import('../../../build/testing/identity-providers.ts')
+    const { makeKey } = await import('../../../build/testing/providers/identity-providers.ts')
     t.idp.key = await makeKey('key-2')
     t.idp.jwks = { keys: [t.idp.key.jwk] }
     expect(await refusal(await t.logIn())).toBe(UNAUTHENTICATED)
@@ -212,6 +215,55 @@ describe('the external token', () => {
   ])('with a body of %s is invalid', async (_, body) => {
     expect(await refusal(await t.logIn(body))).toBe('400 PLATFORM_REQUEST_INVALID')
   })
+})
+
+it('the log tells why somebody was refused, and nothing that was presented', async () => {
+  const canary = 'canary-of-a-stranger'
+  const part = (json: object) => Buffer.from(JSON.stringify(json)).toString('base64url')
+  const bearer = (token: string) => ({ authorization: `Bearer ${token}` })
+  const withToken = async (claims: object, header: object = {}) =>
+    t.logIn({}, { token: await t.token({ ...claims }, { ...header }) })
+  const refusals: readonly (readonly [string, () => Promise<Response>])[] = [
+    ['no external token', () => t.logIn({}, { token: canary })],
+    [
+      'external token: header.alg: a configured algorithm',
+      () => t.logIn({}, { token: `${part({ alg: canary })}.${part({})}.AAAA` }),
+    ],
+    ['external token: header.typ: the configured type', () => withToken({}, { typ: canary })],
+    ['external token: header.kid: a published key', () => withToken({}, { kid: canary })],
+    ['external token: iss: the configured issuer', () => withToken({ iss: canary })],
+    ['external token: aud: the configured audience', () => withToken({ aud: canary })],
+    ['external token: exp: in the future', () => withToken({ exp: 7_777_777 })],
+    [
+      'external token: signature',
+      async () => t.logIn({}, { token: (await t.token()).replace(/[^.]+$/, `${'D'.repeat(85)}A`) }),
+    ],
+    ['a subject without link, invitation and enrollment', () => withToken({ sub: canary })],
+    ['unknown code', () => t.logIn({ code: `rk_inv_v1_${'D'.repeat(43)}` })],
+    [
+      'no managed enrollment token',
+      () =>
+        t.reconcile(t.owner.operatorId, {}, { 'service-managed-enrollment': `Bearer ${canary}` }),
+    ],
+    ['no token', () => t.request('GET', '/v1/auth/me', { headers: bearer(canary) })],
+    [
+      'no live session of an enabled operator',
+      () => t.request('GET', '/v1/auth/me', { headers: bearer(`rk_at_v1_${'D'.repeat(43)}`) }),
+    ],
+    [
+      'not a refresh token of this server',
+      () => t.request('POST', '/v1/auth/refresh', { body: { refreshToken: canary } }),
+    ],
+  ]
+  for (const [reason, send] of refusals) {
+    const response = await send()
+    const requestId = response.headers.get('x-service-request-id')
+    expect(await refusal(response), reason).toBe(UNAUTHENTICATED)
+    const records = t.log.records().filter((record) => record.requestId === requestId)
+    const refused = records.filter((record) => record.event === 'http.refused')
+    expect(refused).toMatchObject([{ level: 'debug', detail: reason }])
+  }
+  expect(t.log.text()).not.toMatch(/canary|DDDD|7777777|7_777_777/)
 })
 
 describe('discovery', () => {

@@ -46,6 +46,7 @@ describe('access', () => {
         .replace(':releaseId', it.system.ids.make('rel'))
         .replace(':channel', 'production')
         .replace(':clientId', it.system.ids.make('app'))
+        .replace(':name', 'API_KEY')
       const access = route.access as { capability: Capability }
       routes.capabilities = CAPABILITIES
       await refusal(
@@ -79,6 +80,10 @@ describe('access', () => {
       'POST {base}/releases/:releaseId releases:publish',
       'PUT {base}/channels/:channel channels:promote',
       'GET {base}/functions releases:read',
+      'GET {base}/configuration configuration:read',
+      'GET {base}/configuration/history configuration:read',
+      'PUT {base}/configuration/:name configuration:manage',
+      'DELETE {base}/configuration/:name configuration:manage',
       'GET {base}/application-clients credentials:read',
       'POST {base}/application-clients credentials:manage',
       'GET {base}/application-clients/:clientId/credentials credentials:read',

@@ -4,6 +4,7 @@ import { applicationClientRoutes } from './application-clients.ts'
 import { type AuditApp, auditRoutes } from './audit.ts'
 import { type AuthApp, authRoutes } from './auth.ts'
 import { channelRoutes } from './channels.ts'
+import { configurationRoutes } from './configuration.ts'
 import { environmentRoutes } from './environments.ts'
 import { functionRoutes } from './functions.ts'
 import { type HealthApp, healthRoutes } from './health.ts'
@@ -41,6 +42,7 @@ export const managementRoutes: readonly Route<ManagementApp>[] = [
   ...(workspaceRoutes as readonly Route<ManagementApp>[]),
   ...(releaseRoutes as readonly Route<ManagementApp>[]),
   ...(channelRoutes as readonly Route<ManagementApp>[]),
+  ...(configurationRoutes as readonly Route<ManagementApp>[]),
   ...(applicationClientRoutes as readonly Route<ManagementApp>[]),
   ...(functionRoutes as readonly Route<ManagementApp>[]),
 ]

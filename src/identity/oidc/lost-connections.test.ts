@@ -1,16 +1,15 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { identityLosses, type Losses } from '../../../build/testing/losses/losses.ts'
 import {
   AUTHORITY,
   type ExternalLogins,
   externalLogins,
   MANAGED_TOKEN,
   PROJECT,
-} from '../../../build/testing/external-logins.ts'
-import { type PostgresProxy, postgresProxy } from '../../../build/testing/postgres-proxy.ts'
-import { Database } from '../../database/database.ts'
-import { isFault } from '../../errors/fault.ts'
+} from '../../../build/testing/providers/external-logins.ts'
 import type { OperatorId } from '../../value/ids.ts'
 import { Secret } from '../../value/secret.ts'
+import type { IdentityCore } from '../core.ts'
 import { type ManagedSource, reconcileGrants } from '../managed-grants.ts'
 import { type ExternalCore, type ExternalLoginInput, logInExternally } from './logins.ts'
 
@@ -21,16 +20,16 @@ import { type ExternalCore, type ExternalLoginInput, logInExternally } from './l
  */
 
 let t: ExternalLogins
-let proxy: PostgresProxy
+let losses: Losses
 let subjects = 0
 
 beforeAll(async () => {
   t = await externalLogins()
-  proxy = await postgresProxy(t.url)
+  losses = await identityLosses(t)
 })
 
 afterAll(async () => {
-  await proxy.close()
+  await losses.close()
   await t.dispose()
 })
 
@@ -53,14 +52,13 @@ async function login(given: Partial<ExternalLoginInput>): Promise<Change> {
 async function enrolled() {
   const token = await t.token({ sub: `lost-${++subjects}` })
   const change = await login({ token, ...enrollment(1n) })
-  const done = (await change(coreOn(t.identity.database))) as { login: { operator: object } }
+  const done = (await change(withProvider(t.identity))) as { login: { operator: object } }
   const { operatorId } = done.login.operator as { operatorId: OperatorId }
   return { token, operatorId }
 }
 
-function coreOn(database: Database): ExternalCore {
-  const { system, credentials, oidc } = t.identity
-  return { database, system, credentials, oidc: oidc!, managedSource: source }
+function withProvider({ database, system, credentials }: IdentityCore): ExternalCore {
+  return { database, system, credentials, oidc: t.identity.oidc!, managedSource: source }
 }
 
 const CHANGES: readonly (readonly [
@@ -97,22 +95,22 @@ const CHANGES: readonly (readonly [
       return (core) => reconcileGrants(core, source, input)
     },
   ],
+  [
+    'a reconciliation that adopts a legacy grant',
+    ['grants.adopt_legacy', 'grants.reconcile'],
+    async () => {
+      const { operatorId } = await enrolled()
+      await t.sql(
+        `insert into service_operator_grants
+           (operator_id, scope_kind, capabilities, source, created_at_micros)
+         values ($1, 'installation', array['logs:read'], 'legacy', 1)`,
+        [operatorId],
+      )
+      const input = { operatorId, sourceRevision: 2n, grants, requestId: null }
+      return (core) => reconcileGrants(core, source, input)
+    },
+  ],
 ]
-
-/** Runs the change on one fresh connection through the proxy; answers its code. */
-async function run(change: Change, arm: () => void): Promise<string> {
-  const database = new Database({ url: new Secret(proxy.url), connectionsMax: 1 })
-  try {
-    await database.rows('select 1')
-    arm()
-    await change(coreOn(database))
-    return 'none'
-  } catch (error) {
-    return isFault(error) ? error.code : String(error)
-  } finally {
-    await database.close()
-  }
-}
 
 async function snapshot(): Promise<{ audit: string[]; state: string }> {
   const parts: unknown[] = []
@@ -137,28 +135,26 @@ function added(before: readonly string[], after: readonly string[]): string[] {
 test.each(CHANGES)(
   '%s: a lost connection is never a false answer',
   async (_, records, prepare) => {
-    let stop: () => readonly string[] = () => []
-    const whole = await run(await prepare(), () => {
-      stop = proxy.record()
-    })
-    expect(whole).toBe('none')
-    const messages = stop()
-    const total = messages.length
-    expect(messages.lastIndexOf('Q') + 1).toBe(total)
-    for (let number = 1; number <= total; number++) {
-      for (const point of ['before', 'after'] as const) {
-        if (point === 'after' && !['S', 'Q'].includes(messages[number - 1]!)) continue
-        const change = await prepare()
-        const before = await snapshot()
-        const code = await run(change, () => proxy.cutAtMessage(number, point))
-        const after = await snapshot()
-        const committed = number === total && point === 'after'
-        const where = `message ${number} of ${total}, ${point}`
-        const uncertain = 'PLATFORM_IDENTITY_RESULT_UNCERTAIN'
-        expect(code, where).toBe(number === total ? uncertain : 'PLATFORM_UNAVAILABLE')
-        expect(added(before.audit, after.audit), where).toEqual(committed ? records : [])
-        expect(before.state === after.state, where).toBe(!committed)
-      }
+    const prepared = async () => {
+      const change = await prepare()
+      return (core: IdentityCore) => change(withProvider(core))
+    }
+    const found = await losses.of(await prepared())
+    expect(found.filter(({ last }) => last).map(({ point }) => point)).toEqual([
+      'before',
+      'after',
+      'within-answer',
+    ])
+    for (const loss of found) {
+      const change = await prepared()
+      const before = await snapshot()
+      const code = await losses.meet(change, loss)
+      const after = await snapshot()
+      const committed = loss.last && loss.point !== 'before'
+      const uncertain = 'PLATFORM_IDENTITY_RESULT_UNCERTAIN'
+      expect(code, loss.where).toBe(loss.last ? uncertain : 'PLATFORM_UNAVAILABLE')
+      expect(added(before.audit, after.audit), loss.where).toEqual(committed ? records : [])
+      expect(before.state === after.state, loss.where).toBe(!committed)
     }
   },
   120_000,

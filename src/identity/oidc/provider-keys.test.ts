@@ -5,32 +5,31 @@ import {
   PROVIDER,
   type TestProvider,
   testProvider,
-} from '../../../build/testing/identity-providers.ts'
+} from '../../../build/testing/providers/identity-providers.ts'
 import { isFault } from '../../errors/fault.ts'
 import { TestSystem } from '../../system/system.ts'
 import { type MemoryLog, memoryLog } from '../../telemetry/log.ts'
-import { readKeySet } from './key-sets.ts'
-import type { OidcAlgorithm } from './provider.ts'
-import { ProviderKeys } from './provider-keys.ts'
+import type { PublishedKeys } from '../jwt/published-keys.ts'
+import { providerKeys } from './provider-keys.ts'
 
 const MINUTE = 60_000
 let idp: TestProvider
 let system: TestSystem
 let log: MemoryLog
-let keys: ProviderKeys
+let keys: PublishedKeys
 
 beforeEach(async () => {
   idp = await testProvider()
   system = new TestSystem()
   log = memoryLog()
-  keys = new ProviderKeys({ provider: PROVIDER, system, log: log.log, network: idp.network })
+  keys = providerKeys({ provider: PROVIDER, system, log: log.log, network: idp.network })
 })
 
 afterEach(() => idp.close())
 
 async function find(kid: string | null = 'key-1'): Promise<string> {
   try {
-    return (await keys.find(kid)) === null ? 'unknown' : 'found'
+    return (await keys.find(kid, 'ES256')) === null ? 'unknown' : 'found'
   } catch (error) {
     return isFault(error) ? error.code : String(error)
   }
@@ -85,6 +84,20 @@ describe('keys', () => {
     idp.intercept = null
     system.advance(5_000)
     expect(await find()).toBe('found')
+  })
+
+  it('that are kept answer at once while the provider hangs, once it did not answer', async () => {
+    await find()
+    system.advance(10 * MINUTE)
+    idp.intercept = failing
+    expect(await find()).toBe('found')
+    system.advance(5_000)
+    idp.intercept = () => true
+    const asked = idp.requests.length
+    const began = performance.now()
+    expect(await find()).toBe('found')
+    expect(performance.now() - began).toBeLessThan(1_000)
+    await expect.poll(() => idp.requests.length).toBe(asked + 1)
   })
 
   it('of a provider that is down are asked for every five seconds at most', async () => {
@@ -153,7 +166,7 @@ describe('a provider that misbehaves gives no keys:', () => {
     ['a list', (r) => r.end('[]'), 'a JSON object'],
     ['keys that are no list', (r) => r.end('{"keys":{}}'), 'keys'],
     ['a key that is no object', (r) => r.end('{"keys":["x"]}'), 'a JSON object'],
-    ['no key at all', (r) => r.end('{"keys":[]}'), 'a key of the configured algorithm'],
+    ['no key at all', (r) => r.end('{"keys":[]}'), 'a key of a configured algorithm'],
   ]
   it.each(answers)('%s', async (_, answer, detail) => {
     idp.intercept = onlyJwks(answer)
@@ -198,91 +211,5 @@ describe('a provider that misbehaves gives no keys:', () => {
     const began = performance.now()
     expect(await find()).toBe(DOWN)
     expect(performance.now() - began).toBeLessThan(8_000)
-  })
-})
-
-describe('a published key', () => {
-  const count = async (published: readonly unknown[], algorithm: OidcAlgorithm = 'ES256') => {
-    const document = new TextEncoder().encode(JSON.stringify({ keys: published }))
-    try {
-      return (await readKeySet(document, algorithm)).length
-    } catch (error) {
-      return String(error)
-    }
-  }
-
-  it('of the algorithm counts, others do not', async () => {
-    const published = await Promise.all(
-      (['ES256', 'RS256', 'PS256', 'EdDSA'] as const).map(async (algorithm) => {
-        return (await makeKey(algorithm, algorithm)).jwk
-      }),
-    )
-    for (const algorithm of ['ES256', 'RS256', 'PS256', 'EdDSA'] as const) {
-      expect(await count(published, algorithm)).toBe(1)
-    }
-  })
-
-  it('without use and alg counts', async () => {
-    const { jwk } = await makeKey('k')
-    expect(await count([{ ...jwk, use: undefined, alg: undefined }])).toBe(1)
-    expect(await count([{ ...jwk, key_ops: ['verify'], x5c: ['x'], x5u: 'x' }])).toBe(1)
-  })
-
-  it('for something else does not', async () => {
-    const { jwk } = await makeKey('k')
-    for (const given of [
-      { use: 'enc' },
-      { use: null },
-      { key_ops: ['sign'] },
-      { key_ops: 'verify' },
-      { alg: 'ES384' },
-      { alg: 'RS256' },
-      { alg: null },
-      { kty: 'RSA' },
-      { crv: 'P-384' },
-      { crv: undefined },
-      { x: 'AAAA' },
-      { x: undefined },
-      { d: 'AAAA' },
-      { kid: 7 },
-    ]) {
-      expect(await count([{ ...jwk, ...given }])).toBe(0)
-    }
-  })
-
-  it('that is symmetric does not', async () => {
-    expect(await count([{ kty: 'oct', k: 'AAAA', kid: 'k' }])).toBe(0)
-  })
-
-  it('of RSA needs 2,048 bits and an exponent', async () => {
-    const { jwk } = await makeKey('k', 'RS256')
-    expect(await count([jwk], 'RS256')).toBe(1)
-    const bytes = Buffer.from(jwk.n!, 'base64url')
-    const short = Buffer.concat([Buffer.of(1), bytes.subarray(1)]).toString('base64url')
-    for (const given of [
-      { n: short },
-      { n: bytes.subarray(128).toString('base64url') },
-      { n: `AAAA${jwk.n}` },
-      { n: `${jwk.n}=` },
-      { n: Buffer.alloc(1025, 255).toString('base64url') },
-      { e: 'AQ' },
-      { e: '' },
-      { e: undefined },
-    ]) {
-      expect(await count([{ ...jwk, ...given }], 'RS256')).toBe(0)
-    }
-  })
-
-  it('whose name is there twice refuses the set', async () => {
-    const [a, b] = [await makeKey('same'), await makeKey('same')]
-    expect(await count([a.jwk, b.jwk])).toContain('each kid once')
-    expect(await count([a.jwk, { ...b.jwk, use: 'enc' }])).toContain('each kid once')
-  })
-
-  it('is one of 64 at most', async () => {
-    const { jwk } = await makeKey('k')
-    const published = Array.from({ length: 65 }, (_, i) => ({ ...jwk, kid: `k${i}` }))
-    expect(await count(published.slice(1))).toBe(64)
-    expect(await count(published)).toContain('64 keys')
   })
 })

@@ -1,17 +1,17 @@
-import { createHmac, generateKeyPairSync, sign as signBytes } from 'node:crypto'
+import { createHmac, createPublicKey, generateKeyPairSync, sign as signBytes } from 'node:crypto'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import {
   makeKey,
   PROVIDER,
   type TestProvider,
   testProvider,
-} from '../../../build/testing/identity-providers.ts'
+} from '../../../build/testing/providers/identity-providers.ts'
 import { isFault } from '../../errors/fault.ts'
 import { TestSystem } from '../../system/system.ts'
 import { memoryLog } from '../../telemetry/log.ts'
 import { encodeBase64Url } from '../../value/base64url.ts'
 import type { OidcAlgorithm } from './provider.ts'
-import { ProviderKeys } from './provider-keys.ts'
+import { providerKeys } from './provider-keys.ts'
 import { type TokenVerifier, verifyToken } from './tokens.ts'
 
 let idp: TestProvider
@@ -32,7 +32,7 @@ beforeEach(() => {
 function verifierFor(given: Partial<typeof PROVIDER> = {}): TokenVerifier {
   const provider = { ...PROVIDER, ...given }
   const { log } = memoryLog()
-  const keys = new ProviderKeys({ provider, system, log, network: idp.network })
+  const keys = providerKeys({ provider, system, log, network: idp.network })
   return { provider, system, keys }
 }
 
@@ -157,7 +157,7 @@ describe('a token is refused', () => {
 
   const body = () => part(claims())
   const header = (given: object) => part({ alg: 'ES256', typ: 'JWT', kid: 'key-1', ...given })
-  const hmac = (input: string, key: string) =>
+  const hmac = (input: string, key: string | Buffer) =>
     encodeBase64Url(createHmac('sha256', key).update(input).digest())
   const ownKey = generateKeyPairSync('ec', { namedCurve: 'P-256' })
   const ownSign = (input: string) =>
@@ -175,6 +175,12 @@ describe('a token is refused', () => {
     const bytes = new TextEncoder().encode(input)
     const signature = await crypto.subtle.sign(algorithm, idp.key.privateKey, bytes)
     return `${input}.${encodeBase64Url(new Uint8Array(signature))}`
+  }
+
+  /** The same header with one member more at its begin. */
+  const twice = (head: string, name: string, value: string) => {
+    const json = Buffer.from(head, 'base64url').toString()
+    return encodeBase64Url(Buffer.from(json.replace('{', `{"${name}":"${value}",`)))
   }
 
   it('only for what is told of it: the same header is accepted without it', async () => {
@@ -200,6 +206,8 @@ describe('a token is refused', () => {
     ],
     ['alg RS256 over the EC key', () => signed(header({ alg: 'RS256' }))],
     ['no algorithm', () => signed(header({ alg: undefined }))],
+    ['an algorithm written twice', () => signed(twice(header({}), 'alg', 'ES256'))],
+    ['a key name written twice', () => signed(twice(header({}), 'kid', 'key-1'))],
     ['two algorithms', () => signed(header({ alg: ['ES256'] }))],
     [
       'a key of its own embedded',
@@ -238,6 +246,32 @@ describe('a token is refused', () => {
     ['claims nested without end', () => idp.sign(`${'['.repeat(400)}${']'.repeat(400)}`)],
   ])('with %s', async (_, make) => {
     expect(await outcome(await make())).toBe(REFUSED)
+  })
+
+  it('with an HMAC keyed with any form of the public RSA key', async () => {
+    const key = await makeKey('key-1', 'RS256')
+    const saved = [idp.key, idp.jwks] as const
+    idp.key = key
+    idp.jwks = { keys: [key.jwk] }
+    const rsa = verifierFor({ algorithm: 'RS256' })
+    try {
+      expect(await outcome(await idp.sign(claims(), { alg: 'RS256' }), rsa)).toBe('subject-1')
+      const published = createPublicKey({ key: { ...key.jwk }, format: 'jwk' })
+      const forms = (['spki', 'pkcs1'] as const).flatMap((type) => [
+        published.export({ type, format: 'pem' }),
+        published.export({ type, format: 'pem' }).toString().trimEnd(),
+        published.export({ type, format: 'der' }),
+      ])
+      forms.push(JSON.stringify(key.jwk), key.jwk.n!, Buffer.from(key.jwk.n!, 'base64url'))
+      for (const [alg, secret] of ['HS256', 'RS256'].flatMap((alg) =>
+        forms.map((form) => [alg, form] as const),
+      )) {
+        const input = `${header({ alg })}.${body()}`
+        expect(await outcome(`${input}.${hmac(input, secret)}`, rsa)).toBe(REFUSED)
+      }
+    } finally {
+      ;[idp.key, idp.jwks] = saved
+    }
   })
 
   const good = () => idp.sign(claims())

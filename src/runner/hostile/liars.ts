@@ -6,7 +6,7 @@ import { readSync, writeSync } from 'node:fs'
 import { FrameReader, FrameWriter } from '../frames.ts'
 import { Progress } from '../progress.ts'
 
-const USAGE = [false, false, 0, []]
+const USAGE = [false, false, false, 0, []]
 const RANGE = { table: 't', index: null, equal: [], order: 'asc', limit: 1, paginate: false }
 
 const output = new FrameWriter()
@@ -32,10 +32,10 @@ export const LIES: Readonly<Record<string, (id: number) => void>> = {
   negativeCall: () => send('returned', -1, null, USAGE),
   withoutUsage: (id) => send('returned', id, null),
   hugeLog: (id) => {
-    send('returned', id, null, [false, false, 0, Array(300).fill(['info', 'x', null])])
+    send('returned', id, null, [false, false, false, 0, Array(300).fill(['info', 'x', null])])
   },
   longLine: (id) =>
-    send('returned', id, null, [false, false, 0, [['info', 'x'.repeat(1e4), null]]]),
+    send('returned', id, null, [false, false, false, 0, [['info', 'x'.repeat(1e4), null]]]),
   greetsAgain: () => {
     send('hello', { landlock: 7, seccomp: true, unprivileged: true, seatbelt: false }, null)
   },

@@ -8,6 +8,8 @@ export interface Bridge {
   emit(text: string): void
   /** Microseconds that the running call has taken in this process. */
   spentMicros(): number
+  /** Microseconds since the Unix epoch. */
+  nowMicros(): number
   utf8Length(text: string): number
   /** Bytes written and UTF-16 units read, as `written * 2 ** 32 + read`. */
   utf8Write(text: string, into: Uint8Array): number
@@ -34,11 +36,12 @@ export function makeBridge(outer: Bridge): Bridge {
       throw new RangeError('the call stack or the memory is exhausted')
     }
   }
-  const { emit, spentMicros, utf8Length, utf8Write, utf8Read } = outer
+  const { emit, spentMicros, nowMicros, utf8Length, utf8Write, utf8Read } = outer
   const { parseUrl, setUrlPart, fromBase64, toBase64 } = outer
   return {
     emit: (text) => within(() => emit(text)),
     spentMicros: () => within(spentMicros),
+    nowMicros: () => within(nowMicros),
     utf8Length: (text) => within(() => utf8Length(text)),
     utf8Write: (text, into) => within(() => utf8Write(text, into)),
     utf8Read: (bytes, strict, keepMark) => within(() => utf8Read(bytes, strict, keepMark)),

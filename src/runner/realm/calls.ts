@@ -3,6 +3,7 @@
  * frame of the server is worked at a time, with all that follows from it, so the call that it
  * belongs to is the only one that runs.
  */
+import type { FunctionalIdentity } from '../../value/identities.ts'
 import type { Bridge } from './bridge.ts'
 import type { Codec } from './codec.ts'
 import type { LogSink } from './logging.ts'
@@ -17,18 +18,39 @@ export interface Call extends LogSink {
   stream: RandomStream | null
   usedClock: boolean
   usedRandom: boolean
+  /** Null for nobody. */
+  readonly identity: FunctionalIdentity | null
+  usedIdentity: boolean
   /** Of the CPU, up to its last segment. */
   spentMicros: number
   finished: boolean
-  /** Replies that it waits for. */
+  /** The call whose CPU time this one uses: itself, or the one that it is part of. */
+  readonly root: Call | null
+  /** Operations without a reply. */
+  open: number
+  /** Those of them that the Function must wait for. */
   pending: number
+  /** Of an Action. */
+  readonly timers: Map<number, Timer>
+  /** When the server wakes it next, in milliseconds since the epoch; infinite where it does not. */
+  wakeAt: number
   /** Writes whose promise nobody looked at, with the place that made them. */
   readonly unwatched: Map<object, Error>
+}
+
+export interface Timer {
+  /** Milliseconds since the epoch. */
+  dueAt: number
+  /** Null for one that runs once. */
+  readonly every: number | null
+  readonly run: () => void
 }
 
 /** A reply that a call waits for. */
 export interface Waiting {
   readonly call: Call
+  /** Whether the Function must wait for it. */
+  readonly isOwed: boolean
   readonly resolve: (value: unknown) => void
   readonly reject: (error: unknown) => void
   /** Made where the operation was, for its stack. */
@@ -50,13 +72,14 @@ export function makeEndings(bridge: Bridge, calls: Calls, resultBytesMax: number
 
   function usage(call: Call): string {
     const micros = bridge.spentMicros()
-    return `[${call.usedClock},${call.usedRandom},${micros},[${call.lines.join()}]]`
+    const { usedClock, usedRandom, usedIdentity, lines } = call
+    return `[${usedClock},${usedRandom},${usedIdentity},${micros},[${lines.join()}]]`
   }
 
   function drop(call: Call): void {
     call.finished = true
     calls.active.delete(call.id)
-    if (call.pending === 0) return
+    if (call.open === 0) return
     for (const [id, one] of calls.waiting) if (one.call === call) calls.waiting.delete(id)
   }
 
@@ -96,66 +119,97 @@ export function makeWrite(owners: WeakMap<object, Call>) {
   }
 }
 
-/** Operations, their replies, and the promises that stand for them. */
+/** Operations, and the promises that stand for their replies. */
 export function makeOperations(
   bridge: Bridge,
   calls: Calls,
-  decode: Codec['decode'],
   { Write, owners }: { Write: ReturnType<typeof makeWrite>; owners: WeakMap<object, Call> },
   charactersMax: number,
 ) {
-  const { waiting } = calls
-  const { defineProperty } = Object
   type Kind = typeof Promise<unknown>
   let last = 0
 
-  function send(call: Call, op: string, error: Error, kind: Kind): Promise<unknown> {
-    if (call.finished) throw new Error('ctx.db was used after the Function had ended')
-    if (op.length > charactersMax) {
-      throw new RangeError(`the operation has ${op.length} characters: at most ${charactersMax}`)
-    }
+  function send(
+    call: Call,
+    op: string,
+    error: Error,
+    { kind = Promise, isOwed = true }: { kind?: Kind; isOwed?: boolean },
+  ): Promise<unknown> {
+    if (call.finished) throw new Error('ctx was used after the Function had ended')
     const id = ++last
     bridge.emit(`["operation",${call.id},${id},${op}]`)
-    call.pending += 1
+    call.open += 1
+    if (isOwed) call.pending += 1
     return new kind((resolve, reject) => {
-      waiting.set(id, { call, resolve, reject, error })
+      calls.waiting.set(id, { call, isOwed, resolve, reject, error })
     })
   }
+
+  function checkSize(op: string): void {
+    if (op.length <= charactersMax) return
+    throw new RangeError(`the operation has ${op.length} characters: at most ${charactersMax}`)
+  }
+
+  return {
+    read(call: Call, op: string): Promise<unknown> {
+      checkSize(op)
+      return send(call, op, new Error(), {})
+    },
+    /** What may still be open when the Function ends: it ends with it. */
+    leave: (call: Call, op: string) => send(call, op, new Error(), { isOwed: false }),
+    write(call: Call, op: string, name: string): Promise<unknown> {
+      checkSize(op)
+      const error = new Error(name)
+      const promise = send(call, op, error, { kind: Write })
+      owners.set(promise, call)
+      call.unwatched.set(promise, error)
+      return promise
+    },
+    /** The place of an operation that the call never waited for. */
+    dangling(call: Call): Error | null {
+      for (const one of calls.waiting.values()) {
+        if (one.call === call && one.isOwed) return one.error
+      }
+      return null
+    },
+  }
+}
+
+/** What the server answers to operations. */
+export function makeReplies(
+  { waiting }: Calls,
+  decode: Codec['decode'],
+  /** Errors with which a call may end as a declared failure, with their codes. */
+  failures: WeakMap<object, string>,
+) {
+  const { defineProperty } = Object
 
   /** Null where nobody waits any more. */
   function take(id: number): Waiting | null {
     const found = waiting.get(id)
     if (found === undefined) return null
     waiting.delete(id)
-    found.call.pending -= 1
+    found.call.open -= 1
+    if (found.isOwed) found.call.pending -= 1
     return found
   }
 
   return {
-    read: (call: Call, op: string) => send(call, op, new Error(), Promise),
-    write(call: Call, op: string, name: string): Promise<unknown> {
-      const error = new Error(name)
-      const promise = send(call, op, error, Write)
-      owners.set(promise, call)
-      call.unwatched.set(promise, error)
-      return promise
-    },
     reply(id: number, json: unknown): void {
       take(id)?.resolve(decode(json))
     },
     /** Throws in the author's code, with the place of the operation in its stack. */
-    refuse(id: number, name: string, message: string): void {
+    refuse(id: number, [name, message, code]: readonly [string, string, string | null]): void {
       const found = take(id)
       if (found === null) return
       const { error, reject } = found
       defineProperty(error, 'name', { value: name, writable: true, configurable: true })
       error.message = message
+      if (code !== null) {
+        defineProperty(error, 'code', { value: code, enumerable: true, writable: true })
+        if (name === 'FunctionError') failures.set(error, code)
+      }
       reject(error)
-    },
-    /** The place of an operation that the call never waited for. */
-    dangling(call: Call): Error | null {
-      for (const one of waiting.values()) if (one.call === call) return one.error
-      return null
     },
   }
 }

@@ -1,7 +1,9 @@
 /** The way of a script and of each frame into the realm. */
+import type { FunctionalIdentity } from '../../value/identities.ts'
 import type { Bridge } from './bridge.ts'
-import type { Call, Calls, makeEndings, makeOperations } from './calls.ts'
+import type { Call, Calls, makeEndings, makeReplies } from './calls.ts'
 import type { makeRun } from './handlers.ts'
+import type { makeReport } from './reports.ts'
 import type { makeReadWorkspace, Workspace } from './workspace.ts'
 
 /** The compiled script: a function of `__svc` and the globals that it gets as parameters. */
@@ -34,7 +36,7 @@ export function makeDispatch(
   calls: Calls,
   workspace: Workspace,
   parts: {
-    readonly operations: ReturnType<typeof makeOperations>
+    readonly replies: ReturnType<typeof makeReplies>
     readonly endings: ReturnType<typeof makeEndings>
     readonly run: ReturnType<typeof makeRun>
   },
@@ -42,22 +44,28 @@ export function makeDispatch(
   const { parse } = JSON
 
   function invoke(message: readonly unknown[]): void {
-    const [, id, name, , nowMicros, seed, args] = message as [
-      ...[string, number, string, string, string, string],
-      unknown,
+    const [, id, name, , nowMicros, seed, root, args, identity] = message as [
+      ...[string, number, string, string, string, string, number],
+      ...[unknown, FunctionalIdentity | null],
     ]
     const definition = workspace.functions.get(name)
     const call: Call = {
       id,
-      definition: definition ?? { kind: 'query', errors: {}, handler: missing },
+      definition: definition ?? { kind: 'query', auth: 'none', errors: {}, handler: missing },
       nowMicros,
       seed,
       stream: null,
       usedClock: false,
       usedRandom: false,
+      identity,
+      usedIdentity: false,
       spentMicros: 0,
       finished: false,
+      root: calls.active.get(root) ?? null,
+      open: 0,
       pending: 0,
+      timers: new Map(),
+      wakeAt: Number.POSITIVE_INFINITY,
       unwatched: new Map(),
       lines: [],
     }
@@ -71,15 +79,40 @@ export function makeDispatch(
   }
 
   return (text) => {
-    const message = parse(text) as readonly [string, number, number, never, string]
+    const message = parse(text) as readonly [string, number, number, never, string, string | null]
     const [type, id, operation] = message
     if (type === 'invoke') return invoke(message)
     if (type === 'describe') return bridge.emit(`["description",${id},${workspace.description()}]`)
     const call = calls.active.get(id)
     if (call === undefined) return
     calls.current = call
-    if (type === 'reply') parts.operations.reply(operation, message[3])
-    else if (type === 'refuse') parts.operations.refuse(operation, message[3], message[4])
-    else if (type === 'cancel') parts.endings.drop(call)
+    if (type === 'reply') parts.replies.reply(operation, message[3])
+    else if (type === 'refuse') {
+      parts.replies.refuse(operation, [message[3], message[4], message[5]])
+    } else if (type === 'cancel') parts.endings.drop(call)
+  }
+}
+
+/** After each frame: ends calls that are done, took too much, or have nothing to go on. */
+export function makeSettle(
+  calls: Calls,
+  endings: ReturnType<typeof makeEndings>,
+  report: ReturnType<typeof makeReport>,
+  cpuMicrosMax: number,
+): (elapsedMicros: number) => void {
+  return (elapsedMicros) => {
+    const { current } = calls
+    for (const end of calls.done.splice(0)) end()
+    calls.current = null
+    if (current !== null) {
+      const charged = current.root ?? current
+      charged.spentMicros += elapsedMicros
+      if (charged.spentMicros > cpuMicrosMax) endings.cpu(charged)
+    }
+    if (calls.waiting.size > 0) return
+    for (const stuck of calls.active.values()) {
+      const message = 'the Function waits for a promise that nothing will settle'
+      endings.threw(stuck, report(new Error(message), null))
+    }
   }
 }

@@ -1,24 +1,39 @@
 /** The globals that a Workspace's code sees, put together. */
 import type { Bridge } from './bridge.ts'
-import type { Calls } from './calls.ts'
+import type { Call, Calls, makeEndings, makeOperations } from './calls.ts'
 import type { makeWriteLog } from './logging.ts'
 import type { Bounds, Parts } from './realm.ts'
+import type { makeReport } from './reports.ts'
+
+/** Microseconds of the clock that a call may see; an Action sees the one of the world. */
+export function makeClock(bridge: Bridge, actions: boolean): (call: Call) => bigint {
+  if (actions) return () => BigInt(Math.floor(bridge.nowMicros()))
+  return (call) => {
+    call.usedClock = true
+    return BigInt(call.nowMicros)
+  }
+}
 
 export function makeGlobals(
   parts: Parts,
   bridge: Bridge,
-  calls: Calls,
-  write: ReturnType<typeof makeWriteLog>,
+  own: {
+    readonly calls: Calls
+    readonly operations: ReturnType<typeof makeOperations>
+    readonly endings: ReturnType<typeof makeEndings>
+    readonly report: ReturnType<typeof makeReport>
+    readonly write: ReturnType<typeof makeWriteLog>
+    readonly clock: ReturnType<typeof makeClock>
+  },
   bounds: Bounds,
 ): void {
+  const { calls, operations, clock } = own
   // While the code loads there is no invocation: its time is the epoch, its seed zero.
   const atLoad = parts.makeRandomStream('0'.repeat(64))
 
   function now(): number {
     const { current } = calls
-    if (current === null) return 0
-    current.usedClock = true
-    return Math.floor(Number(current.nowMicros) / 1000)
+    return current === null ? 0 : Number(clock(current) / 1000n)
   }
 
   function stream() {
@@ -33,13 +48,32 @@ export function makeGlobals(
   const form = parts.makeForm(bridge)
   const PairsReader = parts.makePairsReader(pairs, form.serialize)
   const URLSearchParams = parts.makeSearchParams(pairs, PairsReader, form.pairsOf)
+  const URL = parts.makeUrl(bridge, bounds.urlParts, pairs, URLSearchParams)
+  const text = parts.makeText(bridge)
+  const { timersMax, requestBytes: bodyBytesMax } = bounds
+  const alarm = parts.makeAlarm(operations, { ...own, now })
+  const timers = bounds.actions ? parts.makeTimers(calls, alarm, { now, timersMax }) : null
+  const listeners = parts.makeAbortListeners()
+  const aborts = parts.makeAborts(listeners, parts.makeNamedError(), timers?.setTimeout ?? null)
+  const Headers = parts.makeHeaders(parts.makeHeaderValues())
+  const Body = parts.makeBody(parts.makeBodyReader(text, URLSearchParams), text)
+  const Request = parts.makeRequest(Body, Headers, URL)
+  const Response = parts.makeResponse(Body, Headers)
+  const exchange = { Body, Request, Response, bodyBytesMax }
   parts.makeFixedFormats(now)
   parts.makeFixedTemporal(now)
   parts.makeEnvironment(parts.makeDate(now), parts.makeRandom(stream), {
-    ...parts.makeText(bridge),
-    URL: parts.makeUrl(bridge, bounds.urlParts, pairs, URLSearchParams),
+    ...text,
+    AbortController: parts.makeAbortController(aborts),
+    AbortSignal: aborts.AbortSignal,
+    ...timers,
+    ...(bounds.actions && { fetch: parts.makeFetch(calls, operations, exchange) }),
+    Headers,
+    Request,
+    Response,
+    URL,
     URLSearchParams,
     structuredClone: parts.makeStructuredClone(),
-    console: parts.makeConsole(() => calls.current, write),
+    console: parts.makeConsole(() => calls.current, own.write),
   })
 }

@@ -1,45 +1,8 @@
-/** One run of a handler: its `ctx`, and what becomes of its result. */
+/** One run of a handler, and what becomes of its result. */
 import type { Call, Calls, makeEndings, makeOperations } from './calls.ts'
 import type { Codec } from './codec.ts'
-import type { makeMutationDatabase, makeQueryDatabase } from './database.ts'
-import type { makeLog } from './logging.ts'
+import type { makeContext } from './contexts.ts'
 import type { makeReport } from './reports.ts'
-
-/** Makes the `ctx` of one call. */
-export function makeContext(
-  operations: ReturnType<typeof makeOperations>,
-  failures: WeakMap<object, string>,
-  parts: {
-    readonly Query: ReturnType<typeof makeQueryDatabase>
-    readonly Mutation: ReturnType<typeof makeMutationDatabase>
-    readonly log: (call: Call) => ReturnType<typeof makeLog>
-  },
-): (call: Call) => unknown {
-  const auth = Object.freeze({ identity: null })
-
-  return (call) => {
-    const read = (op: string) => operations.read(call, op)
-    const write = (op: string, name: string) => operations.write(call, op, name)
-    const writable = call.definition.kind === 'mutation'
-    return {
-      db: writable ? new parts.Mutation(read, write) : new parts.Query(read),
-      auth,
-      log: parts.log(call),
-      now(): bigint {
-        call.usedClock = true
-        return BigInt(call.nowMicros)
-      },
-      fail(code: string): never {
-        if (!Object.hasOwn(call.definition.errors, code)) {
-          throw new TypeError(`ctx.fail("${code}"): declare it, errors: { ${code}: "conflict" }`)
-        }
-        const failure = new Error(`ctx.fail("${code}")`)
-        failures.set(failure, code)
-        throw failure
-      },
-    }
-  }
-}
 
 /** Starts a call; what its handler makes of it ends the call when the frame is worked. */
 export function makeRun(

@@ -3,19 +3,35 @@
  * evaluated there; the outer process calls nothing but what `makeRealm` answers.
  */
 
+import { GUEST_SECONDS_MAX } from '../../value/identities.ts'
 import { VALUE_DEPTH_MAX, VALUE_ENTRIES_MAX } from '../../value/values.ts'
 import type { LoadLimits } from '../messages.ts'
-import { ERROR_CHARACTERS_MAX, LOG_CHARACTERS_MAX, LOG_LINES_MAX } from '../messages.ts'
+import {
+  ERROR_CHARACTERS_MAX,
+  LOG_CHARACTERS_MAX,
+  LOG_LINES_MAX,
+  REQUEST_BYTES_MAX,
+  TIMERS_MAX,
+} from '../messages.ts'
 import { type Bridge, makeBridge } from './bridge.ts'
-import { type Call, type Calls, makeEndings, makeOperations, makeWrite } from './calls.ts'
+import { makeAuth } from './callers.ts'
+import {
+  type Call,
+  type Calls,
+  makeEndings,
+  makeOperations,
+  makeReplies,
+  makeWrite,
+} from './calls.ts'
 import { makeDate, makeFixedFormats, makeFixedTemporal } from './clock.ts'
 import { makeStructuredClone } from './cloning.ts'
 import { makeDecode, makeDescribe, makeEncode, makeEncodePlain, makeTrail } from './codec.ts'
+import { makeContext, makeRunOf } from './contexts.ts'
 import { makeMutationDatabase, makeQueryDatabase, makeReads } from './database.ts'
-import { makeDispatch, makeLoad, type Script } from './dispatching.ts'
+import { makeDispatch, makeLoad, makeSettle, type Script } from './dispatching.ts'
 import { makeEnvironment, makeFreeze, makeGuard } from './environment.ts'
-import { makeGlobals } from './globals.ts'
-import { makeContext, makeRun } from './handlers.ts'
+import { makeClock, makeGlobals } from './globals.ts'
+import { makeRun } from './handlers.ts'
 import { makeConsole, makeLog, makeWriteLog } from './logging.ts'
 import { makeRandom, makeRandomStream } from './random.ts'
 import { makeRangeBuilder, makeRangeText, makeRows } from './ranges.ts'
@@ -23,6 +39,16 @@ import { makeReport } from './reports.ts'
 import { makeForm, makePairsReader, makeSearchParams } from './search-params.ts'
 import { makeText } from './text.ts'
 import { makeUrl, URL_PARTS } from './urls.ts'
+import {
+  makeAbortController,
+  makeAbortListeners,
+  makeAborts,
+  makeNamedError,
+} from './web/aborts.ts'
+import { makeBody, makeBodyReader, makeRequest, makeResponse } from './web/exchanges.ts'
+import { makeFetch } from './web/fetching.ts'
+import { makeHeaders, makeHeaderValues } from './web/headers.ts'
+import { makeAlarm, makeTimers } from './web/timers.ts'
 import { makeReadWorkspace } from './workspace.ts'
 
 /** Name of the Workspace's script in stack traces. */
@@ -41,13 +67,21 @@ export interface Realm {
   dispatch(text: string): void
   /** What the call has taken of the CPU up to its last segment. */
   spentMicros(call: number): number
-  /** After those microtasks: ends calls that are done, took too much, or have nothing to go on. */
-  settle(call: number, spentMicros: number): void
+  /** After those microtasks, which with the frame took `elapsedMicros` of the CPU. */
+  settle(elapsedMicros: number): void
 }
 
 const PARTS = {
+  makeAbortController,
+  makeAbortListeners,
+  makeAborts,
+  makeAlarm,
+  makeBody,
+  makeBodyReader,
   makeBridge,
+  makeClock,
   makeConsole,
+  makeAuth,
   makeContext,
   makeDate,
   makeDecode,
@@ -57,15 +91,19 @@ const PARTS = {
   makeEncodePlain,
   makeEndings,
   makeEnvironment,
+  makeFetch,
   makeFixedFormats,
   makeFixedTemporal,
   makeForm,
   makeFreeze,
   makeGlobals,
   makeGuard,
+  makeHeaders,
+  makeHeaderValues,
   makeLoad,
   makeLog,
   makeMutationDatabase,
+  makeNamedError,
   makeOperations,
   makePairsReader,
   makeQueryDatabase,
@@ -75,12 +113,18 @@ const PARTS = {
   makeRangeText,
   makeReads,
   makeReadWorkspace,
+  makeReplies,
   makeReport,
+  makeRequest,
+  makeResponse,
   makeRows,
   makeRun,
+  makeRunOf,
   makeSearchParams,
+  makeSettle,
   makeStructuredClone,
   makeText,
+  makeTimers,
   makeTrail,
   makeUrl,
   makeWrite,
@@ -92,11 +136,14 @@ const BOUNDS = {
   batch: BATCH_MAX,
   depth: VALUE_DEPTH_MAX,
   entries: VALUE_ENTRIES_MAX,
+  guestSeconds: GUEST_SECONDS_MAX,
   errorCharacters: ERROR_CHARACTERS_MAX,
   logCharacters: LOG_CHARACTERS_MAX,
   logLines: LOG_LINES_MAX,
   operationCharacters: OPERATION_CHARACTERS_MAX,
   pathCharacters: PATH_CHARACTERS_MAX,
+  requestBytes: REQUEST_BYTES_MAX,
+  timersMax: TIMERS_MAX,
   urlParts: URL_PARTS,
   scriptName: SCRIPT_NAME,
 }
@@ -112,13 +159,20 @@ const GLOBAL_NAMES = [
   ...['Uint8Array', 'Uint8ClampedArray', 'WeakMap', 'WeakSet', 'atob', 'btoa', 'console'],
   ...['crypto', 'decodeURI', 'decodeURIComponent', 'encodeURI', 'encodeURIComponent'],
   ...['globalThis', 'isFinite', 'isNaN', 'parseFloat', 'parseInt', 'queueMicrotask'],
-  'structuredClone',
+  ...['structuredClone', 'AbortController', 'AbortSignal', 'Headers', 'Request', 'Response'],
 ]
+/** Of Actions. */
+const ACTION_NAMES = ['fetch', 'setTimeout', 'setInterval', 'clearTimeout', 'clearInterval']
+
+function globalNames(actions: boolean): readonly string[] {
+  return actions ? [...GLOBAL_NAMES, ...ACTION_NAMES] : GLOBAL_NAMES
+}
 
 /** A script whose value is a function from a Bridge to a Realm. */
 export function realmSource(limits: LoadLimits): string {
   const parts = Object.entries(PARTS).map(([name, part]) => `${name}: (${part})`)
-  const bounds = JSON.stringify({ ...BOUNDS, ...limits, globalNames: GLOBAL_NAMES })
+  const names = globalNames(limits.actions)
+  const bounds = JSON.stringify({ ...BOUNDS, ...limits, globalNames: names })
   const early = GLOBAL_NAMES.filter((name) => !ADDED.has(name)).join()
   return `(function (bridge) { 'use strict'
     const { ${early} } = globalThis
@@ -129,12 +183,13 @@ export function realmSource(limits: LoadLimits): string {
 
 const ADDED = new Set([
   ...['TextDecoder', 'TextEncoder', 'URL', 'URLSearchParams', 'atob', 'btoa', 'crypto'],
-  ...['globalThis', 'queueMicrotask', 'structuredClone'],
+  ...['globalThis', 'queueMicrotask', 'structuredClone', 'AbortController', 'AbortSignal'],
+  ...['Headers', 'Request', 'Response'],
 ])
 
 /** The Workspace's script as a function; its first line stands on the second line of the text. */
-export function scriptSource(source: string): string {
-  const parameters = ['__svc', ...GLOBAL_NAMES].join()
+export function scriptSource(source: string, { actions }: Pick<LoadLimits, 'actions'>): string {
+  const parameters = ['__svc', ...globalNames(actions)].join()
   return `(function (${parameters}) { 'use strict'; return (function () {\n${source}\n})() })`
 }
 
@@ -144,8 +199,6 @@ export function makeRealm(parts: Parts, outer: Bridge, bounds: Bounds): Realm {
   const bridge = parts.makeBridge(outer)
   const calls: Calls = { active: new Map(), waiting: new Map(), done: [], current: null }
   const write = parts.makeWriteLog(bounds.logLines, bounds.logCharacters)
-  parts.makeGlobals(parts, bridge, calls, write, bounds)
-
   const trail = parts.makeTrail(bounds.pathCharacters)
   const { depth, entries } = bounds
   const plain = parts.makeEncodePlain(trail)
@@ -156,7 +209,12 @@ export function makeRealm(parts: Parts, outer: Bridge, bounds: Bounds): Realm {
   const owners = new WeakMap()
   const writes = { Write: parts.makeWrite(owners), owners }
   const { operationCharacters } = bounds
-  const operations = parts.makeOperations(bridge, calls, decode, writes, operationCharacters)
+  const operations = parts.makeOperations(bridge, calls, writes, operationCharacters)
+  const failures = new WeakMap()
+  const replies = parts.makeReplies(calls, decode, failures)
+  const clock = parts.makeClock(bridge, bounds.actions)
+  const own = { calls, operations, endings, report, write, clock }
+  parts.makeGlobals(parts, bridge, own, bounds)
   const loadScript = parts.makeLoad(parts.makeReadWorkspace(), bounds.globalNames)
   let dispatch: Realm['dispatch'] | null = null
 
@@ -168,14 +226,16 @@ export function makeRealm(parts: Parts, outer: Bridge, bounds: Bounds): Realm {
     const Query = parts.makeQueryDatabase(Reads)
     const Mutation = parts.makeMutationDatabase(Reads, encode)
     const open = [Array, Array.prototype, Reflect.getPrototypeOf([].values())!]
-    parts.makeFreeze(open)([Rows, Builder, Query, Mutation, writes.Write])
+    const Auth = parts.makeAuth(operations, bounds.guestSeconds)
+    parts.makeFreeze(open)([Rows, Builder, Query, Mutation, Auth, writes.Write])
     const restore = parts.makeGuard(open)()
-    const failures = new WeakMap()
     const log = (call: Call) => parts.makeLog(call, write)
-    const contextOf = parts.makeContext(operations, failures, { Query, Mutation, log })
-    const own = { contextOf, failures, restore }
-    const run = parts.makeRun(calls, { encode, decode }, operations, endings, report, own)
-    dispatch = parts.makeDispatch(bridge, calls, workspace, { operations, endings, run })
+    const runOf = parts.makeRunOf(operations, encode)
+    const ctx = { Query, Mutation, Auth, log, runOf, nowMicros: clock }
+    const contextOf = parts.makeContext(operations, failures, ctx)
+    const handled = { contextOf, failures, restore }
+    const run = parts.makeRun(calls, { encode, decode }, operations, endings, report, handled)
+    dispatch = parts.makeDispatch(bridge, calls, workspace, { replies, endings, run })
   }
 
   return {
@@ -188,20 +248,10 @@ export function makeRealm(parts: Parts, outer: Bridge, bounds: Bounds): Realm {
       }
     },
     dispatch: (text) => dispatch!(text),
-    spentMicros: (id) => calls.active.get(id)?.spentMicros ?? 0,
-    settle(id, spentMicros) {
-      for (const end of calls.done.splice(0)) end()
-      calls.current = null
+    spentMicros(id) {
       const call = calls.active.get(id)
-      if (call !== undefined) {
-        call.spentMicros = spentMicros
-        if (spentMicros > bounds.cpuMillis * 1000) endings.cpu(call)
-      }
-      if (calls.waiting.size > 0) return
-      for (const stuck of calls.active.values()) {
-        const message = 'the Function waits for a promise that nothing will settle'
-        endings.threw(stuck, report(new Error(message), null))
-      }
+      return (call?.root ?? call)?.spentMicros ?? 0
     },
+    settle: parts.makeSettle(calls, endings, report, bounds.cpuMillis * 1000),
   }
 }

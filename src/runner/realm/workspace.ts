@@ -5,8 +5,10 @@ export type Handler = (ctx: unknown, args: unknown) => unknown
 
 export interface DefinedFunction {
   readonly kind: FunctionManifest['kind']
+  readonly auth: FunctionManifest['auth']
   /** Codes that `ctx.fail` accepts. */
   readonly errors: FunctionManifest['errors']
+  readonly uses?: FunctionManifest['uses']
   readonly handler: Handler
 }
 
@@ -40,8 +42,9 @@ export function makeReadWorkspace() {
         const definition = holds ? (exported as Marked)[functionKey] : undefined
         if (definition === undefined) continue
         const { kind, handler } = definition as Definition
-        if ((kind !== 'query' && kind !== 'mutation') || typeof handler !== 'function') {
-          throw new TypeError(`${path}.${key}: make it with query({...}) or mutation({...})`)
+        const isKind = kind === 'query' || kind === 'mutation' || kind === 'action'
+        if (!isKind || typeof handler !== 'function') {
+          throw new TypeError(`${path}.${key}: make it with query, mutation or action`)
         }
         found.set(`${path}.${key}`, definition as Definition)
       }
@@ -59,6 +62,7 @@ export function makeReadWorkspace() {
       arguments: it.arguments,
       returns: it.returns,
       errors: it.errors,
+      ...(it.kind === 'action' && { uses: it.uses }),
     }))
     const listed = Object.entries(tables).map(([name, { fields, indexes }]) => ({
       name,

@@ -51,6 +51,8 @@ export class ControlDatabase {
       database.exec('pragma synchronous = full')
       database.exec('pragma foreign_keys = on')
       database.exec('pragma trusted_schema = off')
+      // What was deleted or replaced is overwritten: sealed secrets do not stay in free pages.
+      database.exec('pragma secure_delete = on')
       const check = database.query<{ quick_check: string }, []>('pragma quick_check').get()
       if (check?.quick_check !== 'ok') throw invalidRoot('control.db fails its integrity check')
       const control = new ControlDatabase(database)

@@ -21,3 +21,24 @@ export function insertKeyringCheck(tx: ControlTx, check: KeyringCheck): void {
     check.digest,
   )
 }
+
+/** What of the control database needs a key. */
+export interface KeyUses {
+  readonly credentials: number
+  readonly secrets: number
+  readonly operations: number
+}
+
+export function countKeyUses(reader: ControlReader, keyId: string): KeyUses {
+  return reader.get<{ credentials: number; secrets: number; operations: number }>(
+    `select (select count(*) from application_credentials where key_id = ?1) as credentials,
+            (select count(*) from configuration where key_id = ?1) as secrets,
+            (select count(*) from operations where key_id = ?1) as operations`,
+    keyId,
+  )!
+}
+
+/** A key that something refers to stays: the foreign keys refuse. */
+export function deleteKeyringCheck(tx: ControlTx, keyId: string): void {
+  tx.run('delete from keyring_checks where key_id = ?', keyId)
+}

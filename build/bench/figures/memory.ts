@@ -1,0 +1,82 @@
+/** Whether the server's memory stays where it is over a million calls. */
+import { spawnSync } from 'node:child_process'
+import { assert } from '../../../src/errors/assert.ts'
+import { type Figure, type Measured, median, type Side } from '../figure.ts'
+import type { Target } from '../installation.ts'
+import { load } from '../load.ts'
+import { addItem, fillItems, readItem } from './calls.ts'
+
+const CALLS = 1_000_000
+/** Longer than the committer keeps what it compares with, so that all that is bounded is full. */
+const WARM_UP_SECONDS = 90
+const PART_SECONDS = 5
+const CONNECTIONS = 32
+/** Of the samples: those at the beginning and those at the end that are compared. */
+const SHARE = 0.2
+const MIB = 1024
+
+export const MEMORY: readonly Figure[] = [
+  {
+    name: 'memory after 1,000,000 calls',
+    beside: 'the same before them',
+    bar: 0.9,
+    documents: 'sqlite',
+    long: true,
+    measure: async (installation) => {
+      await fillItems(installation)
+      const to = installation.application
+      let failure = await callFor(to, WARM_UP_SECONDS).then(({ failure }) => failure)
+      const samples: number[] = []
+      for (let calls = 0; calls < CALLS; ) {
+        const part = await callFor(to, PART_SECONDS)
+        calls += part.calls
+        failure ??= part.failure
+        samples.push(serverKibibytes())
+      }
+      return flatness(samples, failure)
+    },
+  },
+]
+
+/** Queries and Mutations, half of the connections each. */
+async function callFor(to: Target, seconds: number) {
+  const common = { ...to, connections: CONNECTIONS, seconds }
+  const results = await Promise.all([
+    load({ ...common, path: '/v1/query', body: readItem }),
+    load({ ...common, path: '/v1/mutation', body: addItem }),
+  ])
+  const failed = results.find(({ failures }) => failures > 0)
+  const perSecond = results.reduce((sum, result) => sum + result.perSecond, 0)
+  return { calls: perSecond * seconds, failure: failed?.firstFailure ?? null }
+}
+
+function flatness(samples: readonly number[], failure: string | null): Measured {
+  const count = Math.max(1, Math.floor(samples.length * SHARE))
+  const before = median(samples.slice(0, count))
+  const after = median(samples.slice(-count))
+  return { ratio: before / after, ours: sideOf(after), limit: sideOf(before), failure }
+}
+
+function sideOf(kibibytes: number): Side {
+  return { value: `${(kibibytes / MIB).toFixed(0)} MiB`, p50Micros: null, p99Micros: null }
+}
+
+/** Resident memory of the server that this process started, and of its runners. */
+function serverKibibytes(): number {
+  const { stdout } = spawnSync('ps', ['-A', '-o', 'pid=,ppid=,rss=,comm='], { encoding: 'utf8' })
+  const rows = stdout
+    .trim()
+    .split('\n')
+    .map((line) => /^(\d+) +(\d+) +(\d+) +(.*)$/.exec(line.trim())!)
+    .map(([, pid, parent, rss, name]) => ({
+      pid: Number(pid),
+      parent: Number(parent),
+      rss: Number(rss),
+      name: name!,
+    }))
+  const below = (pid: number): typeof rows =>
+    rows.filter(({ parent }) => parent === pid).flatMap((row) => [row, ...below(row.pid)])
+  const server = below(process.pid).find(({ name }) => name.endsWith('svc-server'))
+  assert(server !== undefined, 'the server is not among the processes')
+  return [server, ...below(server.pid)].reduce((sum, { rss }) => sum + rss, 0)
+}

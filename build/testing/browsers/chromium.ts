@@ -1,0 +1,147 @@
+/** Headless Chromium of the system, driven over the protocol of its developer tools. */
+import { existsSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type Supervised, superviseProcess } from '../supervisor.ts'
+import type { Browser, Page } from './browser.ts'
+
+/** Where Debian's package puts it. */
+const CHROMIUM = '/usr/bin/chromium'
+const START_MS_MAX = 30_000
+const PAGE_MS_MAX = 30_000
+const POLL_MS = 50
+
+export const chromiumInstalled: boolean = existsSync(CHROMIUM)
+
+const OPTIONS = [
+  '--headless=new',
+  '--remote-debugging-port=0',
+  '--no-first-run',
+  '--disable-background-networking',
+  '--disable-component-update',
+  '--disable-dev-shm-usage',
+  '--disable-gpu',
+  // It is here for loopback pages alone.
+  '--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1',
+]
+
+/** What the page is, once it is complete; its form is sent, once. */
+const LOOK = `(() => {
+  if (document.readyState !== 'complete') return null
+  const form = document.querySelector('form')
+  const page = { url: location.href, title: document.title, form: form !== null, sent: false }
+  if (form === null || form.dataset.sent === 'yes') return page
+  form.dataset.sent = 'yes'
+  form.querySelector('button').click()
+  return { ...page, sent: true }
+})()`
+
+interface Look {
+  readonly url: string
+  readonly title: string
+  readonly form: boolean
+  readonly sent: boolean
+}
+
+export async function chromium(): Promise<Browser> {
+  const directory = mkdtempSync(join(tmpdir(), 'svc-chromium-'))
+  const root = process.getuid?.() === 0
+  const sandbox = root ? ['--no-sandbox'] : []
+  const supervised = superviseProcess(
+    [CHROMIUM, ...OPTIONS, ...sandbox, `--user-data-dir=${directory}`, 'about:blank'],
+    { signal: 'TERM', directory, environment: { PATH: process.env.PATH ?? '', HOME: directory } },
+  )
+  const close = async (): Promise<void> => {
+    await supervised.stop()
+    rmSync(directory, { recursive: true, force: true, maxRetries: 5 })
+  }
+  try {
+    const tools = await DevTools.connect(await addressOf(supervised))
+    const { targetId } = await tools.send('Target.createTarget', { url: 'about:blank' })
+    const attached = await tools.send('Target.attachToTarget', { targetId, flatten: true })
+    const tab = String(attached.sessionId)
+    return { visit: (url) => visit(tools, tab, url), close }
+  } catch (error) {
+    await close()
+    throw error
+  }
+}
+
+/** The address of its developer tools, which it prints. */
+function addressOf({ stderr, ended }: Supervised): Promise<string> {
+  return new Promise((resolve, reject) => {
+    let printed = ''
+    const fail = (): void => reject(new Error(`Chromium did not start:\n${printed.slice(-2_000)}`))
+    const timer = setTimeout(fail, START_MS_MAX)
+    void ended.then(fail)
+    stderr.on('data', (text: string) => {
+      printed += text
+      const address = /DevTools listening on (ws:\/\/\S+)/.exec(printed)?.[1]
+      if (address === undefined) return
+      clearTimeout(timer)
+      resolve(address)
+    })
+  })
+}
+
+async function visit(tools: DevTools, tab: string, url: string): Promise<Page> {
+  const { errorText } = await tools.send('Page.navigate', { url }, tab)
+  if (errorText !== undefined) throw new Error(`Chromium could not open the page: ${errorText}`)
+  const forms: string[] = []
+  const deadline = performance.now() + PAGE_MS_MAX
+  while (performance.now() < deadline) {
+    const page = await look(tools, tab)
+    if (page !== null && !page.form) return { url: page.url, title: page.title, forms }
+    if (page?.sent === true) forms.push(page.title)
+    await new Promise((resolve) => setTimeout(resolve, POLL_MS))
+  }
+  throw new Error(`Chromium came to no last page behind ${forms.join(', ')}`)
+}
+
+/** null while one page gives way to the next. */
+async function look(tools: DevTools, tab: string): Promise<Look | null> {
+  const parameters = { expression: LOOK, returnByValue: true }
+  const answer = await tools.send('Runtime.evaluate', parameters, tab).catch(() => null)
+  const { value = null } = (answer?.result ?? {}) as { readonly value?: Look | null }
+  return value
+}
+
+type Fields = Readonly<Record<string, unknown>>
+
+class DevTools {
+  readonly #socket: WebSocket
+  readonly #waiting = new Map<number, PromiseWithResolvers<Fields>>()
+  #last = 0
+
+  private constructor(socket: WebSocket) {
+    this.#socket = socket
+    socket.onmessage = ({ data }) => {
+      const { id, result, error } = JSON.parse(String(data))
+      const waiting = this.#waiting.get(id)
+      this.#waiting.delete(id)
+      if (error === undefined) waiting?.resolve(result)
+      else waiting?.reject(new Error(error.message))
+    }
+    socket.onclose = () => {
+      for (const { reject } of this.#waiting.values()) reject(new Error('Chromium is gone'))
+      this.#waiting.clear()
+    }
+  }
+
+  static connect(address: string): Promise<DevTools> {
+    return new Promise((resolve, reject) => {
+      const socket = new WebSocket(address)
+      const tools = new DevTools(socket)
+      socket.onopen = () => resolve(tools)
+      socket.onerror = () => reject(new Error('no connection to Chromium'))
+    })
+  }
+
+  send(method: string, params: Fields, sessionId?: string): Promise<Fields> {
+    const id = ++this.#last
+    const waiting = Promise.withResolvers<Fields>()
+    this.#waiting.set(id, waiting)
+    this.#socket.send(JSON.stringify({ id, method, params, sessionId }))
+    return waiting.promise
+  }
+}

@@ -1,0 +1,77 @@
+/** The engine with real documents and real runners, for Functions given as source text. */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { openSqliteDocuments } from '../../src/documents/sqlite/stores.ts'
+import type { RequestsOptions } from '../../src/engine/actions/requests.ts'
+import { createEngine, type Engine } from '../../src/engine/engine.ts'
+import type { Release } from '../../src/engine/release.ts'
+import type { PoolLimits } from '../../src/engine/runner-pool.ts'
+import { realSystem } from '../../src/system/system.ts'
+import type { MemoryLog } from '../../src/telemetry/log.ts'
+import { parseDescription } from '../../src/value/manifest.ts'
+import { decodeTagged } from '../../src/value/tagged.ts'
+import type { Value, ValueObject } from '../../src/value/values.ts'
+import { poolBench } from './runners.ts'
+
+export interface EngineBench {
+  readonly engine: Engine
+  readonly log: MemoryLog
+  readonly release: Release
+  /** Answers the result as values. */
+  call(name: string, input?: Record<string, Value>, options?: CallOptions): Promise<Value>
+  close(): Promise<void>
+}
+
+export interface CallOptions {
+  readonly signal?: AbortSignal
+  readonly operationId?: string
+}
+
+export interface BenchOptions {
+  readonly schema?: string
+  readonly outbound?: RequestsOptions
+  readonly limits?: Partial<PoolLimits>
+}
+
+const system = realSystem()
+
+/** `functions` as `scriptOf` takes them. */
+export async function engineBench(
+  functions: string,
+  { schema, outbound, limits = {} }: BenchOptions = {},
+): Promise<EngineBench> {
+  const { pool, log, release: releaseOf } = poolBench({ limits })
+  await pool.start({ sandbox: 'preferred' })
+  const directory = mkdtempSync(join(tmpdir(), 'svc-engine-'))
+  const store = await openSqliteDocuments(join(directory, 'documents.db'))
+  const issueGuest = () => 'nobody'
+  const base = { store, pool, system, log: log.log, issueGuest }
+  const engine = createEngine({ ...base, ...(outbound && { outbound }) })
+  const code = releaseOf(functions, schema)
+  const described = parseDescription(await engine.describe(code))
+  const release: Release = {
+    ...code,
+    functions: new Map(described.functions.map((each) => [each.name, each])),
+    tables: new Map(described.tables.map((each) => [each.name, each])),
+  }
+  return {
+    engine,
+    log,
+    release,
+    async call(name, input = {}, { signal, operationId = system.ids.make('opn') } = {}) {
+      const definition = release.functions.get(`f.${name}`)!
+      const context = { requestId: 'req_test', invocationId: 'ivc_test' }
+      const values = new Map(Object.entries(input)) as ValueObject
+      const request = { release, definition, arguments: values, principal: null, context, signal }
+      const outcome = await (definition.kind === 'mutation'
+        ? engine.mutation({ ...request, operationId, target: 'test', caller: 'test' })
+        : engine[definition.kind](request))
+      return decodeTagged(JSON.parse(outcome.resultText))
+    },
+    async close() {
+      await engine.close()
+      rmSync(directory, { recursive: true, force: true })
+    },
+  }
+}

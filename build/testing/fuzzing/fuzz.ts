@@ -1,0 +1,177 @@
+/**
+ * Fuzz runs: as many inputs as `npm test` has time for, and a million in the nightly run. Each
+ * input has a seed of its own, which a failure prints: `SVC_FUZZ_SEED=<seed>` runs it alone.
+ */
+import { expect, test } from 'vitest'
+
+const given = process.env.SVC_FUZZ_SEED
+const RUNS = process.env.SVC_TEST_LONG === '1' ? 1_000_000 : 20_000
+/** Inputs that are checked at once, where a check is asynchronous. */
+const BATCH = 64
+const TIMEOUT_MILLIS = 1_800_000
+
+/** `check` throws, or rejects, where an input shows a defect. */
+export function fuzz(name: string, check: (random: Random) => unknown): void {
+  const first = given === undefined ? Date.now() >>> 0 : Number(given) >>> 0
+  const runs = given === undefined ? RUNS : 1
+  const one = async (seed: number): Promise<void> => {
+    try {
+      await check(new Random(seed))
+    } catch (error) {
+      expect.fail(`SVC_FUZZ_SEED=${seed}: ${(error as Error).stack}`)
+    }
+  }
+  test(
+    `${name}: ${runs} inputs from seed ${first}`,
+    async () => {
+      for (let done = 0; done < runs; done += BATCH) {
+        const seeds = Array.from(
+          { length: Math.min(BATCH, runs - done) },
+          (_, i) => first + done + i,
+        )
+        await Promise.all(seeds.map((seed) => one(seed >>> 0)))
+        await new Promise((resolve) => setImmediate(resolve))
+      }
+    },
+    TIMEOUT_MILLIS,
+  )
+}
+
+/** Reproducible draws: mulberry32. */
+export class Random {
+  #state: number
+
+  constructor(seed: number) {
+    // Neighbouring seeds give unlike sequences.
+    this.#state = Math.imul(seed ^ 0x9e37_79b9, 0x85eb_ca6b) >>> 0
+  }
+
+  /** From 0 to `bound`, without it. */
+  below(bound: number): number {
+    this.#state = (this.#state + 0x6d2b_79f5) >>> 0
+    let t = Math.imul(this.#state ^ (this.#state >>> 15), this.#state | 1)
+    t ^= t + Math.imul(t ^ (t >>> 7), t | 61)
+    return Math.floor((((t ^ (t >>> 14)) >>> 0) / 2 ** 32) * bound)
+  }
+
+  chance(oneIn: number): boolean {
+    return this.below(oneIn) === 0
+  }
+
+  pick<T>(from: readonly T[]): T {
+    return from[this.below(from.length)]!
+  }
+}
+
+/** Texts that mean something to one of the parsers, or meant something to one elsewhere. */
+const PIECES = [
+  ...['{', '}', '[', ']', ':', ',', '"', '\\', '\\u0000', '\\ud800', '\\u005f', '//', '/*', ' '],
+  ...['null', 'true', 'false', '0', '-0', '1e400', '1E-7', '9007199254740993', '01', '.5', 'NaN'],
+  ...['"__proto__"', '"constructor"', '"toString"', '"type"', '"value"', '"key"', '"version"'],
+  ...['"int64"', '"float64"', '"bytes"', '"object"', '"array"', '"typed_id"', '"timestamp"'],
+  ...['"9223372036854775808"', '"-9223372036854775808"', '"7ff8000000000000"', '"AA=="', '"$i"'],
+  ...['\u0000', '\ufeff', '\ud800', '\udc00', '\u{1f600}', '\u2028', 'é', '\n', '\t', '\u007f'],
+  ...['"channel:production"', '"environment:default"', '"release:"', '"workspace:../.."', '$$'],
+]
+
+/** A few edits anywhere: pieces put in, stretches removed, repeated or moved. */
+export function mutatedText(random: Random, text: string): string {
+  let result = text
+  for (let edits = random.below(4) + 1; edits > 0; edits--) result = edited(random, result)
+  return result
+}
+
+function edited(random: Random, text: string): string {
+  const from = random.below(text.length + 1)
+  const to = Math.min(text.length, from + random.below(random.chance(4) ? 64 : 4))
+  const before = text.slice(0, from)
+  const cut = text.slice(from, to)
+  switch (random.below(6)) {
+    case 0:
+      return before + random.pick(PIECES) + text.slice(from)
+    case 1:
+      return before + random.pick(PIECES) + text.slice(to)
+    case 2:
+      return before + text.slice(to)
+    case 3:
+      return before + cut.repeat(random.below(4)) + text.slice(to)
+    case 4:
+      return before + String.fromCharCode(random.below(0x1_0000)) + text.slice(from + 1)
+    default:
+      return random.chance(200) ? before + deep(random) : before + text.slice(to) + cut
+  }
+}
+
+function deep(random: Random): string {
+  return random.pick(['[', '{"a":', '{"type":"array","value":[']).repeat(random.below(3_000))
+}
+
+/** The same for bytes, UTF-8 or not. */
+export function mutatedBytes(random: Random, bytes: Uint8Array): Uint8Array<ArrayBuffer> {
+  const result = new Uint8Array(bytes)
+  for (let edits = random.below(4) + 1; edits > 0 && result.length > 0; edits--) {
+    const at = random.below(result.length)
+    if (random.chance(3)) result[at]! ^= 1 << random.below(8)
+    else result[at] = random.pick([0, 0x22, 0x5b, 0x7b, 0x80, 0xc0, 0xed, 0xf8, 0xff])
+  }
+  const from = random.chance(8) ? random.below(result.length + 1) : 0
+  const to = random.chance(8) ? random.below(result.length + 1) : result.length
+  return result.slice(Math.min(from, to), Math.max(from, to))
+}
+
+type Part = Record<string, unknown>
+
+/** A copy of what JSON holds, with a part or several replaced, removed, moved or added. */
+export function mutatedJson(random: Random, json: unknown): unknown {
+  const root: Part = { root: structuredClone(json) }
+  for (let edits = random.below(3) + 1; edits > 0; edits--) {
+    const places: [Part, string][] = []
+    collect(root, places)
+    const [owner, key] = random.pick(places)
+    switch (random.below(5)) {
+      case 0:
+        // A list with a hole is no JSON.
+        if (Array.isArray(owner)) owner.splice(Number(key), 1)
+        else if (owner !== root) delete owner[key]
+        break
+      case 1:
+        if (Array.isArray(owner)) owner.push(anyJson(random))
+        else owner[random.pick(KEYS)] = anyJson(random)
+        break
+      case 2: {
+        const [other, name] = random.pick(places)
+        owner[key] = structuredClone(other[name])
+        break
+      }
+      default:
+        owner[key] = anyJson(random)
+    }
+  }
+  return root.root
+}
+
+function collect(part: Part, places: [Part, string][]): void {
+  for (const key of Object.keys(part)) {
+    places.push([part, key])
+    const inner = part[key]
+    if (typeof inner === 'object' && inner !== null) collect(inner as Part, places)
+  }
+}
+
+const KEYS = ['type', 'value', 'key', 'a', '$i', '$$', 'constructor', 'toString', '0', '', '\ud800']
+const SCALARS: readonly unknown[] = [
+  ...[null, true, false, 0, 1, -1, 0.5, 2 ** 31, 2 ** 32, 2 ** 53 - 1, -(2 ** 53), 1e308, 5e-324],
+  ...['', 'a', '1', '-1', 'null', '$i', 'int64', '\ud800', '\u{1f600}', 'x'.repeat(300)],
+]
+
+/** Any small JSON. */
+export function anyJson(random: Random, depth = 0): unknown {
+  const kind = depth > 3 ? 0 : random.below(6)
+  if (kind === 1) return Array.from({ length: random.below(4) }, () => anyJson(random, depth + 1))
+  if (kind !== 2) return random.pick(SCALARS)
+  const entries = Array.from({ length: random.below(4) }, () => [
+    random.pick(KEYS),
+    anyJson(random, depth + 1),
+  ])
+  return Object.fromEntries(entries)
+}

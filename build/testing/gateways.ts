@@ -1,0 +1,125 @@
+/**
+ * The application origin in this process: a real Product, real keys, real documents; the Functions
+ * alone run without a sandbox.
+ */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { openSqliteDocuments } from '../../src/documents/sqlite/stores.ts'
+import { createEngine } from '../../src/engine/engine.ts'
+import type { IssueGuest } from '../../src/engine/guests.ts'
+import { inProcessPool, type TestHandler } from '../../src/engine/in-process-pool.ts'
+import { QueryEnvelopes } from '../../src/http/application/envelopes.ts'
+import { mountApplication } from '../../src/http/application/mount.ts'
+import { applicationLimits } from '../../src/http/rate-limits.ts'
+import { createClient } from '../../src/product/application-clients.ts'
+import { createCredential } from '../../src/product/application-credentials.ts'
+import { promote } from '../../src/product/channels.ts'
+import { openJwtProviders } from '../../src/product/functional-tokens/providers.ts'
+import { FunctionalTokens } from '../../src/product/functional-tokens/tokens.ts'
+import { resolveTarget } from '../../src/product/targets.ts'
+import { realSystem } from '../../src/system/system.ts'
+import { createLog } from '../../src/telemetry/log.ts'
+import type { ReleaseId } from '../../src/value/ids.ts'
+import type { JwtProvider } from '../../src/value/jwt-providers.ts'
+import type { ClientKind, FunctionManifest, TableManifest } from '../../src/value/manifest.ts'
+import { openTestProduct, publishRelease, REQUEST_ID, type TestProduct } from './products.ts'
+
+export interface TestGateway {
+  readonly hono: ReturnType<typeof mountApplication>
+  /** Confidential, with every scope. */
+  readonly key: string
+  /** Another one, of a client of its own. */
+  issueKey(kind: ClientKind, rateLimit?: number | null): string
+  /** Bound to the Channel `production`. */
+  readonly releaseId: ReleaseId
+  close(): Promise<void>
+}
+
+export interface GatewayInput {
+  readonly functions: readonly FunctionManifest[]
+  readonly tables: readonly TableManifest[]
+  readonly handlers: Readonly<Record<string, TestHandler>>
+  readonly providers?: readonly JwtProvider[]
+  /** Whether calls are limited as a server limits them. */
+  readonly limited?: boolean
+}
+
+const ORIGIN = 'https://app.example'
+
+export async function openTestGateway(input: GatewayInput): Promise<TestGateway> {
+  const it = await openTestProduct()
+  const { product, actor } = it
+  const { releaseId } = await publishRelease(it, input)
+  const request = { requestId: REQUEST_ID }
+  promote(product, actor, {
+    channel: 'production',
+    releaseId,
+    expectedReleaseId: 'empty',
+    ...request,
+  })
+  await product.serving.settled()
+  const directory = mkdtempSync(join(tmpdir(), 'svc-gateway-'))
+  const store = await openSqliteDocuments(join(directory, 'documents.db'))
+  const pool = inProcessPool(input.handlers)
+  Object.assign(pool, { close: async () => undefined, warm: async () => undefined })
+  const system = realSystem()
+  // Its lines are made and dropped: a million requests would fill the memory.
+  const log = createLog({ system, sink: () => undefined, level: 'debug' })
+  const tokens = new FunctionalTokens({
+    providers: await openJwtProviders({ providers: input.providers ?? [], system, log }),
+    keyring: it.root.keyring,
+    environmentId: it.root.descriptor.environmentId,
+    system,
+  })
+  const issueGuest: IssueGuest = (request) => tokens.issueGuest(request)
+  const engine = createEngine({ store, pool, system, log, issueGuest })
+  const hono = mountApplication({
+    system,
+    log,
+    engine,
+    envelopes: new QueryEnvelopes(),
+    tokens,
+    limits: input.limited === true ? applicationLimits(system) : null,
+    allowedOrigins: new Set([ORIGIN]),
+    authenticateKey: (key) => product.keys.authenticate(key),
+    resolveTarget: (target, caller) => resolveTarget(product, caller, target),
+    serving: () => product.serving.isStarted,
+  })
+  return {
+    hono,
+    key: issueKey(it, 'confidential'),
+    issueKey: (kind, rateLimit) => issueKey(it, kind, rateLimit),
+    releaseId,
+    async close() {
+      await engine.close()
+      await it.close()
+      rmSync(directory, { recursive: true, force: true })
+    },
+  }
+}
+
+function issueKey(
+  { product, actor, system }: TestProduct,
+  kind: ClientKind,
+  rateLimit: number | null = null,
+): string {
+  const createdAtMicros = system.nowMicros()
+  const clientId = system.ids.make('app')
+  const request = { name: 'test', createdAtMicros, requestId: REQUEST_ID }
+  const scopes = ['action', 'mutation', 'query', 'workspace'] as const
+  createClient(product, actor, {
+    clientId,
+    kind,
+    maximumScopes: [...scopes],
+    ...request,
+  })
+  const { key } = createCredential(product, actor, {
+    clientId,
+    credentialId: system.ids.make('crd'),
+    scopes: [...scopes],
+    rateLimit,
+    ...request,
+  })
+  return key!.reveal()
+}

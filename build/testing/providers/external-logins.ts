@@ -1,0 +1,117 @@
+/** The management origin over a real database with an identity provider and a managed source. */
+import { readFileSync } from 'node:fs'
+import { type AuthApp, authRoutes } from '../../../src/http/management/auth.ts'
+import { managedGrantRoutes } from '../../../src/http/management/managed-grants.ts'
+import { oidcRoutes } from '../../../src/http/management/oidc.ts'
+import { sessionRoutes } from '../../../src/http/management/sessions.ts'
+import { mountManagement } from '../../../src/http/mount.ts'
+import { exchange } from '../../../src/identity/exchange.ts'
+import type { Identity } from '../../../src/identity/identity.ts'
+import { issueInvitation } from '../../../src/identity/invitations.ts'
+import type { OidcProvider } from '../../../src/identity/oidc/provider.ts'
+import type { Role } from '../../../src/value/capabilities.ts'
+import type { Id, ProjectId } from '../../../src/value/ids.ts'
+import { INSTALLATION, type Scope } from '../../../src/value/scope.ts'
+import { Secret } from '../../../src/value/secret.ts'
+import { type TestIdentity, testIdentity } from '../identity.ts'
+import { PROVIDER, type TestProvider, testProvider } from './identity-providers.ts'
+
+export const MANAGED_TOKEN = 'managed-enrollment-token-of-enough-length'
+export const MANAGED_HEADER = { 'service-managed-enrollment': `Bearer ${MANAGED_TOKEN}` }
+export const AUTHORITY = 'https://control.example.com'
+export const PROJECT = 'prj_00000000000000000000000001' as ProjectId
+export const PROJECT_SCOPE: Scope = { kind: 'project', projectId: PROJECT, environmentId: null }
+
+export interface ExternalLogins extends TestIdentity {
+  readonly idp: TestProvider
+  /** The owner of the installation, who came by the first-owner code. */
+  readonly owner: { readonly operatorId: Id<'opr'>; readonly accessToken: string }
+  token(claims?: Record<string, unknown>, header?: Record<string, unknown>): Promise<string>
+  /** A code for a new operator. */
+  invite(role?: Role, scope?: Scope): Promise<string>
+  request(
+    method: string,
+    path: string,
+    options?: { body?: unknown; headers?: Record<string, string>; identity?: Identity },
+  ): Promise<Response>
+  /** POST /v1/auth/oidc with a good token unless another is given. */
+  logIn(body?: unknown, options?: LogInOptions): Promise<Response>
+  /** PUT of grants with the managed token unless other headers are given. */
+  reconcile(operatorId: string, body: unknown, headers?: Record<string, string>): Promise<Response>
+}
+
+export interface LogInOptions {
+  readonly token?: string
+  readonly headers?: Record<string, string>
+  readonly identity?: Identity
+}
+
+export async function externalLogins(
+  given: { oidc?: OidcProvider | null; managed?: boolean; network?: 'real' } = {},
+): Promise<ExternalLogins> {
+  const idp = await testProvider()
+  const enrollmentToken = new Secret(MANAGED_TOKEN)
+  const t = await testIdentity({
+    external: {
+      oidc: given.oidc === undefined ? PROVIDER : given.oidc,
+      managedSource: given.managed === false ? null : { enrollmentToken, authority: AUTHORITY },
+      ...(given.network !== 'real' && { providerNetwork: idp.network }),
+    },
+  })
+  await t.identity.startup()
+  const code = readFileSync(t.codePath, 'utf8').trimEnd()
+  const plain = { deviceName: null, operatorName: null, requestId: null }
+  const first = await exchange(t.identity, { code, ...plain })
+  const accessToken = first.accessToken.reveal()
+  const request: ExternalLogins['request'] = async (method, path, options = {}) => {
+    const { body, headers, identity = t.identity } = options
+    const content = body === undefined ? {} : { 'content-type': 'application/json' }
+    return hono(t, identity).request(path, {
+      method,
+      headers: { ...content, ...headers },
+      ...(body !== undefined && { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+    })
+  }
+  const token: ExternalLogins['token'] = (claims, header) =>
+    idp.sign(idp.claims(t.system.nowMillis(), claims), header)
+  return {
+    ...t,
+    idp,
+    owner: { operatorId: first.operator.operatorId, accessToken },
+    token,
+    invite: async (role = 'developer', scope = INSTALLATION) => {
+      const actor = await t.identity.authenticate(accessToken)
+      const input = { operatorName: 'Invited', role, scope, operationId: null, requestId: null }
+      return (await issueInvitation(t.identity, actor, input)).code!.reveal()
+    },
+    request,
+    logIn: async (body = {}, options = {}) => {
+      const { token: presented = await token(), headers = {}, identity } = options
+      return request('POST', '/v1/auth/oidc', {
+        body,
+        headers: { authorization: `Bearer ${presented}`, ...headers },
+        ...(identity !== undefined && { identity }),
+      })
+    },
+    reconcile: (operatorId, body, headers = MANAGED_HEADER) =>
+      request('PUT', `/v1/auth/managed/operators/${operatorId}/grants`, { body, headers }),
+    dispose: async () => {
+      await t.dispose()
+      await idp.close()
+    },
+  }
+}
+
+function hono({ system, log }: TestIdentity, identity: Identity) {
+  return mountManagement<AuthApp>({
+    app: {
+      identity,
+      authenticate: (token: string) => identity.authenticate(token),
+      environment: null,
+      managementOrigin: null,
+    },
+    system,
+    log: log.log,
+    routes: [...authRoutes, ...oidcRoutes, ...managedGrantRoutes, ...sessionRoutes],
+  })
+}

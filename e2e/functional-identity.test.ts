@@ -1,0 +1,235 @@
+/**
+ * Who calls a Function, with the executables: JWTs of providers whose keys a server of its own
+ * publishes, guests of the Environment, and every mode of a Function.
+ */
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { makeKey } from '../build/testing/providers/identity-providers.ts'
+import {
+  AUDIENCE,
+  ISSUER,
+  type JwtIssuer,
+  jwtIssuer,
+} from '../build/testing/providers/jwt-issuers.ts'
+import {
+  type Application,
+  application,
+  fields,
+  mutation,
+  operationId,
+  query,
+  type Reply,
+} from './application.ts'
+
+const SERVICES = 'https://services.test'
+const FUNCTIONS = `
+import { mutation, query, v } from 'svc'
+const clients = ['public', 'confidential'] as const
+const returns = v.nullable(v.object({ subject: v.string(), roles: v.array(v.string()) }))
+const seen = (it: { subject: string; roles: readonly string[] }) =>
+  ({ subject: it.subject, roles: [...it.roles] })
+
+export const none = query({ clients, returns, handler: (ctx) => ctx.auth.identity })
+export const optional = query({
+  clients, auth: 'optional', returns,
+  handler: ({ auth }) => {
+    if (auth.identity === null) return null
+    return seen(auth.user ?? auth.service ?? { ...auth.guest!, roles: [] })
+  },
+})
+export const guest = query({
+  clients, auth: 'guest', returns,
+  handler: (ctx) => ({ subject: ctx.auth.guest.subject, roles: [] }),
+})
+export const user = query({
+  clients, auth: 'user', returns, handler: (ctx) => seen(ctx.auth.user),
+})
+export const service = query({
+  clients, auth: 'service', returns, handler: (ctx) => seen(ctx.auth.service),
+})
+export const enter = mutation({
+  clients, arguments: { seconds: v.float64() }, returns: v.string(),
+  handler: (ctx, { seconds }) => ctx.auth.issueGuest({ expiresInSeconds: seconds }),
+})
+export const rename = mutation({
+  clients, auth: 'user', returns: v.string(), handler: (ctx) => ctx.auth.user.subject,
+})
+`
+
+let app: Application
+let users: JwtIssuer
+let services: JwtIssuer
+/** Every token that was presented: none may be in the log. */
+const tokens: string[] = []
+/** What the servers before the one that runs have logged. */
+const logged: string[] = []
+
+beforeAll(async () => {
+  users = await jwtIssuer()
+  services = await jwtIssuer('RS256', { iss: SERVICES })
+  app = await application(
+    (workspace) => {
+      mkdirSync(join(workspace, 'functions'), { recursive: true })
+      writeFileSync(join(workspace, 'functions/who.ts'), FUNCTIONS)
+      writeFileSync(join(workspace, '../product/auth.json'), descriptor())
+    },
+    { SERVICE_PRODUCT_AUTH_CONFIG: 'auth.json' },
+  )
+}, 120_000)
+
+afterAll(async () => {
+  await app?.of.dispose()
+  await Promise.all([users?.close(), services?.close()])
+})
+
+function descriptor(): string {
+  const user = {
+    name: 'users',
+    kind: 'user',
+    issuer: ISSUER,
+    audience: AUDIENCE,
+    algorithms: ['ES256'],
+    jwksUri: users.jwksUri,
+    claims: { roles: '/realm/roles' },
+  }
+  const service = {
+    name: 'services',
+    kind: 'service',
+    issuer: SERVICES,
+    audience: AUDIENCE,
+    algorithms: ['RS256', 'PS256'],
+    jwks: services.jwks,
+    maximumLifetimeSeconds: 600,
+  }
+  return JSON.stringify({ version: 1, providers: [user, service] })
+}
+
+function bearer(token: string): Record<string, string> {
+  tokens.push(token)
+  return { authorization: `Bearer ${token}` }
+}
+
+const signed = async (given: Record<string, unknown> = {}) =>
+  bearer(await users.sign(users.claims(Date.now(), given)))
+
+async function enter(seconds: number): Promise<string> {
+  const bits = Buffer.alloc(8)
+  bits.writeDoubleBE(seconds)
+  const argument = { type: 'float64', value: bits.toString('hex') }
+  const reply = await mutation(app, { function: 'who.enter', arguments: { seconds: argument } })
+  return reply.body.result?.value ?? reply.body.error.code
+}
+
+function outcome({ status, body }: Reply): string {
+  if (body.error !== undefined) return `${status} ${body.error.code}`
+  const { result } = body
+  return `${status} ${result.type === 'object' ? fields(result).subject.value : result.type}`
+}
+
+async function who(mode: string, headers: Record<string, string> = {}): Promise<string> {
+  return outcome(await query(app, { function: `who.${mode}`, headers }))
+}
+
+describe('each mode', () => {
+  const INVALID = '401 FUNCTIONAL_TOKEN_INVALID'
+  const MISSING = '401 FUNCTIONAL_TOKEN_REQUIRED'
+  const DENIED = '403 AUTH_POLICY_DENIED'
+
+  test.each<[string, () => Promise<Record<string, string>>, readonly string[]]>([
+    ['nobody', async () => ({}), ['200 null', '200 null', MISSING, MISSING, MISSING]],
+    ['a user', () => signed({ sub: 'ada' }), ['200 null', '200 ada', DENIED, '200 ada', DENIED]],
+    [
+      'a service',
+      async () => bearer(await services.sign(services.claims(Date.now(), { sub: 'billing' }))),
+      ['200 null', '200 billing', DENIED, DENIED, '200 billing'],
+    ],
+    [
+      'a user past the end of its token',
+      () => signed({ iat: 1, exp: 2 }),
+      ['200 null', INVALID, INVALID, INVALID, INVALID],
+    ],
+    [
+      'a user of another audience',
+      () => signed({ aud: 'https://other.test' }),
+      ['200 null', INVALID, INVALID, INVALID, INVALID],
+    ],
+    [
+      'no bearer',
+      async () => ({ authorization: 'Basic dTpw' }),
+      ['200 null', INVALID, INVALID, INVALID, INVALID],
+    ],
+  ])('meets %s', async (_, present, expected) => {
+    const headers = await present()
+    const outcomes = []
+    for (const mode of ['none', 'optional', 'guest', 'user', 'service']) {
+      outcomes.push(await who(mode, headers))
+    }
+    expect(outcomes).toEqual(expected)
+  })
+
+  test('meets a guest, who is the same in all calls until the end', async () => {
+    const headers = bearer(await enter(60))
+    const subject = await who('guest', headers)
+    expect(subject).toMatch(/^200 gst_[0-9A-Z]{26}$/)
+    expect(await who('optional', headers)).toBe(subject)
+    expect([await who('user', headers), await who('service', headers)]).toEqual([DENIED, DENIED])
+    expect(await who('guest', bearer(await enter(60)))).not.toBe(subject)
+    const short = bearer(await enter(1))
+    expect(await who('guest', short)).toMatch(/^200 /)
+    await expect.poll(() => who('guest', short), { timeout: 5_000 }).toBe(INVALID)
+    expect(await enter(86_401)).toBe('FUNCTION_FAILED')
+  })
+
+  test('shows the claims that the descriptor maps', async () => {
+    const headers = await signed({ realm: { roles: ['admin', 'ops'] } })
+    const { body } = await query(app, { function: 'who.user', headers })
+    const values = fields(body.result).roles.value.map(({ value }: { value: string }) => value)
+    expect(values).toEqual(['admin', 'ops'])
+  })
+})
+
+test('a Mutation is repeated by its user with a fresh token, and by nobody else', async () => {
+  const call = { function: 'who.rename', operationId: operationId() }
+  const first = await mutation(app, { ...call, headers: await signed({ jti: '1' }) })
+  const again = await mutation(app, { ...call, headers: await signed({ jti: '2' }) })
+  expect([first.body.metadata.replayed, again.body.metadata.replayed]).toEqual([false, true])
+  const other = await mutation(app, { ...call, headers: await signed({ sub: 'other' }) })
+  expect(other.status).toBe(409)
+})
+
+test('keys are rotated under way, and the old ones go on', { timeout: 60_000 }, async () => {
+  const before = await signed({ jti: 'before' })
+  expect(await who('user', before)).toBe('200 subject-1')
+  const next = await makeKey('key-2')
+  users.jwks = { keys: [users.key.jwk, next.jwk] }
+  users.key = next
+  const after = await signed({ jti: 'after' })
+  // An unknown key is asked for at most every 30 seconds.
+  const seen = () => who('user', after)
+  await expect.poll(seen, { timeout: 45_000, interval: 500 }).toBe('200 subject-1')
+  expect(await who('user', before)).toBe('200 subject-1')
+})
+
+test('while the keys are out of reach, those that were read go on', async () => {
+  users.intercept = (response) => response.writeHead(503).end()
+  expect(await who('user', await signed({ jti: 'down' }))).toBe('200 subject-1')
+  const guest = bearer(await enter(600))
+  logged.push(...app.server.lines)
+  await app.restart('kill')
+  // Nothing was read yet: neither anonymous nor refused.
+  expect(await who('optional', await signed())).toBe('503 UNAVAILABLE')
+  expect(await who('guest', guest)).toMatch(/^200 gst_/)
+  users.intercept = null
+  const seen = async () => who('user', await signed())
+  await expect.poll(seen, { timeout: 20_000, interval: 500 }).toBe('200 subject-1')
+})
+
+test('no token and no subject is in the log', () => {
+  const log = [...logged, ...app.server.lines].join('\n')
+  expect(log).toContain('keys.unavailable')
+  for (const token of tokens) {
+    for (const part of token.split('.')) expect(log).not.toContain(part)
+  }
+  expect(log).not.toMatch(/subject-1|gst_/)
+})

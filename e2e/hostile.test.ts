@@ -1,0 +1,261 @@
+/**
+ * Functions that try to get out or to take everything, against the compiled server: each is
+ * stopped in the way that hostile/outcomes.ts says, whoever calls beside it is answered, and
+ * afterwards the server is as it was.
+ */
+import { cpSync, existsSync, readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import {
+  type Application,
+  action,
+  application,
+  int64,
+  type Json,
+  mutation,
+  query,
+  string,
+} from './application.ts'
+import { call } from './harness.ts'
+import {
+  descendantsOf,
+  descriptorsOf,
+  kernelText,
+  listenersOf,
+  residentBytes,
+  serverOf,
+} from './hostile/machine.ts'
+import { HELD, OUTCOMES, type Outcome } from './hostile/outcomes.ts'
+
+const HOSTILE = join(import.meta.dirname, 'hostile')
+const MEBIBYTE = 1024 * 1024
+/** Of its own CPU, that a call may take. */
+const BOUND_MILLIS = 1_000
+/** Of a whole call. */
+const DEADLINE_MILLIS = 10_000
+/** From a bound to the answer that says so. */
+const LATE_MILLIS = 200
+
+let app: Application
+let server: number
+let before: State
+let nonce = 0
+
+/** What must be the same afterwards. */
+interface State {
+  readonly listeners: readonly string[]
+  readonly queryMillis: number
+  readonly residentBytes: number
+  readonly files: readonly string[]
+}
+
+beforeAll(async () => {
+  app = await application((workspace) => {
+    cpSync(join(HOSTILE, 'functions'), join(workspace, 'functions'), { recursive: true })
+    cpSync(join(HOSTILE, 'attempts.ts'), join(workspace, 'attempts.ts'))
+  })
+  server = serverOf(app.of.directory)
+  await innocents(100)
+  before = await state()
+}, 120_000)
+
+afterAll(async () => {
+  await app?.of.dispose()
+})
+
+const next = () => ({ nonce: int64(nonce++) })
+const reads = () => query(app, { function: 'innocent.reads', arguments: next() })
+const writes = () => mutation(app, { function: 'innocent.writes', arguments: next() })
+
+/** One after the other, so that a median says what one call takes. */
+async function innocents(count: number): Promise<number> {
+  const millis: number[] = []
+  for (let i = 0; i < count; i++) {
+    const started = performance.now()
+    expect((await reads()).status).toBe(200)
+    millis.push(performance.now() - started)
+  }
+  return millis.sort((a, b) => a - b)[count >> 1]!
+}
+
+/** What a process that wants one CPU gets of it, as this one does for 200 ms. */
+function shareOfACpu(): number {
+  const [started, before] = [performance.now(), process.cpuUsage()]
+  for (;;) {
+    const { user, system } = process.cpuUsage(before)
+    const millis = (user + system) / 1_000
+    if (millis > 200) return Math.min(1, millis / (performance.now() - started))
+  }
+}
+
+async function state(): Promise<State> {
+  return {
+    listeners: listenersOf(server),
+    queryMillis: await innocents(200),
+    residentBytes: residentBytes(server),
+    files: readdirSync(app.of.directory, { recursive: true, encoding: 'utf8' })
+      .filter((name) => !name.startsWith('product/artifacts/'))
+      .sort(),
+  }
+}
+
+const INVOKE = { query, mutation, action }
+
+/** How each Function that the files export is called, by `file.export`. */
+function exported(): Map<string, keyof typeof INVOKE> {
+  const found = new Map<string, keyof typeof INVOKE>()
+  for (const file of readdirSync(join(HOSTILE, 'functions'))) {
+    const text = readFileSync(join(HOSTILE, 'functions', file), 'utf8')
+    for (const [, name, made] of text.matchAll(/^export const (\w+) = (\w+)\(/gm)) {
+      const kind = file === 'actions.ts' ? 'action' : made!.replace('hostile', '').toLowerCase()
+      found.set(`${file.replace('.ts', '')}.${name}`, kind as 'query')
+    }
+  }
+  return found
+}
+
+const kinds = exported()
+const rows = Object.entries(OUTCOMES).flatMap(([file, functions]) =>
+  Object.entries(functions).map(([name, outcome]) => [`${file}.${name}`, outcome] as const),
+)
+
+function expectOutcome(name: string, { status, body }: Json, outcome: Outcome): void {
+  if (outcome === 'stopped') expect([status, body.result]).toEqual([200, string('stopped')])
+  else if (outcome === 'held') expect([status, body.result]).toEqual([200, HELD[name]])
+  else {
+    const codes = typeof outcome === 'string' ? [outcome] : outcome
+    expect(body.result).toBeUndefined()
+    expect(codes).toContain(body.error.code)
+    // Nothing of what the code said reaches the caller.
+    expect(Object.keys(body.error).sort()).toEqual(['code', 'message', 'retryable'])
+  }
+}
+
+test('every attempt has its outcome, and there are at least forty', () => {
+  const attempts = [...kinds.keys()].filter((name) => !name.startsWith('innocent.'))
+  expect(attempts.toSorted()).toEqual(rows.map(([name]) => name).toSorted())
+  expect(attempts.length).toBeGreaterThanOrEqual(40)
+})
+
+describe('a hostile Function is stopped, and nobody beside it notices', () => {
+  test.each(rows)('%s', async (name, outcome) => {
+    const invoke = INVOKE[kinds.get(name)!]
+    const started = performance.now()
+    const attack = invoke(app, { function: name, arguments: next() }).then((reply) => ({
+      reply,
+      millis: performance.now() - started,
+    }))
+    const beside = await Promise.all([reads(), reads(), reads(), reads(), writes()])
+    const { reply, millis } = await attack
+    expectOutcome(name.split('.')[1]!, reply, outcome)
+    for (const innocent of beside) expect(innocent.status).toBe(200)
+    // A busy machine gives it less of a CPU, and so more time.
+    expect(millis).toBeLessThan(DEADLINE_MILLIS + LATE_MILLIS)
+    expect((await reads()).status).toBe(200)
+  })
+
+  test.each(['exhaustion.loops', 'memory.keepsObjects'])(
+    '%s ends within 200 ms of its bound',
+    async (name) => {
+      for (let tries = 1; ; tries++) {
+        const share = shareOfACpu()
+        const started = performance.now()
+        expect((await query(app, { function: name, arguments: next() })).status).toBe(413)
+        const millis = (performance.now() - started) * share
+        if (millis < BOUND_MILLIS + LATE_MILLIS) break
+        expect(tries).toBeLessThan(10)
+      }
+    },
+  )
+
+  test('a context that another call kept is dead', async () => {
+    for (let calls = 0; calls < 3; calls++) {
+      const reply = await query(app, { function: 'host.usesAnotherCtx', arguments: next() })
+      expect(reply.body.result).toEqual(string('stopped'))
+    }
+  })
+})
+
+test('every runner is a process that the kernel holds', async () => {
+  // One that stands by may be starting at this moment; it holds no code before it is contained.
+  await vi.waitFor(() => {
+    const runners = descendantsOf(server)
+    expect(runners.length).toBeGreaterThan(0)
+    for (const { pid } of runners) expectContained(pid)
+  }, 5_000)
+})
+
+function expectContained(pid: number): void {
+  const status = kernelText(`/proc/${pid}/status`)
+  expect(status).toMatch(/^Seccomp:\t2$/m)
+  expect(status).toMatch(/^NoNewPrivs:\t1$/m)
+  for (const set of ['Prm', 'Eff', 'Amb']) {
+    expect(status).toMatch(new RegExp(`^Cap${set}:\\t0+$`, 'm'))
+  }
+  expect(status).toMatch(/^Uid:(\t[1-9]\d*){4}$/m)
+  // What the runner itself sets for its allocator and its clock.
+  const environment = kernelText(`/proc/${pid}/environ`)!
+    .split('\0')
+    .filter((entry) => entry !== '')
+  expect(environment.sort()).toEqual(['MIMALLOC_ARENA_RESERVE=65536', 'TZ=UTC'])
+  for (const limit of [
+    'Max core file size +0 +0',
+    'Max file size +0 +0',
+    'Max open files +64 +64',
+  ]) {
+    expect(kernelText(`/proc/${pid}/limits`)).toMatch(new RegExp(limit))
+  }
+  // Its pipes, its record, and what the runtime makes for its own event loop.
+  for (const [fd, target] of Object.entries(descriptorsOf(pid))) {
+    const known = Number(fd) < 3 ? /^(?:pipe|socket):/ : /^(?:\/memfd:svc-runner|anon_inode:)/
+    expect(target).toMatch(known)
+  }
+}
+
+describe('afterwards', () => {
+  test('the server is ready, and its listeners are those that it had', async () => {
+    const ready = await call(app.server.management, 'GET', '/health/ready')
+    expect([ready.status, ready.body]).toEqual([200, { status: 'ready' }])
+    expect((await call(app.server.application!, 'GET', '/readyz')).status).toBe(200)
+    expect(listenersOf(server)).toEqual(before.listeners)
+    expect(before.listeners).toHaveLength(2)
+    expect(app.server.lines.filter((line) => line.includes('server.mistake'))).toEqual([])
+  })
+
+  test('a call takes what it took', async () => {
+    // A machine that tests something else meanwhile doubles it by itself.
+    await vi.waitFor(
+      async () => {
+        const { queryMillis } = await state()
+        expect(queryMillis).toBeLessThan(2 * before.queryMillis + 2)
+      },
+      { timeout: 20_000, interval: 500 },
+    )
+  })
+
+  test('the memory of the server is what it was', async () => {
+    await vi.waitFor(
+      () => {
+        const grown = residentBytes(server) - before.residentBytes
+        expect(grown).toBeLessThan(128 * MEBIBYTE)
+      },
+      { timeout: 20_000, interval: 1_000 },
+    )
+  })
+
+  test('nothing was left behind: no process but runners, no file, no socket', async () => {
+    const { files } = await state()
+    expect(files).toEqual(before.files)
+    for (let each = 0; each < nonce; each++)
+      expect(existsSync(`/tmp/svc-hostile-${each}`)).toBe(false)
+    await vi.waitFor(() => {
+      const runners = descendantsOf(server)
+      expect(runners.length).toBeGreaterThan(0)
+      for (const { pid, parent, command } of runners) {
+        expect(command).toMatch(/^svc-runner __runner/)
+        expect(parent).toBe(server)
+        expect(listenersOf(pid)).toEqual([])
+      }
+    }, 5_000)
+  })
+})

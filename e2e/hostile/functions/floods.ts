@@ -1,0 +1,86 @@
+/** More than a call may say, ask or write. */
+import { hostileMutation, hostileQuery } from '../attempts'
+
+const ID = 'channels_01ARZ3NDEKTSV4RRFFQ69G5FAV'
+
+/** Messages to the server without waiting for one answer. */
+export const floodsOperations = hostileQuery((ctx) => {
+  for (;;) void ctx.db.get(ID)
+})
+
+/** The same, politely. */
+export const asksForever = hostileQuery(async (ctx) => {
+  for (;;) await ctx.db.get(ID)
+})
+
+/** Each a list of its own. */
+export const scansForever = hostileQuery(async (ctx) => {
+  for (;;)
+    await Promise.all(
+      Array.from({ length: 100 }, () => ctx.db.table('messages').scan().take(1_000)),
+    )
+})
+
+/** One message as large as a frame may not be. */
+export const sendsAGiant = hostileMutation((ctx) =>
+  ctx.db.insert('channels', { name: 'x'.repeat(20e6) }),
+)
+
+/** A million lines of log: 256 are kept. */
+export const floodsTheLog = hostileQuery((ctx) => {
+  for (let i = 0; i < 1e6; i++) ctx.log.info(`line ${i}`)
+  return 'stopped'
+})
+
+/** One line of two million characters, with control characters for whoever reads it. */
+export const logsAGiant = hostileQuery((ctx) => {
+  ctx.log.info(`\u001b[2J\u0000\r\n{"level":"fatal"}${'x'.repeat(2e6)}`, { data: 'y'.repeat(2e6) })
+  return 'stopped'
+})
+
+/** An error of ten million characters. */
+export const throwsAGiant = hostileQuery(() => {
+  throw new Error('x'.repeat(1e7))
+})
+
+/** Something thrown that fails again when it is looked at. */
+export const throwsAMine = hostileQuery(() => {
+  throw new Proxy(
+    {},
+    {
+      get() {
+        throw new Error('again')
+      },
+      getPrototypeOf() {
+        throw new Error('and again')
+      },
+    },
+  )
+})
+
+export const answersAGiant = hostileQuery(() => 'x'.repeat(9e6))
+
+export const answersTooManyItems = hostileQuery(() => new Array(1e6).fill(1))
+
+export const answersTooDeep = hostileQuery(() => {
+  let nest: unknown = null
+  for (let i = 0; i < 1e5; i++) nest = [nest]
+  return nest
+})
+
+export const answersACircle = hostileQuery(() => {
+  const circle: Record<string, unknown> = {}
+  circle.circle = circle
+  return circle
+})
+
+/** More documents than one transaction writes. */
+export const insertsForever = hostileMutation(async (ctx, { nonce }) => {
+  for (let i = 0; ; i++) await ctx.db.insert('channels', { name: `flood ${nonce} ${i}` })
+})
+
+/** Writes that nobody waits for. */
+export const leavesWrites = hostileMutation((ctx, { nonce }) => {
+  for (let i = 0; i < 100; i++) void ctx.db.insert('channels', { name: `left ${nonce} ${i}` })
+  return 'done'
+})

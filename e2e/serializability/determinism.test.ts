@@ -1,0 +1,186 @@
+/**
+ * The same Mutation at the same snapshot gives the same bytes, a thousand times, in several runner
+ * processes, while newer commits change everything that it reads. The invocation's time and seed
+ * are part of its input, as they are when the engine runs it again.
+ */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { poolBench } from '../../build/testing/runners.ts'
+import { openSqliteDocuments } from '../../src/documents/sqlite/stores.ts'
+import type { DocumentStore } from '../../src/documents/store.ts'
+import { Committer } from '../../src/engine/committer.ts'
+import { run, seededEntropy } from '../../src/engine/invocations.ts'
+import { Preparations } from '../../src/engine/preparations.ts'
+import type { PreparedRelease } from '../../src/engine/prepared-release.ts'
+import type { Release } from '../../src/engine/release.ts'
+import { Transaction } from '../../src/engine/transaction.ts'
+import { realSystem } from '../../src/system/system.ts'
+import type { FunctionManifest, TableManifest } from '../../src/value/manifest.ts'
+
+const RUNS = 1_000
+/** Runs after which every process is replaced. */
+const RUNS_OF_A_PROCESS = 100
+const AT_ONCE = 25
+
+const NOTES: TableManifest = {
+  name: 'notes',
+  fields: { owner: { type: 'string' }, weight: { type: 'float64' }, tags: { type: 'any' } },
+  indexes: [
+    { name: 'byOwner', fields: ['owner'], unique: false },
+    { name: 'byWeight', fields: ['weight'], unique: false },
+  ],
+}
+const SCHEMA = `tables({ notes: { fields: {
+  owner: { type: 'string' }, weight: { type: 'float64' }, tags: { type: 'any' } },
+  indexes: [
+    { name: 'byOwner', fields: ['owner'], unique: false },
+    { name: 'byWeight', fields: ['weight'], unique: false },
+  ] } })`
+
+/** Everything that could differ: order, time, randomness, floating point, IDs, errors. */
+const CODE = `
+  seed: mutation(async (ctx) => {
+    for (let i = 0; i < 40; i++) {
+      await ctx.db.insert('notes', { owner: 'o' + (i % 5), weight: i / 3, tags: { i } })
+    }
+  }),
+  disturb: mutation(async (ctx) => {
+    const [oldest, ...others] = await ctx.db.table('notes').scan().collect()
+    await ctx.db.delete(oldest._id)
+    for (const note of others) await ctx.db.patch(note._id, { tags: Math.random() })
+    await ctx.db.insert('notes', { owner: 'o1', weight: Math.random(), tags: [] })
+  }),
+  work: mutation(async (ctx, { step }) => {
+    const seen = []
+    for await (const note of ctx.db.table('notes').index('byOwner', (q) => q.eq('owner', 'o1'))) {
+      seen.push([note._id, note._revision, note.weight])
+    }
+    const light = await ctx.db.table('notes')
+      .index('byWeight', (q) => q.gte('weight', 2.5).lt('weight', 9)).order('desc').take(7)
+    const made = await Promise.all([0, 1, 2].map((i) => ctx.db.insert('notes', {
+      owner: 'o1', weight: Math.sin(i + step) * Math.random(), tags: { at: Date.now(), i },
+    })))
+    await ctx.db.patch(light[0]._id, { weight: Math.exp(step / 7), tags: new Date().toISOString() })
+    await ctx.db.delete(light[1]._id)
+    await ctx.db.replace(light[2]._id, { owner: 'o1', weight: -1, tags: crypto.randomUUID() })
+    const after = await ctx.db.table('notes').index('byOwner', (q) => q.eq('owner', 'o1')).collect()
+    let failure = null
+    try { await ctx.db.get('nothing_01ARZ3NDEKTSV4RRFFQ69G5FAV') } catch (error) {
+      failure = [error.name, error.message]
+    }
+    const random = [...crypto.getRandomValues(new Uint8Array(24))]
+    const shuffled = [...seen].sort(() => Math.random() - 0.5)
+    return { seen, made, after, failure, random, shuffled, now: ctx.now(), sum: 0.1 + step * 0.2,
+      text: [1.1, 1e21, -0.5].map(String).join() + (0.1).toFixed(20), words: new Set(made).size }
+  }, { arguments: { step: { type: 'float64' } } }),`
+
+function named(name: string): FunctionManifest {
+  return {
+    ...{ name: `f.${name}`, kind: 'mutation', visibility: 'public', clients: [], auth: 'none' },
+    ...{ arguments: { step: { type: 'float64' } }, returns: { type: 'any' }, errors: {} },
+  }
+}
+
+const bench = poolBench({ size: 2 })
+const system = realSystem()
+const directory = mkdtempSync(join(tmpdir(), 'svc-determinism-'))
+let store: DocumentStore
+let committer: Committer
+let prepared: PreparedRelease
+
+beforeAll(async () => {
+  await bench.pool.start({ sandbox: 'preferred' })
+  store = await openSqliteDocuments(join(directory, 'documents.db'))
+  committer = new Committer({ store, system, onCommit: () => undefined })
+  const tables = new Map([['notes', NOTES]])
+  const functions = new Map(['seed', 'disturb', 'work'].map((name) => [`f.${name}`, named(name)]))
+  const release: Release = { ...bench.release(CODE, SCHEMA), functions, tables }
+  prepared = await new Preparations(store, committer).prepare(release)
+  await commit('seed')
+})
+afterAll(async () => {
+  await bench.pool.close()
+  await store.close()
+  rmSync(directory, { recursive: true })
+})
+
+interface Finished {
+  readonly transaction: Transaction
+  readonly resultText: string
+}
+
+async function finish(
+  name: string,
+  options: { snapshot: number; seedByte: number },
+): Promise<Finished> {
+  const { snapshot, seedByte } = options
+  const { nowMicros, seed, deadline } = bench.call(name, { seedByte })
+  const transaction = new Transaction({
+    ...{ store, release: prepared, snapshot, nowMicros, writable: true },
+    entropy: seededEntropy(seed),
+  })
+  const invocation = {
+    ...{ prepared, nowMicros, seed, deadline },
+    definition: prepared.release.functions.get(`f.${name}`)!,
+    argumentsText: '{"step":5}',
+    principal: null,
+    context: { requestId: 'req_test', invocationId: 'ivc_test' },
+  }
+  const issueGuest = () => 'guest'
+  const port = { pool: bench.pool, system, log: bench.log.log, issueGuest }
+  const ran = await run(port, invocation, transaction)
+  return { transaction, resultText: ran!.resultText }
+}
+
+async function commit(name: string): Promise<void> {
+  const seedByte = committer.durable + 100
+  const { transaction } = await finish(name, { snapshot: committer.durable, seedByte })
+  const atMicros = system.nowMicros()
+  const committed = await committer.commit({
+    ...{ snapshot: transaction.snapshot, readSet: transaction.readSet, atMicros, turn: null },
+    writes: transaction.writes(),
+    operation: {
+      ...{ operationId: system.ids.make('opn'), fingerprint: new Uint8Array(32) },
+      ...{ releaseId: prepared.release.releaseId, function: name, result: 'null' },
+      ...{ attempts: 1, createdAtMicros: atMicros },
+    },
+  })
+  expect(committed.kind).toBe('committed')
+}
+
+/** What it answered, wrote and looked at, as text. */
+function bytesOf({ transaction, resultText }: Finished): string {
+  const { readSet } = transaction
+  const writes = transaction.writes().map(({ id, createdAtMicros, document, after }) => {
+    return [id, String(createdAtMicros), after === null ? null : document.text]
+  })
+  return JSON.stringify([resultText, writes, [...readSet.documents], [...readSet.intervals]])
+}
+
+test(`${RUNS} runs in several processes give the same bytes`, { timeout: 120_000 }, async () => {
+  const snapshot = committer.durable
+  const different = new Set<string>()
+  let runs = 0
+  for (; runs < RUNS; runs += AT_ONCE) {
+    if (runs % RUNS_OF_A_PROCESS === 0) {
+      bench.pool.forget(prepared.release.releaseId)
+      await commit('disturb')
+    }
+    const batch = Array.from({ length: AT_ONCE }, () => finish('work', { snapshot, seedByte: 1 }))
+    for (const each of await Promise.all(batch)) different.add(bytesOf(each))
+  }
+  expect(runs).toBe(RUNS)
+  expect(committer.durable).toBeGreaterThan(snapshot)
+  expect([...different]).toHaveLength(1)
+})
+
+test('another seed, and another snapshot, give other bytes', async () => {
+  const before = committer.durable
+  await commit('disturb')
+  const same = bytesOf(await finish('work', { snapshot: before, seedByte: 1 }))
+  expect(bytesOf(await finish('work', { snapshot: before, seedByte: 2 }))).not.toBe(same)
+  expect(bytesOf(await finish('work', { snapshot: committer.durable, seedByte: 1 }))).not.toBe(same)
+  expect(bytesOf(await finish('work', { snapshot: before, seedByte: 1 }))).toBe(same)
+})

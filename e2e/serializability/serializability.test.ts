@@ -1,0 +1,76 @@
+/**
+ * Transactions of 32 clients over HTTP, on the compiled server, while runners, the server and the
+ * store are killed: the history has no anomaly, equals the model replayed in the order of the
+ * sequences, and follows the clock.
+ *
+ * SVC_TEST_SEED repeats the workload and the faults of a run. How its clients interleave is up to
+ * the machine, so a failed run also leaves its history in a file.
+ */
+import { writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { check, summarize } from './checker.ts'
+import { type Run, type RunOptions, runWorkload } from './driver.ts'
+import { describe } from './history.ts'
+import { compareWithModel, compareWithTime } from './oracle.ts'
+
+const LONG = process.env.SVC_TEST_LONG === '1'
+const SEED = Number(process.env.SVC_TEST_SEED ?? Date.now() % 2 ** 31)
+/** The short run on PostgreSQL is for the store's restart: all else ran on SQLite. */
+const SHORT = { sqlite: 1_500, postgres: 500 }
+/** Of each kind. */
+const FINDINGS_SHOWN = 10
+const MILLIS_MAX = LONG ? 3_600_000 : 120_000
+
+test.each([
+  ['SQLite', 'sqlite'],
+  ['PostgreSQL', 'postgres'],
+] as const)('on %s', { timeout: MILLIS_MAX }, async (_, store) => {
+  const transactions = Number(process.env.SVC_TEST_TRANSACTIONS ?? (LONG ? 100_000 : SHORT[store]))
+  const kills = Math.ceil(transactions / 2_500)
+  // Rare enough: for ten seconds after a runner died, each takes one call at a time.
+  const runners = 1 + Math.ceil(transactions / 5_000)
+  const faults = { runners, servers: kills, stores: store === 'sqlite' ? 0 : kills }
+  await prove({ store, seed: SEED, transactions, faults })
+})
+
+async function prove(options: RunOptions): Promise<void> {
+  const run = await runWorkload(options)
+  const seed = `SVC_TEST_SEED=${options.seed} SVC_TEST_TRANSACTIONS=${options.transactions}`
+  console.info(`${options.store}, ${seed}: ${figures(run)}`)
+  try {
+    judge(run, seed)
+  } catch (error) {
+    const file = join(tmpdir(), `svc-history-${options.store}-${options.seed}.json`)
+    writeFileSync(file, JSON.stringify(run.history))
+    console.error(`${seed}: the history is in ${file}`)
+    throw error
+  }
+  expect(run.faults, seed).toEqual({ ...options.faults, servers: options.faults.servers + 1 })
+}
+
+/** Every kind of finding at once: what one of them shows explains the others. */
+function judge({ history, failures }: Run, seed: string): void {
+  const unsettled = history.filter(({ outcome }) => outcome === 'unknown').map(describe)
+  const lists = [compareWithModel(history), compareWithTime(history), failures, unsettled]
+  const findings = lists.flatMap((list) => list.slice(0, FINDINGS_SHOWN))
+  expect([summarize(check(history)), ...findings].join('\n'), seed).toBe('no anomaly')
+  // A run in which nothing collided proves nothing.
+  const reruns = history.filter(({ attempts }) => attempts > 1)
+  expect(reruns.length, seed).toBeGreaterThan(history.length / 100)
+}
+
+function figures({ history, faults, repeats, replays, millis }: Run): string {
+  const count = (test: (each: Run['history'][number]) => boolean) => history.filter(test).length
+  const reruns = history.reduce((sum, { attempts }) => sum + attempts - 1, 0)
+  return [
+    `${history.length} transactions in ${(millis / 1000).toFixed(1)} s`,
+    `${count(({ commitSequence }) => commitSequence !== null)} commits`,
+    `${count(({ kind }) => kind === 'query')} queries`,
+    `${count(({ outcome }) => outcome === 'aborted')} aborted`,
+    `${reruns} reruns of ${count(({ attempts }) => attempts > 1)} mutations`,
+    `${repeats} repeats, ${replays} replays`,
+    `kills: ${faults.runners} runners, ${faults.servers} servers, ${faults.stores} stores`,
+  ].join('; ')
+}

@@ -1,0 +1,62 @@
+/** Where the documents of a run are kept, and what can be done to it while the run goes on. */
+import { chownSync, mkdtempSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { postgresAccount, sharedTemporaryFolder } from '../../build/testing/binaries.ts'
+import {
+  type Cluster,
+  type ClusterOptions,
+  newPassword,
+  startCluster,
+} from '../../build/testing/cluster.ts'
+import type { Environment } from '../harness.ts'
+
+export interface Store {
+  readonly environment: Environment
+  /** Ends it at once and starts it again; null where it lives in the server. */
+  readonly restart: (() => Promise<void>) | null
+  dispose(): Promise<void>
+}
+
+const START_ATTEMPTS = 100
+
+export const STORES = { sqlite: sqliteStore, postgres: postgresStore }
+
+async function sqliteStore(): Promise<Store> {
+  return { environment: {}, restart: null, dispose: async () => undefined }
+}
+
+/** A cluster of its own, so that nobody else notices when it is killed. */
+async function postgresStore(): Promise<Store> {
+  const folder = mkdtempSync(join(sharedTemporaryFolder(), 'svc-serializability-'))
+  const account = postgresAccount()
+  if (account.uid !== undefined) chownSync(folder, account.uid, account.gid ?? account.uid)
+  const options = { dataDirectory: join(folder, 'data'), password: newPassword() }
+  let cluster = await startCluster(options)
+  const { port } = cluster
+  return {
+    environment: { SERVICE_PLATFORM_DATABASE_URL: cluster.url('postgres') },
+    restart: async () => {
+      cluster.kill()
+      await cluster.ended
+      cluster = await startAgain({ ...options, preferredPort: port })
+      if (cluster.port !== port) throw new Error(`port ${port} was taken from PostgreSQL`)
+    },
+    dispose: async () => {
+      await cluster.stop()
+      rmSync(folder, { recursive: true, force: true })
+    },
+  }
+}
+
+/** The processes of a connection outlive their killed parent by a moment, and bar the data. */
+async function startAgain(options: ClusterOptions): Promise<Cluster> {
+  for (let attempts = 1; ; attempts++) {
+    try {
+      return await startCluster(options)
+    } catch (error) {
+      if (attempts === START_ATTEMPTS) throw error
+      await delay(100)
+    }
+  }
+}

@@ -1,0 +1,143 @@
+/**
+ * The transactions of a run, each made from the seed and its number alone. Every epoch has its own
+ * few keys, so that many clients meet on them and no list grows without end.
+ */
+import { CELLS, isWrite, type Operation, registerKey } from './history.ts'
+import { SeededRandom } from './random.ts'
+
+export interface Planned {
+  readonly number: number
+  readonly kind: 'query' | 'mutation'
+  /** Whether the operations of a Query are sent together or one behind the other. */
+  readonly together: boolean
+  readonly operations: readonly Operation[]
+  /** The Function fails after its last operation. */
+  readonly aborts: boolean
+  /** When the client sends a Mutation again that nothing happened to. */
+  readonly repeat: 'never' | 'at once' | 'when answered'
+}
+
+/** Transactions of one epoch. */
+export const EPOCH = 128
+const KEYS_MIN = 3
+const KEYS_MAX = 8
+const OPERATIONS_MAX = 6
+/** Values of one register lie all over the range, whatever their order in time. */
+const BUCKETS = 8
+const BUCKET_SIZE = 2 ** 40
+const LIMITS = [1, 2, 3, 5, 100]
+const MANY = 1_000
+const REPEATS = ['at once', 'when answered'] as const
+/** What a Query is beside its operations. */
+const LONELY = { kind: 'query', together: false, aborts: false, repeat: 'never' } as const
+
+export function planned(seed: number, number: number): Planned {
+  const random = new SeededRandom(seed, number)
+  const draw = new Draw(random, { seed, number, epoch: epochOf(number) })
+  const kind = random.chance(0.35) ? 'query' : 'mutation'
+  // Some Queries are asked again and again, so that they are answered from what is kept.
+  if (kind === 'query' && random.chance(0.4)) {
+    return { ...LONELY, number, operations: [draw.popular()] }
+  }
+  const operations = Array.from({ length: 1 + random.below(OPERATIONS_MAX) }, (_, i) =>
+    kind === 'query' || random.chance(0.4) ? draw.read() : draw.write(i),
+  )
+  if (kind === 'query') return { ...LONELY, number, together: random.chance(0.5), operations }
+  const aborts = operations.some(isWrite) && random.chance(0.05)
+  const repeat = random.chance(0.06) ? random.pick(REPEATS) : 'never'
+  return { number, kind, together: false, operations, aborts, repeat }
+}
+
+/** Reads everything that an epoch wrote, so that nothing is lost unseen. */
+export function finalReads(seed: number, number: number, epoch: number): Planned {
+  const keys = Array.from({ length: keysOf(seed, epoch) }, (_, i) => i)
+  const operations = [
+    ...keys.map((i): Operation => ({ kind: 'list', key: listKey(epoch, i) })),
+    wholeSpace(epoch),
+    ...Array.from({ length: CELLS }, (_, key): Operation => ({ kind: 'read', key })),
+  ]
+  return { ...LONELY, number, operations }
+}
+
+export function epochOf(number: number): number {
+  return 1 + Math.floor(number / EPOCH)
+}
+
+/** From 3 to 8. */
+function keysOf(seed: number, epoch: number): number {
+  return KEYS_MIN + new SeededRandom(~seed, epoch).below(KEYS_MAX - KEYS_MIN + 1)
+}
+
+function listKey(epoch: number, i: number): number {
+  return epoch * KEYS_MAX + i
+}
+
+function wholeSpace(space: number): Operation {
+  return { kind: 'range', space, from: 0, to: BUCKETS * BUCKET_SIZE, order: 'asc', limit: MANY }
+}
+
+class Draw {
+  readonly #random: SeededRandom
+  readonly #keys: number
+  readonly #epoch: number
+  readonly #number: number
+
+  constructor(random: SeededRandom, at: { seed: number; number: number; epoch: number }) {
+    this.#random = random
+    this.#keys = keysOf(at.seed, at.epoch)
+    this.#epoch = at.epoch
+    this.#number = at.number
+  }
+
+  read(): Operation {
+    const choice = this.#random.below(100)
+    if (choice < 40) return { kind: 'list', key: this.#listKey() }
+    if (choice < 70) return { kind: 'read', key: this.#registerKey() }
+    return this.#range()
+  }
+
+  /** One of the few that many clients ask for. */
+  popular(): Operation {
+    const epoch = this.#epoch
+    return this.#random.pick<Operation>([
+      { kind: 'list', key: listKey(epoch, 0) },
+      { kind: 'list', key: listKey(epoch, 1) },
+      { kind: 'read', key: registerKey(epoch, 0) },
+      { kind: 'read', key: 0 },
+      wholeSpace(epoch),
+    ])
+  }
+
+  write(i: number): Operation {
+    // One operation of the run: 8 are enough for one transaction.
+    const unique = this.#number * 8 + i + 1
+    const choice = this.#random.below(100)
+    if (choice < 50) return { kind: 'append', key: this.#listKey(), element: unique }
+    const value = this.#random.below(BUCKETS) * BUCKET_SIZE + unique
+    const how = this.#random.pick(['patch', 'replace', 'reinsert'] as const)
+    // A register that nobody else writes: it appears in the ranges of the others.
+    const isNew = choice >= 85
+    const place = KEYS_MAX + (this.#number % EPOCH)
+    const key = isNew ? registerKey(this.#epoch, place) : this.#registerKey()
+    return { kind: 'write', key, value, how }
+  }
+
+  #range(): Operation {
+    const order = this.#random.pick(['asc', 'desc'] as const)
+    const limit = this.#random.pick(LIMITS)
+    const from = this.#random.below(BUCKETS)
+    const to = from + 1 + this.#random.below(BUCKETS - from)
+    const bounds = { from: from * BUCKET_SIZE, to: to * BUCKET_SIZE }
+    return { kind: 'range', space: this.#epoch, ...bounds, order, limit }
+  }
+
+  #listKey(): number {
+    return listKey(this.#epoch, this.#random.below(this.#keys))
+  }
+
+  #registerKey(): number {
+    return this.#random.chance(0.25)
+      ? this.#random.below(CELLS)
+      : registerKey(this.#epoch, this.#random.below(this.#keys))
+  }
+}

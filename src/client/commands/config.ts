@@ -1,0 +1,188 @@
+/** `svc config`: variables and secrets of the linked Environment. A secret is never an argument. */
+import { isConfigurationName } from '../../value/configuration.ts'
+import { isId } from '../../value/ids.ts'
+import { formatTimestamp } from '../../value/plain.ts'
+import {
+  type ConfigurationChanged,
+  type EntryField,
+  HISTORY_PAGE_MAX,
+} from '../../wire/configuration.ts'
+import { usage } from '../arguments.ts'
+import { type CommandSpec, type Context, command, flag, option, requiredFlag } from '../contexts.ts'
+import { printable } from '../output.ts'
+import {
+  type ConfigurationEdit,
+  editConfiguration,
+  listConfiguration,
+  openRemote,
+  readConfigurationHistory,
+} from '../remotes.ts'
+import { secretValue, variableValue } from './config-values.ts'
+import { createdAtMicros } from './scopes.ts'
+
+const REMOTE = {
+  remote: requiredFlag('Act on the linked Environment'),
+  root: option('DIR', 'The linked root; by default the working directory'),
+} as const
+const EDIT = {
+  ...REMOTE,
+  expected: option(
+    'REVISION',
+    'Change only this revision of the configuration; by default the newest',
+  ),
+  'operation-id': option('opn_ID', 'Operation ID; a new one by default'),
+} as const
+const NAME = { name: 'NAME', description: 'The name, such as API_KEY', required: true } as const
+const REVISION = /^(?:0|[1-9][0-9]{0,15})$/
+/** Characters of a value in a table; --json has all of it. */
+const VALUE_SHOWN_MAX = 60
+
+const list: CommandSpec = command({
+  name: 'config list',
+  summary: 'List variables with their values, and secrets without',
+  options: REMOTE,
+  async run(context, { root }) {
+    const request = listConfiguration(openRemote(context, root))
+    const found = await context.output.progress('reading the configuration', request)
+    const rows = found.entries.map((entry) => [
+      entry.name,
+      entry.kind,
+      shownValue(entry),
+      entry.revision,
+      formatTimestamp(BigInt(entry.updatedAtMicros)),
+    ])
+    const head = ['NAME', 'KIND', 'VALUE', 'REVISION', 'UPDATED']
+    await context.output.result(found, context.output.table(head, rows))
+    await context.output.note(`Revision ${found.revision}`)
+  },
+})
+
+const set: CommandSpec = command({
+  name: 'config set',
+  summary: 'Set a variable or a secret',
+  details: [
+    'The value of a variable is an argument, or comes like that of a secret: from the environment',
+    'variable that --value-env names, from standard input (without the line feed at its end), or,',
+    'of a secret, typed on a terminal without being shown. Functions see it from their next call on.',
+    'The same --operation-id with the same --expected and value changes once, however often it is',
+    'sent.',
+  ],
+  positionals: [
+    NAME,
+    { name: 'VALUE', description: 'The value of a variable, never of a secret', required: false },
+  ],
+  options: {
+    ...EDIT,
+    secret: flag('Seal the value: Actions that name it can read it, nobody can list it'),
+    'value-env': option('VAR', 'Environment variable that holds the value'),
+  },
+  examples: [
+    'svc config set GREETING hello --remote',
+    'svc config set API_KEY --secret --remote < api-key.txt',
+  ],
+  async run(context, options, [name, argument]) {
+    const input = { argument, variable: options['value-env'] }
+    const edit = editOf(context, set, name, options)
+    const content = options.secret
+      ? { kind: 'secret' as const, value: await secretValue(context, set, input) }
+      : { kind: 'variable' as const, value: await variableValue(context, set, input) }
+    await apply(context, options.root, { ...edit, content })
+  },
+})
+
+const unset: CommandSpec = command({
+  name: 'config unset',
+  summary: 'Delete a variable or a secret',
+  positionals: [NAME],
+  options: EDIT,
+  examples: ['svc config unset API_KEY --remote'],
+  async run(context, options, [name]) {
+    await apply(context, options.root, { ...editOf(context, unset, name, options), content: null })
+  },
+})
+
+const history: CommandSpec = command({
+  name: 'config history',
+  summary: 'Show who set and deleted which name, newest first, without values',
+  options: {
+    ...REMOTE,
+    limit: option('COUNT', `Changes of the page, 1 to ${HISTORY_PAGE_MAX}; 100 by default`),
+    after: option('CURSOR', 'The `next` of the page before'),
+  },
+  async run(context, { root, limit, after }) {
+    if (
+      limit !== undefined &&
+      !(/^[1-9][0-9]*$/.test(limit) && Number(limit) <= HISTORY_PAGE_MAX)
+    ) {
+      throw usage(`--limit is 1 to ${HISTORY_PAGE_MAX}.`, history)
+    }
+    const request = readConfigurationHistory(openRemote(context, root), { limit, after })
+    const page = await context.output.progress('reading the history', request)
+    const rows = page.entries.map((change) => [
+      change.revision,
+      change.action,
+      change.kind,
+      change.name,
+      change.operatorId,
+      formatTimestamp(BigInt(change.changedAtMicros)),
+    ])
+    const head = ['REVISION', 'ACTION', 'KIND', 'NAME', 'OPERATOR', 'TIME']
+    await context.output.result(page, context.output.table(head, rows))
+    if (page.next !== null) await context.output.note(`More: --after ${page.next}`)
+  },
+})
+
+type Edit = Omit<ConfigurationEdit, 'content' | 'expectedRevision'> & {
+  readonly expected: string | undefined
+}
+
+interface EditOptions {
+  readonly expected: string | undefined
+  readonly 'operation-id': string | undefined
+}
+
+function editOf(
+  { environment }: Context,
+  command: CommandSpec,
+  name: string | undefined,
+  { expected, 'operation-id': given }: EditOptions,
+): Edit {
+  // What stands in the place of the name may be a secret, so it is not repeated.
+  if (name === undefined || !isConfigurationName(name)) {
+    throw usage('NAME has upper-case letters, digits and _, at most 64, such as API_KEY.', command)
+  }
+  if (expected !== undefined && !REVISION.test(expected)) {
+    throw usage('--expected needs a revision such as 12.', command)
+  }
+  const operationId = given ?? environment.system.ids.make('opn')
+  if (!isId('opn', operationId)) throw usage('--operation-id needs an opn_ identifier.', command)
+  return { operationId, name, expected, changedAtMicros: createdAtMicros(operationId) }
+}
+
+async function apply(
+  context: Context,
+  root: string | undefined,
+  { expected, ...edit }: Edit & Pick<ConfigurationEdit, 'content'>,
+): Promise<void> {
+  const remote = openRemote(context, root)
+  const work = async (): Promise<ConfigurationChanged> => {
+    const expectedRevision =
+      expected ??
+      (await readConfigurationHistory(remote, { limit: '1' })).entries[0]?.revision ??
+      '0'
+    return editConfiguration(remote, { ...edit, expectedRevision })
+  }
+  const changed = await context.output.progress('changing the configuration', work())
+  const { action, kind, name, revision } = changed.change
+  const verb = action === 'set' ? 'Set' : 'Deleted'
+  const when = changed.operation.replayed ? ' before' : ''
+  await context.output.result(changed, [`${verb}${when}: ${kind} ${name}, revision ${revision}.`])
+}
+
+function shownValue(entry: EntryField): string {
+  if (entry.kind === 'secret') return '(sealed)'
+  const value = printable(entry.value)
+  return value.length > VALUE_SHOWN_MAX ? `${value.slice(0, VALUE_SHOWN_MAX)}...` : value
+}
+
+export const configCommands: readonly CommandSpec[] = [list, set, unset, history]

@@ -1,0 +1,47 @@
+/**
+ * The newest versions of the documents that were read or written last. Every commit passes through
+ * the process that reads, so what is here is never behind; an index seek costs 5 us, this 0.1.
+ */
+import type { StoredDocument } from './store.ts'
+
+/** Characters of IDs and texts. */
+const CHARACTERS_MAX = 64 * 1024 * 1024
+
+export class NewestVersions {
+  /** Oldest first. */
+  readonly #versions = new Map<string, StoredDocument>()
+  readonly #charactersMax: number
+  #characters = 0
+
+  constructor(charactersMax = CHARACTERS_MAX) {
+    this.#charactersMax = charactersMax
+  }
+
+  /** What a snapshot sees; undefined where only the database can tell. */
+  find(id: string, snapshot: number): StoredDocument | undefined {
+    const version = this.#versions.get(id)
+    return version !== undefined && version.sequence <= snapshot ? version : undefined
+  }
+
+  /** A version that is known to be the newest. */
+  keep(version: StoredDocument): void {
+    this.forget(version.id)
+    this.#versions.set(version.id, version)
+    this.#characters += sizeOf(version)
+    for (const [id] of this.#versions) {
+      if (this.#characters <= this.#charactersMax) break
+      this.forget(id)
+    }
+  }
+
+  forget(id: string): void {
+    const version = this.#versions.get(id)
+    if (version === undefined) return
+    this.#versions.delete(id)
+    this.#characters -= sizeOf(version)
+  }
+}
+
+function sizeOf({ id, text }: StoredDocument): number {
+  return id.length + text.length
+}

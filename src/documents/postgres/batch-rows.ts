@@ -1,0 +1,186 @@
+/** The rows that a batch adds and changes, column by column, as one statement takes them. */
+import { assert } from '../../errors/assert.ts'
+import type { IndexRow } from '../index-rows.ts'
+import { binaryBytes } from '../key-encoding.ts'
+import type { EntryWrite, OperationRecord, TransactionWrite } from '../store.ts'
+
+/** End of an entry whose key is in use. */
+export const IN_USE = Number.MAX_SAFE_INTEGER
+
+/** Text of one statement: more is sent in several, inside one transaction. */
+const PART_CHARACTERS_MAX = 4 * 1024 * 1024
+
+/** Values of one column, a row each. */
+type Column<T> = T[]
+
+/** Keys that get or lose a document. */
+interface Entries {
+  readonly index: Column<number>
+  readonly key: Column<Buffer>
+}
+
+export interface BatchRows {
+  latestSequence: number
+  atMicros: number
+  readonly documents: {
+    readonly id: Column<string>
+    readonly sequence: Column<number>
+    readonly createdAt: Column<number>
+    readonly text: Column<string | null>
+  }
+  /** Keys in use before that lose their document at a sequence; all of a ready index exist. */
+  readonly ended: Entries & {
+    readonly sequence: Column<number>
+    readonly ready: Column<boolean>
+    readyCount: number
+  }
+  /** Keys that get a document, with the snapshots that see it. */
+  readonly started: Entries & { readonly from: Column<number>; readonly until: Column<number> }
+  readonly operations: {
+    readonly id: Column<string>
+    readonly fingerprint: Column<Buffer>
+    readonly sequence: Column<number | null>
+    readonly releaseId: Column<string>
+    readonly function: Column<string>
+    readonly result: Column<string>
+    readonly attempts: Column<number>
+    readonly createdAt: Column<number>
+  }
+}
+
+export interface BatchContext {
+  readonly latestSequence: number
+  readonly indexes: ReadonlyMap<number, IndexRow>
+}
+
+/** One part, or more where the texts are long. Asserts that sequences ascend. */
+export function batchParts(
+  transactions: readonly TransactionWrite[],
+  { latestSequence, indexes }: BatchContext,
+): readonly BatchRows[] {
+  const parts: BatchRows[] = []
+  let part: PartBuilder | null = null
+  let latest = latestSequence
+  for (const transaction of transactions) {
+    if (part === null || part.characters > PART_CHARACTERS_MAX) {
+      part = new PartBuilder(indexes, latest)
+      parts.push(part.rows)
+    }
+    part.add(transaction)
+    latest = part.rows.latestSequence
+  }
+  return parts
+}
+
+class PartBuilder {
+  readonly rows: BatchRows
+  characters = 0
+  readonly #indexes: ReadonlyMap<number, IndexRow>
+  /** Row of `started` of each key that is in use now; -1 where this part ended it. */
+  readonly #known = new Map<number, Map<string, number>>()
+
+  constructor(indexes: ReadonlyMap<number, IndexRow>, latestSequence: number) {
+    this.#indexes = indexes
+    this.rows = emptyRows(latestSequence)
+  }
+
+  add({ sequence, atMicros, writes, operation }: TransactionWrite): void {
+    const { rows } = this
+    rows.atMicros = micros(atMicros)
+    if (sequence !== null) {
+      const ascends = Number.isSafeInteger(sequence) && sequence > rows.latestSequence
+      assert(ascends, 'sequences do not ascend')
+      rows.latestSequence = sequence
+      for (const { id, createdAtMicros, text, entries } of writes) {
+        rows.documents.id.push(id)
+        rows.documents.sequence.push(sequence)
+        rows.documents.createdAt.push(micros(createdAtMicros))
+        rows.documents.text.push(text)
+        this.characters += text?.length ?? 0
+        for (const entry of entries) this.#addEntry(entry, sequence)
+      }
+    }
+    if (operation !== undefined) this.#addOperation(operation)
+  }
+
+  #addEntry({ index: id, key, live }: EntryWrite, sequence: number): void {
+    const index = this.#indexes.get(id)
+    // Its removal was on the way when the entries were computed.
+    if (index === undefined || index.state === 'dropped') return
+    let known = this.#known.get(id)
+    if (known === undefined) {
+      known = new Map()
+      this.#known.set(id, known)
+    }
+    const at = known.get(key)
+    const contradiction = 'an index entry contradicts the ones before it'
+    if (live) {
+      assert(at === undefined || at === -1, contradiction)
+      known.set(key, this.#start(id, key, sequence))
+      return
+    }
+    assert(at !== -1, contradiction)
+    known.set(key, -1)
+    if (at === undefined) this.#end(index, key, sequence)
+    else this.rows.started.until[at] = sequence
+  }
+
+  #start(index: number, key: string, sequence: number): number {
+    const { started } = this.rows
+    started.key.push(binaryBytes(key))
+    started.from.push(sequence)
+    started.until.push(IN_USE)
+    this.characters += key.length
+    return started.index.push(index) - 1
+  }
+
+  #end({ id, state }: IndexRow, key: string, sequence: number): void {
+    const { ended } = this.rows
+    ended.index.push(id)
+    ended.key.push(binaryBytes(key))
+    ended.sequence.push(sequence)
+    // A building index may not have the old key of a document yet.
+    ended.ready.push(state === 'ready')
+    if (state === 'ready') ended.readyCount += 1
+    this.characters += key.length
+  }
+
+  #addOperation(record: OperationRecord): void {
+    const { operations } = this.rows
+    operations.id.push(record.operationId)
+    operations.fingerprint.push(Buffer.from(record.fingerprint))
+    operations.sequence.push(record.commitSequence)
+    operations.releaseId.push(record.releaseId)
+    operations.function.push(record.function)
+    operations.result.push(record.result)
+    operations.attempts.push(record.attempts)
+    operations.createdAt.push(micros(record.createdAtMicros))
+    this.characters += record.result.length
+  }
+}
+
+function emptyRows(latestSequence: number): BatchRows {
+  return {
+    latestSequence,
+    atMicros: 0,
+    documents: { id: [], sequence: [], createdAt: [], text: [] },
+    ended: { index: [], key: [], sequence: [], ready: [], readyCount: 0 },
+    started: { index: [], key: [], from: [], until: [] },
+    operations: {
+      id: [],
+      fingerprint: [],
+      sequence: [],
+      releaseId: [],
+      function: [],
+      result: [],
+      attempts: [],
+      createdAt: [],
+    },
+  }
+}
+
+export function micros(value: bigint): number {
+  const number = Number(value)
+  assert(Number.isSafeInteger(number), 'a time is outside of 53 bits')
+  return number
+}

@@ -1,0 +1,80 @@
+/** Writes a batch: one statement, committed by itself, unless the batch is very large. */
+import type { Connection } from '../../database/connection.ts'
+import { type BatchRows, IN_USE } from './batch-rows.ts'
+import { EpochLost } from './failures.ts'
+import { number } from './rows.ts'
+
+/**
+ * Whoever takes the epoch changes the row that is locked here, so it waits for this statement, or
+ * this statement finds the epoch gone and stores nothing. Nor does it behind a batch that is gone,
+ * as where a late standby took over. A key is ended before it is started again: the count of the
+ * ended is one row, which comes after all of them. An index that lacks a key which a document lost
+ * is damaged: the division fails, and nothing is stored.
+ */
+const COMMIT = `
+  with held as materialized (
+    select from state
+     where epoch = $1 and $2::bigint - 1 = (select coalesce(max(batch), 0) from batches)
+       for share
+  ), batch as (
+    insert into batches (batch, latest_sequence, at_micros)
+    select $2::bigint, $3::bigint, $4::bigint from held
+    returning batch
+  ), versions as (
+    insert into documents (id, sequence, created_at_micros, text)
+    select d.* from held, unnest($5::text[], $6::bigint[], $7::bigint[], $8::text[]) d
+  ), ended as (
+    update index_entries e set until_sequence = lost.sequence
+      from held, unnest($9::integer[], $10::bytea[], $11::bigint[], $12::boolean[])
+                 lost (index_id, key, sequence, ready)
+     where e.index_id = lost.index_id and e.key = lost.key and e.until_sequence = ${IN_USE}
+    returning lost.ready
+  ), counted as materialized (
+    select count(*) filter (where ready) as ready from ended
+  ), started as (
+    insert into index_entries (index_id, key, from_sequence, until_sequence)
+    select s.* from held, counted,
+                    unnest($14::integer[], $15::bytea[], $16::bigint[], $17::bigint[]) s
+  ), recorded as (
+    insert into operations (operation_id, fingerprint, commit_sequence, release_id, function,
+                            result, attempts, created_at_micros)
+    select o.* from held, unnest($18::text[], $19::bytea[], $20::bigint[], $21::text[],
+                                 $22::text[], $23::text[], $24::integer[], $25::bigint[]) o
+  )
+  select count(*) as stored,
+         1 / (count(*) = 0 or (select ready from counted) = $13::bigint)::integer as checked
+    from batch`
+
+export interface CommitPosition {
+  readonly epoch: number
+  /** Number of the last batch. */
+  readonly batch: number
+}
+
+/** Stores all parts or none, as the batches behind `position`. Throws EpochLost, QueryFailure. */
+export async function writeParts(
+  connection: Connection,
+  position: CommitPosition,
+  parts: readonly BatchRows[],
+): Promise<void> {
+  const single = parts.length === 1
+  if (!single) await connection.query('begin isolation level read committed')
+  for (const [i, part] of parts.entries()) {
+    const parameters = parametersOf(part, position.epoch, position.batch + 1 + i)
+    const { rows } = await connection.query(COMMIT, parameters, { prepare: true })
+    if (rows[0] === undefined || number(rows[0], 'stored') !== 1) throw new EpochLost()
+  }
+  if (!single) await connection.query('commit')
+}
+
+function parametersOf(rows: BatchRows, epoch: number, batch: number) {
+  const { documents, ended, started, operations } = rows
+  return [
+    ...[epoch, batch, rows.latestSequence, rows.atMicros],
+    ...[documents.id, documents.sequence, documents.createdAt, documents.text],
+    ...[ended.index, ended.key, ended.sequence, ended.ready, ended.readyCount],
+    ...[started.index, started.key, started.from, started.until],
+    ...[operations.id, operations.fingerprint, operations.sequence, operations.releaseId],
+    ...[operations.function, operations.result, operations.attempts, operations.createdAt],
+  ]
+}

@@ -1,0 +1,110 @@
+/** Makes, fills and drops physical indexes, inside the transactions of the writer. */
+import type { Connection } from '../../database/connection.ts'
+import { Fault } from '../../errors/fault.ts'
+import { findIndex, type IndexRow, idsOfTable, storedKey } from '../index-rows.ts'
+import { binaryBytes } from '../key-encoding.ts'
+import type { IndexDefinition } from '../store.ts'
+import { IN_USE } from './batch-rows.ts'
+import { number, storedDocument, text } from './rows.ts'
+import type { Term } from './terms.ts'
+
+/** Commits wait behind a chunk: about 10 ms for these. */
+const CHUNK_DOCUMENTS = 500
+const CHUNK_BYTES = 1024 * 1024
+
+const INSERT = `
+  insert into indexes (table_name, fields, state) values ($1, $2, 'building') returning id`
+
+/** The newest versions behind the last document that was filled in; the first one at any size. */
+const CHUNK = `
+  select id, sequence, created_at_micros, text
+    from (select newest.*,
+                 sum(octet_length(text)) over (order by id rows between unbounded preceding
+                                                                    and 1 preceding) as before
+            from (select distinct on (d.id) d.id, d.sequence, d.created_at_micros, d.text
+                    from documents d
+                   where d.id > (select greatest(built_id, $2) from indexes where id = $1)
+                     and d.id < $3
+                   order by d.id, d.sequence desc
+                   limit ${CHUNK_DOCUMENTS}) newest) chunk
+   where coalesce(before, 0) < ${CHUNK_BYTES}
+   order by id`
+
+/** A commit may have put the key in already. */
+const FILL = `
+  insert into index_entries (index_id, key, from_sequence, until_sequence)
+  select $1::integer, e.key, e.sequence, ${IN_USE}
+    from unnest($2::bytea[], $3::bigint[]) e (key, sequence)
+  on conflict do nothing`
+
+const PROGRESS = 'update indexes set built_id = $2 where id = $1'
+
+const READY = `update indexes set state = 'ready', ready_sequence = $2 where id = $1`
+
+const DROP = `update indexes set state = 'dropped', ready_sequence = null where id = $1`
+
+export async function ensureIndexes(
+  connection: Connection,
+  term: Term,
+  definitions: readonly IndexDefinition[],
+): Promise<readonly IndexRow[]> {
+  const rows: IndexRow[] = []
+  for (const definition of definitions) {
+    const known = findIndex([...term.indexes.values(), ...rows], definition)
+    if (known !== undefined) {
+      rows.push(known)
+      continue
+    }
+    const { table, fields } = definition
+    const inserted = await connection.query(INSERT, [table, fields])
+    const id = number(inserted.rows[0]!, 'id')
+    rows.push({ id, table, fields, state: 'building', readySequence: null })
+  }
+  return rows
+}
+
+/** One chunk, in the order of document IDs; null where the index is dropped. LIMIT_EXCEEDED. */
+export async function fillIndex(
+  connection: Connection,
+  term: Term,
+  id: number,
+): Promise<IndexRow | null> {
+  const index = term.indexes.get(id)
+  if (index === undefined || index.state === 'dropped') return null
+  if (index.state === 'ready') return index
+  const { after, before } = idsOfTable(index.table)
+  const { rows } = await connection.query(CHUNK, [id, after, before], { prepare: true })
+  const last = rows.at(-1)
+  if (last === undefined) {
+    await connection.query(READY, [id, term.latestSequence])
+    return { ...index, state: 'ready', readySequence: term.latestSequence }
+  }
+  const keys: Buffer[] = []
+  const sequences: number[] = []
+  for (const row of rows) {
+    const document = storedDocument(row)
+    if (document === null) continue
+    const key = storedKey(index, document)
+    if (key === null) {
+      const detail = 'an index key of a stored document is too long'
+      throw new Fault('LIMIT_EXCEEDED', { detail })
+    }
+    keys.push(binaryBytes(key))
+    sequences.push(document.sequence)
+  }
+  await connection.query(FILL, [id, keys, sequences], { prepare: true })
+  await connection.query(PROGRESS, [id, text(last, 'id')])
+  return index
+}
+
+/** The index as it is then; null where it was gone already. */
+export async function dropIndex(
+  connection: Connection,
+  term: Term,
+  id: number,
+): Promise<IndexRow | null> {
+  const index = term.indexes.get(id)
+  if (index === undefined || index.state === 'dropped') return null
+  await connection.query(DROP, [id])
+  return { ...index, state: 'dropped', readySequence: null }
+}

@@ -1,0 +1,243 @@
+import { Client } from 'pg'
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
+import { DOCUMENT_TEMPLATE, openDocuments } from '../../../build/testing/documents/stores.ts'
+import { freshDatabase, type TestDatabase } from '../../../build/testing/postgres.ts'
+import {
+  type CutPoint,
+  type PostgresProxy,
+  postgresProxy,
+} from '../../../build/testing/postgres-proxy.ts'
+import { isFault } from '../../errors/fault.ts'
+import type { CommitBatch, DocumentStore } from '../store.ts'
+import { documentId, operationRecord } from '../store-fixtures.ts'
+
+/*
+ * Goal: whatever message of the protocol the connection is lost at, a commit that resolves is
+ * stored whole, one that is UNAVAILABLE left nothing, and the store goes on. Method: a batch runs
+ * once whole, to count its messages, and then once for each message and point.
+ */
+
+let database: TestDatabase
+let outside: Client
+/** Holds locks from outside. */
+let holder: Client
+let proxy: PostgresProxy
+let store: DocumentStore
+let number = 0
+
+beforeAll(async () => {
+  database = await freshDatabase(DOCUMENT_TEMPLATE)
+  outside = new Client({ connectionString: database.url })
+  holder = new Client({ connectionString: database.url })
+  await Promise.all([outside.connect(), holder.connect()])
+})
+
+afterAll(async () => {
+  await Promise.all([outside.end(), holder.end()])
+  await database.drop()
+})
+
+beforeEach(async () => {
+  proxy = await postgresProxy(database.url)
+  store = await reopened()
+})
+
+afterEach(async () => {
+  await store.close()
+  await proxy.close()
+})
+
+/** Through the proxy, with nothing running that would be counted. */
+const reopened = () => openDocuments(proxy.url, { watchMillis: 3_600_000, settleMillis: 20_000 })
+
+const write = (id: number, characters: number) => ({
+  id: documentId('notes', id),
+  createdAtMicros: 0n,
+  text: JSON.stringify('x'.repeat(characters)),
+  entries: [],
+})
+
+/** One transaction with each of these sizes, the last one with an operation alone. */
+function batchOf(sizes: readonly number[]): CommitBatch {
+  let sequence = store.latestSequence
+  const transactions = sizes.map((characters) => {
+    sequence += 1
+    number += 1
+    return { sequence, atMicros: 0n, writes: [write(number, characters)] }
+  })
+  number += 1
+  const operation = operationRecord(number)
+  return {
+    transactions: [...transactions, { sequence: null, atMicros: 0n, writes: [], operation }],
+  }
+}
+
+async function stored({ transactions }: CommitBatch): Promise<boolean> {
+  const ids = transactions.flatMap(({ writes }) => writes.map(({ id }) => id))
+  const operations = transactions.flatMap(({ operation }) => operation?.operationId ?? [])
+  const { rows } = await outside.query<{ documents: string; operations: string }>(
+    `select (select count(*) from svc_documents.documents where id = any ($1)) as documents,
+            (select count(*) from svc_documents.operations where operation_id = any ($2))
+              as operations`,
+    [ids, operations],
+  )
+  const found = [Number(rows[0]!.documents), Number(rows[0]!.operations)]
+  expect([
+    [0, 0],
+    [ids.length, operations.length],
+  ]).toContainEqual(found)
+  return found[1] === 1
+}
+
+async function outcome(work: Promise<unknown>): Promise<string> {
+  try {
+    await work
+    return 'stored'
+  } catch (error) {
+    if (isFault(error)) return error.code
+    throw error
+  }
+}
+
+const POINTS: readonly CutPoint[] = ['before', 'after', 'within-answer']
+
+/** Two parts: what one statement takes is passed by the second transaction. */
+const LARGE = [4_500_000, 10, 10]
+
+test.each([
+  ['a batch', [10, 10], 'PBDES'],
+  ['a batch of several statements', LARGE, 'QPBDESBDESQ'],
+])(
+  '%s that loses its connection is told truly, and the store goes on',
+  async (_, sizes, sent) => {
+    const stop = proxy.record()
+    await store.commit(batchOf(sizes))
+    expect(stop().join('')).toBe(sent)
+    const seen = new Set<string>()
+    for (let at = 1; at <= sent.length; at++) {
+      const answered = 'SQ'.includes(sent[at - 1]!)
+      for (const point of answered ? POINTS : POINTS.slice(0, 1)) {
+        await store.close()
+        store = await reopened()
+        const batch = batchOf(sizes)
+        proxy.cutAtMessage(at, point)
+        const told = await outcome(store.commit(batch))
+        const where = `message ${at} of ${sent}, ${point}`
+        expect(told, where).toBe((await stored(batch)) ? 'stored' : 'UNAVAILABLE')
+        seen.add(`${point} ${told}`)
+        const next = batchOf([10])
+        await store.commit(next)
+        expect(await stored(next), where).toBe(true)
+        expect(store.status, where).toEqual({ state: 'open' })
+      }
+    }
+    expect(seen).toContain('before UNAVAILABLE')
+    expect(seen).toContain('after stored')
+    expect(seen).toContain('within-answer stored')
+  },
+  120_000,
+)
+
+test('a statement that is still on its way cannot store anything after the answer', async () => {
+  // The row that commits lock is held from outside, so that the statement is underway when its
+  // connection dies; the server finds out about that only when it answers.
+  for (let i = 0; i < 5; i++) {
+    await holder.query('begin')
+    await holder.query('select from svc_documents.state for update')
+    const batch = batchOf([10])
+    const told = outcome(store.commit(batch))
+    await blocked(1)
+    proxy.refuse(true)
+    proxy.refuse(false)
+    // Either order of the two that wait then is possible.
+    if (i % 2 === 0) await blocked(2)
+    await holder.query('commit')
+    const answer = await told
+    expect(await stored(batch)).toBe(answer === 'stored')
+    const next = batchOf([10])
+    await store.commit(next)
+    expect(await stored(batch)).toBe(answer === 'stored')
+  }
+}, 60_000)
+
+async function blocked(count: number): Promise<void> {
+  const waiting = async () => {
+    const { rows } = await outside.query<{ count: string }>(
+      `select count(*) from pg_stat_activity
+        where datname = current_database() and wait_event_type = 'Lock'`,
+    )
+    return Number(rows[0]!.count)
+  }
+  await expect.poll(waiting, { interval: 5, timeout: 10_000 }).toBe(count)
+}
+
+test('an outcome that cannot be read back in time is uncertain until a new start', async () => {
+  await store.close()
+  store = await openDocuments(proxy.url, { watchMillis: 3_600_000, settleMillis: 200 })
+  const batch = batchOf([10])
+  await holder.query('begin')
+  await holder.query('select from svc_documents.state for update')
+  const told = outcome(store.commit(batch))
+  await blocked(1)
+  proxy.refuse(true)
+  expect(await told).toBe('RESULT_UNCERTAIN')
+  await holder.query('commit')
+  expect(store.status.state).toBe('failed')
+  expect(await outcome(store.commit(batchOf([10])))).toBe('UNAVAILABLE')
+  await store.close()
+  const latest = batch.transactions[0]!.sequence
+  proxy.refuse(false)
+  store = await reopened()
+  expect(store.latestSequence).toBe((await stored(batch)) ? latest : latest! - 1)
+})
+
+test('without a connection nothing is sent, and nothing is uncertain', async () => {
+  await store.close()
+  let lost = 0
+  const onTrouble = () => {
+    lost += 1
+  }
+  store = await openDocuments(proxy.url, { watchMillis: 3_600_000, onTrouble })
+  await store.operation('x')
+  proxy.refuse(true)
+  // Of the writer, and of the one read.
+  await expect.poll(() => lost).toBe(2)
+  const batch = batchOf([10])
+  expect(await outcome(store.commit(batch))).toBe('UNAVAILABLE')
+  expect(await outcome(Promise.resolve(store.operation('x')))).toBe('UNAVAILABLE')
+  proxy.refuse(false)
+  await store.commit(batch)
+  expect(await stored(batch)).toBe(true)
+  expect(store.status).toEqual({ state: 'open' })
+})
+
+test('a read that loses its connection is asked again', async () => {
+  await store.commit(batchOf([10]))
+  const id = documentId('missing', 1)
+  for (const when of ['before', 'after'] as const) {
+    proxy.cut(/missing_/, when)
+    expect(await store.read(id, store.latestSequence)).toBeNull()
+  }
+  expect(proxy.cuts).toBe(2)
+})
+
+test('an index change that loses its connection can be repeated', async () => {
+  const definitions = [{ table: 'notes', fields: ['a'] }]
+  for (const [statement, when] of [
+    [/insert into indexes/, 'before'],
+    [/insert into indexes/, 'after'],
+    [/commit\0/, 'after'],
+  ] as const) {
+    proxy.cut(statement, when)
+    expect(await outcome(store.ensureIndexes(definitions))).toBe('UNAVAILABLE')
+  }
+  // The last one was stored, so it is the same index that the next call finds.
+  const [index] = await store.ensureIndexes(definitions)
+  const { rows } = await outside.query('select id from svc_documents.indexes')
+  expect(rows).toEqual([{ id: index!.id }])
+  expect(store.listIndexes()).toEqual([index])
+  proxy.cut(/commit\0/, 'after')
+  expect(await outcome(store.dropIndex(index!.id))).toBe('UNAVAILABLE')
+  await store.commit(batchOf([10]))
+  expect(store.listIndexes()).toEqual([])
+})

@@ -1,0 +1,113 @@
+/** Generated from migrations/documents/postgres by build/embed-migrations.ts. Do not edit. */
+
+export const MIGRATIONS: readonly {
+  readonly version: number
+  readonly name: string
+  readonly sql: string
+}[] = [
+  {
+    version: 1,
+    name: 'documents',
+    sql: `-- The multi-versioned document store of one Product Environment, in a schema of its own, which is
+-- the search path of every connection. One server writes: the one that holds the epoch.
+-- Times are microseconds since the Unix epoch, given by the caller: SQL never reads a clock.
+
+create schema if not exists svc_documents;
+
+create table service_platform_meta (
+  singleton boolean primary key default true check (singleton),
+  product text not null,
+  schema_version integer not null
+);
+
+create table service_platform_migrations (
+  version integer primary key check (version >= 1),
+  name text not null,
+  checksum bytea not null check (octet_length(checksum) = 32),
+  applied_at_micros bigint not null
+);
+
+create table state (
+  only_row boolean primary key default true check (only_row),
+  environment_id text not null,
+  -- Made with the row; the Product root remembers it, so that neither is used without the other.
+  database_id text not null,
+  -- The server that took the epoch last. Every change is made under a share lock on this row.
+  writer text not null,
+  epoch bigint not null check (epoch > 0),
+  -- Versions up to this one have been looked at by retention.
+  pruned_sequence bigint not null default 0,
+  pruned_id text collate "C" not null default ''
+);
+
+-- One row a commit, so that a lost answer can be read back: a row that every commit changed would
+-- leave a dead version each time, all of which a long backup keeps. Also tells the age of
+-- sequences, for retention.
+create table batches (
+  batch bigint primary key check (batch > 0),
+  latest_sequence bigint not null check (latest_sequence between 0 and 9007199254740991),
+  at_micros bigint not null
+);
+
+create index batches_by_time on batches (at_micros);
+
+create table documents (
+  -- "<table>_<ULID>", so that the documents of a table are one range of the primary key.
+  id text collate "C" not null,
+  sequence bigint not null check (sequence > 0),
+  created_at_micros bigint not null
+    check (created_at_micros between -9007199254740991 and 9007199254740991),
+  -- Stored JSON; null is a tombstone.
+  text text,
+  primary key (id, sequence)
+);
+
+-- Retention looks at each version once, in the order of the commits.
+create index documents_by_sequence on documents (sequence);
+
+create table indexes (
+  id integer generated always as identity primary key,
+  table_name text collate "C" not null,
+  -- Names of fields; {} is the creation order.
+  fields text[] not null,
+  state text not null check (state in ('building', 'ready', 'dropped')),
+  -- The last document that was filled in.
+  built_id text collate "C" not null default '',
+  -- Snapshots before this one do not see the whole index.
+  ready_sequence bigint check ((state = 'ready') <= (ready_sequence is not null))
+);
+
+create unique index indexes_by_definition on indexes (table_name, fields)
+  where state <> 'dropped';
+
+-- A key and the snapshots that see it: from_sequence <= snapshot < until_sequence. The document's
+-- ID is the end of the key. A key that is in use has the greatest safe integer as its end, so that
+-- the primary key lets it be in use once.
+create table index_entries (
+  index_id integer not null,
+  key bytea not null,
+  from_sequence bigint not null,
+  until_sequence bigint not null check (until_sequence > from_sequence),
+  primary key (index_id, key, until_sequence)
+);
+
+create index index_entries_by_end on index_entries (until_sequence)
+  where until_sequence < 9007199254740991;
+
+-- What a repeated Mutation is answered from.
+create table operations (
+  operation_id text collate "C" primary key,
+  fingerprint bytea not null,
+  commit_sequence bigint check (commit_sequence > 0),
+  release_id text not null,
+  function text not null,
+  -- Tagged JSON.
+  result text not null,
+  attempts integer not null check (attempts > 0),
+  created_at_micros bigint not null
+);
+
+create index operations_by_time on operations (created_at_micros);
+`,
+  },
+]

@@ -1,0 +1,60 @@
+import { Client } from 'pg'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { openDocuments } from '../../../build/testing/documents/stores.ts'
+import { freshDatabase, type TestDatabase } from '../../../build/testing/postgres.ts'
+import { RANGE, VERSIONS } from './reads.ts'
+import { SETTINGS } from './schema.ts'
+
+/*
+ * Goal: no statistics make PostgreSQL read a table, or sort what an index has in order. Method: the
+ * plans that a connection makes for tables that it believes to be empty, and for full ones.
+ */
+
+let database: TestDatabase
+let client: Client
+
+beforeAll(async () => {
+  database = await freshDatabase()
+  const store = await openDocuments(database.url)
+  await store.close()
+  client = new Client({ connectionString: database.url })
+  await client.connect()
+  await client.query(SETTINGS)
+  await client.query(`prepare range_asc as ${RANGE.asc}`)
+  await client.query(`prepare range_desc as ${RANGE.desc}`)
+  await client.query(`prepare versions as ${VERSIONS}`)
+})
+
+afterAll(async () => {
+  await client.end()
+  await database.drop()
+})
+
+async function plan(execution: string): Promise<string> {
+  const { rows } = await client.query(`explain (costs off) execute ${execution}`)
+  return rows.map((row) => row['QUERY PLAN']).join('\n')
+}
+
+const FILL = `
+  insert into documents (id, sequence, created_at_micros, text)
+  select 'items_' || lpad(n::text, 26, '0'), n, 0, '{}' from generate_series(1, 20000) n;
+  insert into index_entries (index_id, key, from_sequence, until_sequence)
+  select 1, decode(lpad(to_hex(n), 16, '0'), 'hex') || convert_to(id, 'UTF8'), n, 9007199254740991
+    from (select sequence as n, id from documents) d;
+  analyze`
+
+test.each(['empty', 'full'])(
+  'every read of %s tables walks an index and sorts nothing',
+  async (how) => {
+    if (how === 'full') await client.query(FILL)
+    for (const order of ['asc', 'desc']) {
+      const text = await plan(`range_${order} (1, '\\x00', '\\xff', 5, 10, 32)`)
+      expect(text).not.toMatch(/Seq Scan|Sort|Hash|Merge|Bitmap/)
+      expect(text).toContain(`using index_entries_pkey on index_entries`)
+      expect(text).toContain(`using documents_pkey on documents`)
+    }
+    const text = await plan(`versions (array['items_1'], array[5])`)
+    expect(text).not.toMatch(/Seq Scan|Sort|Hash|Merge|Bitmap/)
+    expect(text).toContain('using documents_pkey on documents')
+  },
+)

@@ -1,0 +1,79 @@
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { DOCUMENT_TEMPLATE, openDocuments } from '../../../build/testing/documents/stores.ts'
+import { freshDatabase, type TestDatabase } from '../../../build/testing/postgres.ts'
+import { isFault } from '../../errors/fault.ts'
+import type { DocumentStore } from '../store.ts'
+import { documentId, EVERYTHING } from '../store-fixtures.ts'
+
+/* What only a remote store can get wrong: something else happens while a read is on its way. */
+
+const DOCUMENTS = 200
+
+let database: TestDatabase
+let store: DocumentStore
+
+beforeEach(async () => {
+  database = await freshDatabase(DOCUMENT_TEMPLATE)
+  const filled = await openDocuments(database.url)
+  await commit(
+    filled,
+    Array.from({ length: DOCUMENTS }, (_, number) => number),
+  )
+  await filled.close()
+  // A new store, which has no version in memory.
+  store = await openDocuments(database.url)
+})
+
+afterEach(async () => {
+  await store.close()
+  await database.drop()
+})
+
+function commit(to: DocumentStore, numbers: readonly number[]): Promise<void> {
+  const sequence = to.latestSequence + 1
+  const writes = numbers.map((number) => {
+    const text = `{"at":${sequence}}`
+    return { id: documentId('notes', number), createdAtMicros: 0n, text, entries: [] }
+  })
+  return to.commit({ transactions: [{ sequence, atMicros: BigInt(sequence), writes }] })
+}
+
+test('a read that comes back behind a commit does not hide it from later reads', async () => {
+  for (let number = 0; number < DOCUMENTS; number++) {
+    const id = documentId('notes', number)
+    const before = store.latestSequence
+    const read = async () => {
+      // Some come back before the commit and some behind it.
+      for (let turns = number % 8; turns > 0; turns--) await new Promise(setImmediate)
+      return store.read(id, before)
+    }
+    const [early] = await Promise.all([read(), commit(store, [number])])
+    expect(early?.sequence).toBeLessThanOrEqual(before)
+    expect((await store.read(id, before + 1))?.sequence).toBe(before + 1)
+  }
+})
+
+test('a read that retention overtakes is refused, never answered without its version', async () => {
+  const snapshot = store.latestSequence
+  const numbers = Array.from({ length: DOCUMENTS }, (_, number) => number)
+  await commit(store, numbers)
+  await commit(store, numbers)
+  const outcomes = new Set<string>()
+  const prune = store.prune({
+    ...{ oldestSnapshot: EVERYTHING, beforeMicros: BigInt(EVERYTHING) },
+    ...{ operationsBeforeMicros: 0n, rowsMax: 10_000 },
+  })
+  const reads = numbers.map(async (number) => {
+    for (let turns = number; turns > 0; turns--) await new Promise(setImmediate)
+    try {
+      const version = await store.read(documentId('notes', number), snapshot)
+      return String(version?.sequence)
+    } catch (error) {
+      return isFault(error) ? error.code : String(error)
+    }
+  })
+  for (const outcome of await Promise.all(reads)) outcomes.add(outcome)
+  await prune
+  expect([...outcomes].filter((each) => !['1', 'UNAVAILABLE'].includes(each))).toEqual([])
+  expect(outcomes).toContain('UNAVAILABLE')
+})

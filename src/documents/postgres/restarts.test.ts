@@ -1,0 +1,106 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { type OwnCluster, ownCluster } from '../../../build/testing/cluster.ts'
+import { openDocuments } from '../../../build/testing/documents/stores.ts'
+import { isFault } from '../../errors/fault.ts'
+import { indexKey } from '../keys.ts'
+import type { DocumentStore, TransactionWrite } from '../store.ts'
+import { documentId, operationRecord, whole } from '../store-fixtures.ts'
+
+let cluster: OwnCluster
+
+beforeAll(async () => {
+  cluster = await ownCluster()
+})
+
+afterAll(async () => {
+  await cluster.dispose()
+})
+
+/** Commits as a committer does: a batch at a time, sequences only of what is stored. */
+class Traffic {
+  readonly acknowledged = new Set<number>()
+  readonly refused: string[] = []
+  readonly #store: DocumentStore
+  #running = true
+  #done: Promise<void> = Promise.resolve()
+  #operation = 0
+
+  constructor(store: DocumentStore) {
+    this.#store = store
+  }
+
+  start(): void {
+    this.#done = this.#run()
+  }
+
+  async stop(): Promise<void> {
+    this.#running = false
+    await this.#done
+  }
+
+  async #run(): Promise<void> {
+    while (this.#running) {
+      const first = this.#store.latestSequence + 1
+      const sequences = [first, first + 1, first + 2]
+      try {
+        await this.#store.commit({ transactions: sequences.map((each) => this.#write(each)) })
+        for (const each of sequences) this.acknowledged.add(each)
+      } catch (error) {
+        if (!isFault(error)) throw error
+        this.refused.push(error.code)
+        await new Promise((resolve) => setTimeout(resolve, 20))
+      }
+    }
+  }
+
+  #write(sequence: number): TransactionWrite {
+    this.#operation += 1
+    const index = this.#store.listIndexes()[0]!
+    const id = documentId('notes', sequence)
+    const fields = new Map([['n', BigInt(sequence)]])
+    const key = indexKey(index, { id, createdAtMicros: 0n, fields })
+    const text = JSON.stringify({ n: { $i: String(sequence) } })
+    const entries = [{ index: index.id, key, live: true }]
+    const operation = operationRecord(this.#operation, { commitSequence: sequence })
+    return {
+      sequence,
+      atMicros: 0n,
+      operation,
+      writes: [{ id, createdAtMicros: 0n, text, entries }],
+    }
+  }
+}
+
+test('PostgreSQL stops, dies and comes back, and what was acknowledged is there', async () => {
+  const store = await openDocuments(cluster.url)
+  const [index] = await store.ensureIndexes([{ table: 'notes', fields: ['n'] }])
+  await store.buildIndex(index!.id)
+  const traffic = new Traffic(store)
+  traffic.start()
+  for (const end of ['stop', 'kill', 'kill'] as const) {
+    const before = traffic.acknowledged.size
+    await expect
+      .poll(() => traffic.acknowledged.size, { timeout: 20_000 })
+      .toBeGreaterThan(before + 30)
+    await cluster[end]()
+    // Out of the cache it would be answered.
+    const read = Promise.resolve().then(() => store.read(documentId('missing', 1), 1))
+    const code = await read.then(String, (error) => (isFault(error) ? error.code : String(error)))
+    expect(code).toBe('UNAVAILABLE')
+    await cluster.start()
+  }
+  const before = traffic.acknowledged.size
+  await expect
+    .poll(() => traffic.acknowledged.size, { timeout: 20_000 })
+    .toBeGreaterThan(before + 30)
+  await traffic.stop()
+  expect(store.status).toEqual({ state: 'open' })
+  expect(traffic.refused.filter((code) => code !== 'UNAVAILABLE')).toEqual([])
+  const latest = store.latestSequence
+  const { documents } = await store.range(whole(index!.id, latest))
+  expect(documents.map(({ sequence }) => sequence)).toEqual([...traffic.acknowledged])
+  await store.close()
+  const again = await openDocuments(cluster.url)
+  expect(again.latestSequence).toBe(latest)
+  await again.close()
+}, 120_000)

@@ -1,0 +1,47 @@
+/** The schema of documents in PostgreSQL, and how its connections are set up. */
+import { Database } from '../../database/database.ts'
+import { type MigrationResult, migrate, type Schema } from '../../database/migrate.ts'
+import type { Secret } from '../../value/secret.ts'
+import { MIGRATIONS } from './migrations.generated.ts'
+
+export const DOCUMENT_SCHEMA: Schema = {
+  name: 'svc_documents',
+  product: 'service-platform-documents',
+  migrations: MIGRATIONS,
+  unavailable: 'SERVER_DOCUMENT_DATABASE_UNAVAILABLE',
+}
+
+/**
+ * Every statement here is a walk along an index, and ends with its limit. Statistics of a table
+ * that grew a moment ago must not talk the planner out of it, and a plan that cannot change is made
+ * once for each connection.
+ */
+export const SETTINGS = `
+  set search_path = svc_documents, pg_temp;
+  set plan_cache_mode = force_generic_plan;
+  set enable_seqscan = off;
+  set enable_bitmapscan = off;
+  set enable_hashjoin = off;
+  set enable_mergejoin = off;
+  set enable_sort = off;
+  set jit = off`
+
+export interface DocumentDatabaseOptions {
+  readonly url: Secret
+  readonly connectionsMax: number
+  readonly onIdleLoss: (detail: string) => void
+}
+
+export function documentDatabase(options: DocumentDatabaseOptions): Database {
+  return new Database({ ...options, settings: SETTINGS, applicationName: 'svc-server documents' })
+}
+
+/** Safe to repeat. Throws SERVER_DOCUMENT_DATABASE_UNAVAILABLE. */
+export async function migrateDocuments(url: Secret, atMicros: bigint): Promise<MigrationResult> {
+  const database = documentDatabase({ url, connectionsMax: 1, onIdleLoss: () => undefined })
+  try {
+    return await migrate(database, atMicros, DOCUMENT_SCHEMA)
+  } finally {
+    await database.close()
+  }
+}

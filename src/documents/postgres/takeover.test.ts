@@ -1,0 +1,151 @@
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { execute } from '../../../build/testing/cluster.ts'
+import {
+  DOCUMENT_TEMPLATE,
+  openDocuments,
+  TEST_ENVIRONMENT,
+} from '../../../build/testing/documents/stores.ts'
+import { freshDatabase, type TestDatabase } from '../../../build/testing/postgres.ts'
+import { isFault } from '../../errors/fault.ts'
+import { Secret } from '../../value/secret.ts'
+import { documentId } from '../store-fixtures.ts'
+import { batchParts } from './batch-rows.ts'
+import { writeParts } from './commits.ts'
+import { EpochLost } from './failures.ts'
+import { documentDatabase } from './schema.ts'
+import type { PostgresDocumentStore, PostgresDocumentsOptions } from './stores.ts'
+import { beginTerm, renewTerm } from './terms.ts'
+
+let database: TestDatabase
+const opened: PostgresDocumentStore[] = []
+
+beforeEach(async () => {
+  database = await freshDatabase(DOCUMENT_TEMPLATE)
+})
+
+afterEach(async () => {
+  for (const store of opened.splice(0)) await store.close()
+  await database.drop()
+})
+
+async function open(options: Partial<PostgresDocumentsOptions> = {}) {
+  const store = await openDocuments(database.url, options)
+  opened.push(store)
+  return store
+}
+
+const id = documentId('notes', 1)
+const batch = (sequence: number) => {
+  const text = `{"at":${sequence}}`
+  const writes = [{ id, createdAtMicros: 0n, text, entries: [] }]
+  return { transactions: [{ sequence, atMicros: 0n, writes }] }
+}
+
+async function refusal(work: Promise<unknown>): Promise<string> {
+  try {
+    await work
+  } catch (error) {
+    if (isFault(error)) return `${error.code}: ${error.detail}`
+    throw error
+  }
+  return expect.unreachable('nothing was refused')
+}
+
+test('a server that lost the epoch stores nothing more and has failed', async () => {
+  const trouble: string[] = []
+  const onTrouble = (event: string, detail: string) => trouble.push(`${event}: ${detail}`)
+  const first = await open({ onTrouble })
+  await first.commit(batch(1))
+  const second = await open()
+  expect(second.latestSequence).toBe(1)
+  // It reads on until it is told; both have the same documents so far.
+  expect((await first.read(id, 1))?.sequence).toBe(1)
+  expect(await refusal(first.commit(batch(2)))).toMatch(/^UNAVAILABLE: .*taken over/)
+  expect(first.status).toMatchObject({ state: 'failed' })
+  expect(trouble).toEqual([expect.stringMatching(/^failed: .*taken over/)])
+  expect(await refusal(Promise.resolve().then(() => first.read(id, 1)))).toMatch(/^UNAVAILABLE/)
+  await second.commit(batch(2))
+  expect((await second.read(id, 2))?.text).toBe('{"at":2}')
+  expect(await refusal(first.ensureIndexes([{ table: 'notes', fields: [] }]))).toMatch(/^UNAVAIL/)
+})
+
+test('a statement that arrives behind a new epoch of its own server stores nothing', async () => {
+  const options = { url: new Secret(database.url), connectionsMax: 1, onIdleLoss: () => undefined }
+  const documents = documentDatabase(options)
+  const connection = await documents.connect()
+  try {
+    const claim = { environmentId: TEST_ENVIRONMENT, databaseId: null, newDatabaseId: 'x' }
+    const { term } = await beginTerm(connection, { ...claim, writer: 'one' })
+    const late = batchParts(batch(1).transactions, term)
+    const renewed = await renewTerm(connection, 'one')
+    await expect(writeParts(connection, term, late)).rejects.toThrow(EpochLost)
+    expect((await renewTerm(connection, 'one')).batch).toBe(0)
+    await expect(writeParts(connection, renewed, late)).rejects.toThrow(EpochLost)
+    await expect(renewTerm(connection, 'two')).rejects.toThrow(EpochLost)
+  } finally {
+    connection.release()
+    await documents.close()
+  }
+})
+
+test('any other change finds the epoch gone too', async () => {
+  const first = await open()
+  await open()
+  const change = first.ensureIndexes([{ table: 'notes', fields: [] }])
+  expect(await refusal(change)).toMatch(/^UNAVAILABLE: .*taken over/)
+  expect(first.status.state).toBe('failed')
+})
+
+test('a database that lost commits, as a late standby has, takes no more', async () => {
+  const store = await open()
+  for (const sequence of [1, 2, 3]) await store.commit(batch(sequence))
+  await execute(database.url, 'delete from svc_documents.batches where batch = 3')
+  expect(await refusal(store.commit(batch(4)))).toMatch(/^UNAVAILABLE: .*lost commits/)
+  expect(store.status.state).toBe('failed')
+  expect((await open()).latestSequence).toBe(2)
+})
+
+test('a server without commits learns it by itself', async () => {
+  const first = await open({ watchMillis: 50 })
+  await open()
+  await expect.poll(() => first.status.state).toBe('failed')
+})
+
+test('a database belongs to one Environment, which belongs to it', async () => {
+  const store = await open()
+  const { databaseId } = store
+  const foreign = await refusal(open({ environmentId: 'env_00000000000000000000000002' }))
+  expect(foreign).toMatch(/^SERVER_DOCUMENT_DATABASE_UNAVAILABLE: .*another Environment/)
+  const other = await refusal(open({ databaseId: 'x' }))
+  expect(other).toMatch(/^SERVER_DOCUMENT_DATABASE_UNAVAILABLE: .*not the one/)
+  // Whoever is refused has not taken the epoch.
+  await store.commit(batch(1))
+  await open({ databaseId })
+  const empty = await freshDatabase(DOCUMENT_TEMPLATE)
+  try {
+    const fresh = await refusal(openDocuments(empty.url, { databaseId }))
+    expect(fresh).toMatch(/^SERVER_DOCUMENT_DATABASE_UNAVAILABLE: .*no documents/)
+  } finally {
+    await empty.drop()
+  }
+})
+
+test('servers that open a new database at once agree on whose it is', async () => {
+  const stores = await Promise.all([1, 2, 3, 4].map(() => open()))
+  expect(new Set(stores.map((store) => store.databaseId)).size).toBe(1)
+  const outcomes = await Promise.all(
+    stores.map((store) =>
+      store.commit(batch(1)).then(
+        () => 'stored',
+        () => 'refused',
+      ),
+    ),
+  )
+  expect(outcomes.sort()).toEqual(['refused', 'refused', 'refused', 'stored'])
+})
+
+test('a database that cannot be reached is named without its password', async () => {
+  const text = await refusal(openDocuments('postgres://u:hunter2@127.0.0.1:1/x'))
+  expect(text).toMatch(/^SERVER_DOCUMENT_DATABASE_UNAVAILABLE/)
+  expect(text).not.toContain('hunter2')
+})

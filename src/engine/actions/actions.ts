@@ -1,0 +1,95 @@
+/**
+ * Actions: run once, never again by the server. They change documents through Mutations, each of
+ * which is an invocation of its own; what they did before they failed stays done.
+ */
+import { Fault, isFault } from '../../errors/fault.ts'
+import {
+  beginInvocation,
+  conclude,
+  type InvocationInput,
+  type InvocationPort,
+  report,
+  runnerCall,
+} from '../invocations.ts'
+import { ACTION_MILLIS_MAX, ACTIONS_MAX } from '../limits.ts'
+import type { Mutations } from '../mutations.ts'
+import type { Queries } from '../queries.ts'
+import { ActionHost, type RunCallee } from './hosts.ts'
+import type { Requests } from './requests.ts'
+
+export interface ActionPort extends InvocationPort {
+  readonly queries: Queries
+  readonly mutations: Mutations
+  readonly requests: Requests
+}
+
+export interface ActionOutcome {
+  /** Tagged JSON. */
+  readonly resultText: string
+}
+
+export class Actions {
+  readonly #port: ActionPort
+  #inFlight = 0
+
+  constructor(port: ActionPort) {
+    this.#port = port
+  }
+
+  /** Raises BUSY where too many are in flight, and every failure of an invocation. */
+  async invoke(input: InvocationInput): Promise<ActionOutcome> {
+    return { resultText: await this.#run(input, 0) }
+  }
+
+  async #run(input: InvocationInput, depth: number): Promise<string> {
+    if (this.#inFlight >= ACTIONS_MAX) throw new Fault('BUSY', { detail: 'Actions' })
+    this.#inFlight += 1
+    try {
+      return await this.#execute(input, depth)
+    } finally {
+      this.#inFlight -= 1
+    }
+  }
+
+  async #execute(input: InvocationInput, depth: number): Promise<string> {
+    const { pool, system } = this.#port
+    const invocation = beginInvocation(this.#port, input, ACTION_MILLIS_MAX)
+    const host = new ActionHost(this.#port, invocation, this.#callee, depth)
+    try {
+      while (system.monotonicMillis() < invocation.deadline) {
+        const call = runnerCall(invocation)
+        const outcome = await pool.invoke(input.prepared.release, call, host)
+        report(this.#port, invocation, input.definition, outcome)
+        const ran = conclude(invocation, outcome, host.failures)
+        if (ran !== null) return ran.resultText
+        if (host.hasActed) {
+          throw new Fault('UNAVAILABLE', { detail: 'its runner was lost', retryable: false })
+        }
+      }
+      throw new Fault('DEADLINE_EXCEEDED')
+    } catch (error) {
+      throw isFault(error, 'DEADLINE_EXCEEDED')
+        ? new Fault('DEADLINE_EXCEEDED', { retryable: false, cause: error })
+        : error
+    } finally {
+      host.end()
+    }
+  }
+
+  readonly #callee: RunCallee = async (input, depth) => {
+    const { queries, mutations, system } = this.#port
+    switch (input.definition.kind) {
+      case 'query':
+        return (queries.find(input) ?? (await queries.invoke(input))).resultText
+      case 'mutation': {
+        // Nobody else knows the ID: the record is there to settle a commit whose answer was lost.
+        const operationId = system.ids.make('opn')
+        const caller = input.context.invocationId
+        const outcome = await mutations.invoke({ ...input, operationId, target: 'action', caller })
+        return outcome.resultText
+      }
+      case 'action':
+        return this.#run(input, depth)
+    }
+  }
+}

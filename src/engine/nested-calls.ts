@@ -1,0 +1,241 @@
+/**
+ * The calls of one transaction: the one that it begins with, and those that it makes of others.
+ * All of them see the same documents in the same runner; what a called Mutation wrote is undone
+ * where it fails.
+ */
+import { Fault } from '../errors/fault.ts'
+import type { Operation } from '../runner/operations.ts'
+import { sha256 } from '../system/digests.ts'
+import { admit, type Principal } from '../value/identities.ts'
+import { Malformed } from '../value/malformed.ts'
+import type { DeclaredErrorKind, FunctionKind, FunctionManifest } from '../value/manifest.ts'
+import { encodeStored, fromStoredJson } from '../value/stored.ts'
+import { guestOf, type IssueGuest } from './guests.ts'
+import { ARGUMENT_BYTES_MAX, NESTED_CALLS_MAX, NESTED_DEPTH_MAX } from './limits.ts'
+import { perform } from './operations.ts'
+import type { PreparedRelease } from './prepared-release.ts'
+import { DECLARED_ERROR, Refusal } from './refusal.ts'
+import type { InvokePart, RunnerCall, RunnerHost, RunnerOutcome } from './runner-pool.ts'
+import type { Transaction } from './transaction.ts'
+
+type RunOperation = Extract<Operation, readonly ['run', ...unknown[]]>
+
+/** What all calls of one transaction share. */
+export interface TransactionCalls {
+  readonly prepared: PreparedRelease
+  readonly transaction: Transaction
+  /** Of the invocation; each call sees of it what its Function's mode admits. */
+  readonly principal: Principal | null
+  readonly issueGuest: IssueGuest
+  /** Writes what a call said of itself to the log. */
+  readonly report: (definition: FunctionManifest, outcome: RunnerOutcome) => void
+  /** Codes that called Functions failed with: where nobody caught one, it is the caller's. */
+  readonly failures: Map<string, DeclaredErrorKind>
+  /** Calls that were made of others. */
+  count: number
+  usedClock: boolean
+  usedRandom: boolean
+  usedIdentity: boolean
+}
+
+/** Serves one call of the transaction. */
+export class TransactionHost implements RunnerHost {
+  readonly #calls: TransactionCalls
+  readonly #call: RunnerCall
+  readonly #depth: number
+  #guests = 0
+  #last: Promise<unknown> = Promise.resolve()
+
+  constructor(calls: TransactionCalls, call: RunnerCall, depth = 0) {
+    this.#calls = calls
+    this.#call = call
+    this.#depth = depth
+  }
+
+  /**
+   * Operations of a Mutation run one after the other, in the order in which the code made them: two
+   * patches of one document in a `Promise.all` must not both read the version before. A call that
+   * it makes is one of them, and has an order of its own.
+   */
+  operation(operation: Operation, invokePart: InvokePart): Promise<string> {
+    const work = () => this.#perform(operation, invokePart)
+    if (!this.#calls.transaction.isWritable) return work()
+    const result = this.#last.then(work)
+    this.#last = result.catch(() => undefined)
+    return result
+  }
+
+  async #perform(operation: Operation, invokePart: InvokePart): Promise<string> {
+    const { transaction, count } = this.#calls
+    if (operation[0] === 'run') return this.#run(operation, invokePart)
+    if (operation[0] === 'issueGuest') return this.#issueGuest(operation[1])
+    if (operation[0] !== 'usage') return perform(transaction, operation)
+    const calls = { used: count, limit: NESTED_CALLS_MAX }
+    return JSON.stringify({ ...transaction.usage, calls })
+  }
+
+  #issueGuest(expiresInSeconds: number): string {
+    if (this.#call.kind === 'query') {
+      throw new Refusal('TypeError', 'ctx.auth.issueGuest: a Query lets nobody in')
+    }
+    const count = ++this.#guests
+    return guestOf(this.#calls.issueGuest, this.#call, { count, expiresInSeconds })
+  }
+
+  async #run([, kind, name, json]: RunOperation, invokePart: InvokePart): Promise<string> {
+    const { prepared, transaction } = this.#calls
+    if (kind === 'action') {
+      throw new Refusal('TypeError', 'ctx.runAction: only an Action calls an Action')
+    }
+    if (kind === 'mutation' && this.#call.kind !== 'mutation') {
+      throw new Refusal('TypeError', 'ctx.runMutation: a Query cannot write; make it a mutation')
+    }
+    const definition = findCallee(prepared, kind, name)
+    const argumentsText = calleeArguments(prepared, definition, json)
+    // Whether it may be called depends on who calls.
+    this.#calls.usedIdentity ||= definition.auth !== 'none'
+    const seen = calleePrincipal(definition, this.#calls.principal)
+    const identityText = seen?.identityText ?? 'null'
+    this.#calls.count += 1
+    checkNesting(this.#calls.count, this.#depth + 1)
+    const seed = sha256(this.#call.seed, `call/${this.#calls.count}`)
+    const input = { function: name, kind, argumentsText, identityText, seed }
+    const call: RunnerCall = { ...this.#call, ...input }
+    const host = new TransactionHost(this.#calls, call, this.#depth + 1)
+    const endSavepoint = transaction.savepoint()
+    let keeps = false
+    try {
+      const outcome = await invokePart(call, host)
+      const text = this.#conclude(definition, outcome)
+      keeps = true
+      return text
+    } finally {
+      // What it left running may still write: that belongs to it too.
+      await host.#last
+      endSavepoint(keeps)
+    }
+  }
+
+  #conclude(definition: FunctionManifest, outcome: RunnerOutcome): string {
+    const calls = this.#calls
+    calls.report(definition, outcome)
+    if ('usedClock' in outcome) {
+      calls.usedClock ||= outcome.usedClock === true
+      calls.usedRandom ||= outcome.usedRandom === true
+      calls.usedIdentity ||= outcome.usedIdentity === true
+    }
+    switch (outcome.kind) {
+      case 'returned':
+        return calleeResult(calls.prepared, definition, outcome.result)
+      case 'failed':
+        throw this.#failure(definition, outcome.code)
+      case 'threw':
+        throw new Refusal(outcome.error.name, outcome.error.message)
+      case 'limit':
+        throw new Fault('LIMIT_EXCEEDED', { detail: outcome.limit })
+      case 'deadline':
+        throw new Fault('DEADLINE_EXCEEDED')
+      // The runner is gone, and the caller with it.
+      case 'broken':
+      case 'lost':
+      case 'cancelled':
+        throw new Fault('UNAVAILABLE', { detail: outcome.kind })
+    }
+  }
+
+  #failure(definition: FunctionManifest, code: string): Refusal {
+    const kind = errorKind(definition, code, this.#calls.failures)
+    if (kind === null) {
+      return new Refusal('TypeError', `${definition.name} fails with an undeclared code`)
+    }
+    this.#calls.failures.set(code, kind)
+    return declaredError(definition.name, code)
+  }
+}
+
+/** What the code means to a caller of the Function; null where nobody declares it. */
+export function errorKind(
+  { errors }: FunctionManifest,
+  code: string,
+  failures: ReadonlyMap<string, DeclaredErrorKind>,
+): DeclaredErrorKind | null {
+  return (Object.hasOwn(errors, code) ? errors[code] : failures.get(code)) ?? null
+}
+
+export function declaredError(name: string, code: string): Refusal {
+  return new Refusal(DECLARED_ERROR, `${name} failed with ${code}`, code)
+}
+
+/** Throws a Refusal for what is no such Function of the Release. */
+export function findCallee(
+  { release }: PreparedRelease,
+  kind: FunctionKind,
+  name: string,
+): FunctionManifest {
+  const definition = release.functions.get(name)
+  const shown = name.slice(0, 100)
+  if (definition === undefined) {
+    throw new Refusal('TypeError', `there is no Function "${shown}" in this Release`)
+  }
+  if (definition.kind === kind) return definition
+  const verb = (of: FunctionKind) => `ctx.run${of[0]!.toUpperCase()}${of.slice(1)}`
+  const mend = `call it with ${verb(definition.kind)}`
+  throw new Refusal('TypeError', `${verb(kind)}: "${shown}" is no ${kind}; ${mend}`)
+}
+
+/** Whom the called Function sees. Throws a Refusal where its mode refuses the caller. */
+export function calleePrincipal(
+  { name, auth }: FunctionManifest,
+  caller: Principal | null,
+): Principal | null {
+  const admitted = admit(auth, caller)
+  if (admitted === 'missing' || admitted === 'denied') {
+    const found = caller === null ? 'nobody' : `a ${caller.kind}`
+    throw new Refusal('TypeError', `${name} is for a ${auth}, and this call has ${found}`)
+  }
+  return admitted
+}
+
+/** Stored JSON of the checked arguments. Throws a Refusal for those that do not fit. */
+export function calleeArguments(
+  prepared: PreparedRelease,
+  { name }: FunctionManifest,
+  json: unknown,
+): string {
+  const { coerceArguments } = prepared.functions.get(name)!
+  const text = checked(`arguments of ${name}`, () =>
+    encodeStored(coerceArguments(fromStoredJson(json), 'arguments')),
+  )
+  if (text.length <= ARGUMENT_BYTES_MAX) return text
+  throw new Refusal('RangeError', `arguments of ${name}: at most ${ARGUMENT_BYTES_MAX} bytes`)
+}
+
+function calleeResult(
+  prepared: PreparedRelease,
+  { name }: FunctionManifest,
+  json: unknown,
+): string {
+  const { checkResult } = prepared.functions.get(name)!
+  return checked(`result of ${name}`, () =>
+    encodeStored(checkResult(fromStoredJson(json), 'result')),
+  )
+}
+
+function checked(where: string, work: () => string): string {
+  try {
+    return work()
+  } catch (error) {
+    if (!(error instanceof Malformed)) throw error
+    throw new Refusal('TypeError', `${where}: ${error.path} must be ${error.rule}`)
+  }
+}
+
+/** Throws a Refusal for the call that is one too many. */
+export function checkNesting(count: number, depth: number): void {
+  if (depth > NESTED_DEPTH_MAX) {
+    throw new Refusal('RangeError', `calls of Functions nest over ${NESTED_DEPTH_MAX} levels`)
+  }
+  if (count > NESTED_CALLS_MAX) {
+    throw new Refusal('RangeError', `more than ${NESTED_CALLS_MAX} calls of other Functions`)
+  }
+}

@@ -1,0 +1,135 @@
+/**
+ * Results of Queries, each with its read set, served until a commit touches it. An entry that is
+ * present holds at the newest durable sequence: commits remove entries before they are answered.
+ */
+import type { System } from '../../system/system.ts'
+import { CACHE_CHARACTERS_MAX } from '../limits.ts'
+import type { CommitWrites, ReadSet } from '../read-set.ts'
+import { ReadSetIndex } from './read-set-index.ts'
+
+export interface CachedResult {
+  /** Tagged JSON. */
+  readonly resultText: string
+  /** Whether any document or index was read. */
+  readonly hasRead: boolean
+}
+
+/**
+ * What a result is kept under. One whose run did not look at the caller is everybody's: whatever
+ * decides whether a run looks there was read, or is in the key, so that it is the same for all.
+ */
+export interface ResultKeys {
+  readonly shared: string
+  /** Of one caller alone. */
+  readonly own: string
+}
+
+/** Keys that were asked for, in one generation. */
+const ASKED_MAX = 20_000
+/** Keys longer than this are not remembered, so that the generations stay small. */
+const ASKED_CHARACTERS_MAX = 1_024
+
+interface Entry extends CachedResult {
+  readonly key: string
+  readonly size: number
+  /** Monotonic milliseconds; infinite where the Query did not look at the clock. */
+  readonly expiresAt: number
+}
+
+export interface CacheStatistics {
+  readonly entries: number
+  readonly characters: number
+  readonly hits: number
+  readonly misses: number
+}
+
+export class QueryCache {
+  readonly #system: System
+  readonly #entries = new Map<string, Entry>()
+  readonly #readSets: ReadSetIndex<Entry>
+  #asked = new Set<string>()
+  #askedBefore = new Set<string>()
+  #characters = 0
+  #hits = 0
+  #misses = 0
+
+  constructor(system: System) {
+    this.#system = system
+    this.#readSets = new ReadSetIndex(Buffer.from(system.randomBytes(4)).readInt32BE())
+  }
+
+  get statistics(): CacheStatistics {
+    return {
+      entries: this.#entries.size,
+      characters: this.#characters,
+      hits: this.#hits,
+      misses: this.#misses,
+    }
+  }
+
+  get({ shared, own }: ResultKeys): CachedResult | null {
+    const entry = this.#entries.get(shared) ?? this.#entries.get(own)
+    if (entry === undefined || entry.expiresAt <= this.#system.monotonicMillis()) {
+      this.#misses += 1
+      if (entry !== undefined) this.#remove(entry)
+      return null
+    }
+    this.#hits += 1
+    // A Map keeps insertion order, so the least recently used entry stays first.
+    this.#entries.delete(entry.key)
+    this.#entries.set(entry.key, entry)
+    return entry
+  }
+
+  /**
+   * Keeps a result that was asked for before: most of what is asked once is never asked again, and
+   * would only push out what is. `lifetimeMillis` is null for a result that only depends on
+   * what was read.
+   */
+  put(key: string, result: CachedResult, readSet: ReadSet, lifetimeMillis: number | null): void {
+    if (!this.#wasAsked(key)) return
+    const previous = this.#entries.get(key)
+    if (previous !== undefined) this.#remove(previous)
+    const expiresAt =
+      lifetimeMillis === null
+        ? Number.POSITIVE_INFINITY
+        : this.#system.monotonicMillis() + lifetimeMillis
+    const size = key.length + result.resultText.length + readSet.bytes
+    if (size > CACHE_CHARACTERS_MAX / 8) return
+    const entry: Entry = { ...result, key, size, expiresAt }
+    this.#entries.set(key, entry)
+    this.#readSets.add(entry, readSet)
+    this.#characters += size
+    for (const oldest of this.#entries.values()) {
+      if (this.#characters <= CACHE_CHARACTERS_MAX) break
+      this.#remove(oldest)
+    }
+  }
+
+  /** Drops every result that a commit changed. */
+  invalidate(writes: CommitWrites): void {
+    for (const entry of this.#readSets.matches(writes)) this.#remove(entry)
+  }
+
+  clear(): void {
+    for (const entry of [...this.#entries.values()]) this.#remove(entry)
+  }
+
+  /** Two generations of keys, so that what was forgotten is old. */
+  #wasAsked(key: string): boolean {
+    if (key.length > ASKED_CHARACTERS_MAX) return true
+    if (this.#asked.has(key) || this.#askedBefore.has(key)) return true
+    this.#asked.add(key)
+    if (this.#asked.size >= ASKED_MAX) {
+      this.#askedBefore = this.#asked
+      this.#asked = new Set()
+    }
+    return false
+  }
+
+  #remove(entry: Entry): void {
+    if (!this.#entries.delete(entry.key)) return
+    this.#readSets.remove(entry)
+    this.#characters -= entry.size
+  }
+}

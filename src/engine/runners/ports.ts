@@ -1,0 +1,46 @@
+/** What a runner needs of those around it. */
+import type { Containment, ProbeResult } from '../../runner/messages.ts'
+import type { SpawnRunner } from '../../runner/processes.ts'
+import type { System } from '../../system/system.ts'
+import type { Logger } from '../../telemetry/log.ts'
+import type { Runner } from './runner.ts'
+import type { WatchLimits } from './watch.ts'
+
+/** What a runner executes: Actions, or Queries and Mutations. */
+export type RunnerRole = 'transactions' | 'actions'
+
+export interface RunnerLimits extends WatchLimits {
+  /** Milliseconds of CPU that one Action may take. */
+  readonly actionCpuMillis: number
+  readonly resultBytes: number
+  /** Operations of one call. */
+  readonly operations: number
+  /** Bytes of replies that may wait to be written before further operations wait too. */
+  readonly backlogBytes: number
+  /** Characters of operations that may wait so. */
+  readonly deferredCharacters: number
+  /** Milliseconds from start to hello, and from load to loaded. */
+  readonly startMillis: number
+}
+
+export interface RunnerPorts {
+  readonly system: System
+  readonly log: Logger
+  readonly spawn: SpawnRunner
+  readonly limits: RunnerLimits
+  /** Whoever owns it or not: the process is no longer used. */
+  onEnd(runner: Runner): void
+}
+
+export interface Hello {
+  readonly containment: Containment
+  readonly probes: readonly ProbeResult[] | null
+}
+
+/** What a runner tells the group that it works for. */
+export interface RunnerOwner {
+  /** A call ended, so there is room. */
+  onRoom(runner: Runner): void
+  /** It takes no more calls. Not `blamed`: calls were lost, and none was found at fault. */
+  onEnd(runner: Runner, blamed: boolean): void
+}

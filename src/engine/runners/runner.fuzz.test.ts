@@ -1,0 +1,191 @@
+/**
+ * The server's side of a runner that says anything at any time. Method: a process of which only the
+ * messages exist, over a real transaction; whatever it says, every call ends, and a failure of ours
+ * is never the reason.
+ */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect } from 'vitest'
+import { fuzz, mutatedJson, type Random } from '../../../build/testing/fuzzing/fuzz.ts'
+import { openSqliteDocuments } from '../../documents/sqlite/stores.ts'
+import type { DocumentStore } from '../../documents/store.ts'
+import { isFault } from '../../errors/fault.ts'
+import { VALID_MESSAGES } from '../../runner/hostile/messages.ts'
+import { decodeFromRunner } from '../../runner/messages.ts'
+import type { RunnerEvents, RunnerProcess } from '../../runner/processes.ts'
+import { realSystem } from '../../system/system.ts'
+import { createLog } from '../../telemetry/log.ts'
+import { Malformed } from '../../value/malformed.ts'
+import { TransactionHost } from '../nested-calls.ts'
+import { type PreparedRelease, prepareRelease } from '../prepared-release.ts'
+import type { Release } from '../release.ts'
+import { Transaction } from '../transaction.ts'
+import type { RunnerCall, RunnerHost } from './outcomes.ts'
+import type { RunnerLimits } from './ports.ts'
+import { Runner } from './runner.ts'
+
+const LIMITS: RunnerLimits = {
+  actionCpuMillis: 60_000,
+  callCpuMillis: 1_000,
+  loadCpuMillis: 2_000,
+  callGrowthBytes: 64e6,
+  runnerGrowthBytes: 256e6,
+  resultBytes: 1e6,
+  operations: 8,
+  backlogBytes: 100,
+  deferredCharacters: 1_000,
+  startMillis: 1_000,
+}
+const KINDS = ['returned', 'failed', 'threw', 'limit', 'broken', 'deadline', 'lost']
+const ID = 't_01ARZ3NDEKTSV4RRFFQ69G5FAV'
+
+const directory = mkdtempSync(join(tmpdir(), 'svc-runner-fuzz-'))
+const real = realSystem()
+const log = createLog({ system: real, sink: () => undefined, level: 'error' })
+const release: Release = {
+  releaseId: real.ids.make('rel'),
+  source: '',
+  sourceMap: null,
+  functions: new Map(),
+  tables: new Map([
+    [
+      't',
+      {
+        name: 't',
+        fields: { f: { type: 'optional', inner: { type: 'any' } } },
+        indexes: [{ name: 'i', fields: ['f'], unique: true }],
+      },
+    ],
+  ]),
+}
+let store: DocumentStore
+let prepared: PreparedRelease
+beforeAll(async () => {
+  store = await openSqliteDocuments(join(directory, 'documents.db'))
+  const indexes = await store.ensureIndexes([
+    { table: 't', fields: [] },
+    { table: 't', fields: ['f'] },
+  ])
+  for (const { id } of indexes) await store.buildIndex(id)
+  prepared = prepareRelease(release, indexes)
+})
+afterAll(async () => {
+  await store.close()
+  rmSync(directory, { recursive: true })
+})
+
+function hostOf(random: Random): RunnerHost {
+  const transaction = new Transaction({
+    store,
+    release: prepared,
+    snapshot: 0,
+    nowMicros: 1_800_000_000_000_000n,
+    entropy: (length) => new Uint8Array(length),
+    writable: random.chance(2),
+  })
+  const report = () => undefined
+  const shared = { prepared, transaction, report, failures: new Map(), count: 0 }
+  const nobody = { principal: null, issueGuest: () => 'guest', usedIdentity: false }
+  return new TransactionHost({ ...shared, ...nobody, usedClock: false, usedRandom: false }, CALL)
+}
+
+/** A process of which only the messages exist. */
+function makeRunner(random: Random) {
+  let now = 0
+  let events: RunnerEvents | null = null
+  let killed = false
+  const ignore = () => undefined
+  const process: RunnerProcess = {
+    ...{ pid: 1, load: ignore, describe: ignore, invoke: ignore, reply: ignore, refuse: ignore },
+    ...{ cancel: ignore, flush: ignore, isContained: () => null, sentBytes: 0 },
+    get backlogBytes() {
+      return random.below(150)
+    },
+    kill() {
+      killed = true
+    },
+    progress: () => ({
+      call: random.pick([0, 1, 2, 77, 2 ** 32 - 1]),
+      segment: random.below(3),
+      spentMicros: random.pick([0, 1, Number.NaN, Number.NEGATIVE_INFINITY, 1e300]),
+    }),
+    usage: () => ({ cpuMicros: random.pick([null, 0, 1e9]), residentBytes: random.below(1e9) }),
+  }
+  const runner = new Runner({
+    system: { ...real, monotonicMillis: () => now } as typeof real,
+    log,
+    spawn: (given) => {
+      events = given
+      return process
+    },
+    limits: LIMITS,
+    onEnd: ignore,
+  })
+  return {
+    runner,
+    events: events!,
+    wasKilled: () => killed,
+    pass: (millis: number) => {
+      now += millis
+    },
+  }
+}
+
+const CALL: RunnerCall = {
+  function: 'f.x',
+  kind: 'query',
+  argumentsText: '{}',
+  identityText: 'null',
+  nowMicros: 0n,
+  seed: new Uint8Array(32),
+  deadline: 5_000,
+}
+
+/** A message about one of the calls, bent or not. */
+function messageOf(random: Random): string {
+  const message = [...structuredClone(random.pick(VALID_MESSAGES))] as unknown[]
+  if (typeof message[1] === 'number') message[1] = random.pick([1, 1, 2, 3, 4, 9])
+  const json = random.chance(2) ? message : mutatedJson(random, message)
+  return JSON.stringify(json).replaceAll('"x_1"', `"${ID}"`)
+}
+
+function say({ events }: ReturnType<typeof makeRunner>, text: string): void {
+  try {
+    events.onMessage(decodeFromRunner(text), text.length)
+  } catch (error) {
+    if (!(error instanceof Malformed)) throw error
+    events.onMalformed(error.message)
+  }
+}
+
+fuzz('whatever a runner says, every call ends, and never by a failure of ours', async (random) => {
+  const it = makeRunner(random)
+  const { runner } = it
+  if (!random.chance(20)) say(it, JSON.stringify(VALID_MESSAGES[1]))
+  const loading = runner.load(release, 'transactions')
+  if (!random.chance(20)) say(it, '["loaded"]')
+  const calls = Array.from({ length: 3 }, () => runner.invoke(CALL, hostOf(random)))
+  const describing = runner.describe()
+  const ends = calls.map((call) =>
+    call.then(
+      ({ kind }) => kind,
+      (error: unknown) => {
+        if (!isFault(error, 'LIMIT_EXCEEDED')) throw error
+        return 'limit'
+      },
+    ),
+  )
+  for (let rounds = random.below(10); rounds >= 0; rounds--) {
+    say(it, messageOf(random))
+    // The documents answer in between, or after everything is over.
+    if (random.chance(4)) await new Promise((resolve) => setImmediate(resolve))
+    if (random.chance(6)) runner.tick()
+    if (random.chance(10)) it.pass(random.below(4_000))
+  }
+  if (random.chance(2)) it.events.onExit({ signal: 9, code: null, residentBytesMax: null })
+  else runner.stop()
+  for (const kind of await Promise.all(ends)) if (!KINDS.includes(kind)) expect.fail(kind)
+  await Promise.all([loading, describing, runner.hello])
+  if (!runner.isEnded || !it.wasKilled()) expect.fail('it goes on')
+})

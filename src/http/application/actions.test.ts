@@ -1,0 +1,94 @@
+/** POST /v1/action over the whole application origin: who may call what, and what is answered. */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { openTestGateway, type TestGateway } from '../../../build/testing/gateways.ts'
+import { functionManifest } from '../../../build/testing/products.ts'
+import { Fault } from '../../errors/fault.ts'
+
+const action = (name: string, more: object = {}) =>
+  functionManifest(name, {
+    kind: 'action',
+    clients: ['confidential'],
+    returns: { type: 'any' },
+    uses: { network: [], secrets: [] },
+    ...more,
+  })
+
+let gateway: TestGateway
+beforeAll(async () => {
+  gateway = await openTestGateway({
+    functions: [
+      functionManifest('a.add', { kind: 'mutation', returns: { type: 'any' } }),
+      functionManifest('a.all', { returns: { type: 'any' } }),
+      action('a.both'),
+      action('a.hidden', { visibility: 'internal', clients: [] }),
+      action('a.late'),
+      action('a.others', { clients: ['public'] }),
+    ],
+    tables: [{ name: 'notes', fields: { n: { type: 'int64' } }, indexes: [] }],
+    handlers: {
+      'a.add': (ctx) => ctx.insert('notes', { n: { $i: '1' } }),
+      'a.all': async (ctx) => (await ctx.range({ table: 'notes' })).documents.length,
+      'a.both': async (ctx) => {
+        await ctx.run('mutation', 'a.add')
+        return ctx.run('query', 'a.all')
+      },
+      'a.late': () => {
+        throw new Fault('DEADLINE_EXCEEDED')
+      },
+    },
+  })
+})
+afterAll(() => gateway.close())
+
+async function post(path: string, name: string, more: object = {}) {
+  const body = {
+    version: 1,
+    target: 'channel:production',
+    function: name,
+    arguments: { type: 'object', value: [] },
+    ...more,
+  }
+  const response = await gateway.hono.request(path, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', 'x-service-key': gateway.key },
+    body: JSON.stringify(body),
+  })
+  return { response, body: (await response.json()) as Record<string, unknown> }
+}
+
+const codeOf = ({ body }: { body: Record<string, unknown> }) =>
+  (body.error as { code: string } | undefined)?.code
+
+describe('POST /v1/action', () => {
+  test('answers the whole envelope', async () => {
+    const { response, body } = await post('/v1/action', 'a.both')
+    expect(body).toEqual({
+      version: 1,
+      status: 'ok',
+      requestId: response.headers.get('x-service-request-id'),
+      releaseId: gateway.releaseId,
+      result: { type: 'float64', value: '3ff0000000000000' },
+      metadata: { kind: 'action', schedulesCreated: '0' },
+    })
+    expect(response.headers.get('x-service-invocation-id')).toMatch(/^ivc_/)
+  })
+
+  const refused: readonly (readonly [string, string, string, object, number, string])[] = [
+    ['a Query', '/v1/action', 'a.all', {}, 404, 'FUNCTION_NOT_FOUND'],
+    ['an Action elsewhere', '/v1/query', 'a.both', {}, 404, 'FUNCTION_NOT_FOUND'],
+    ['an internal one', '/v1/action', 'a.hidden', {}, 404, 'FUNCTION_NOT_FOUND'],
+    ['one of other clients', '/v1/action', 'a.others', {}, 403, 'AUTH_POLICY_DENIED'],
+    ['an operation ID', '/v1/action', 'a.both', { operationId: 'x' }, 400, 'REQUEST_INVALID'],
+  ]
+  test.each(refused)('refuses %s', async (_, path, name, more, status, code) => {
+    const reply = await post(path, name, more)
+    expect([reply.response.status, codeOf(reply)]).toEqual([status, code])
+  })
+
+  test('says of a deadline that the call may not be sent again, with the invocation', async () => {
+    const { response, body } = await post('/v1/action', 'a.late')
+    expect(response.status).toBe(504)
+    expect(body.error).toMatchObject({ code: 'DEADLINE_EXCEEDED', retryable: false })
+    expect(response.headers.get('x-service-invocation-id')).toMatch(/^ivc_/)
+  })
+})

@@ -1,0 +1,250 @@
+/**
+ * Who may call what. Each mode of a Function meets every token that there is, over a real Product
+ * with real keys; the Functions answer whom they see.
+ */
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { openTestGateway, type TestGateway } from '../../../build/testing/gateways.ts'
+import { functionManifest } from '../../../build/testing/products.ts'
+import {
+  type JwtIssuer,
+  jwtIssuer,
+  jwtProvider,
+} from '../../../build/testing/providers/jwt-issuers.ts'
+import { realSystem } from '../../system/system.ts'
+import { AUTH_MODES, type AuthMode } from '../../value/identities.ts'
+import type { ClientKind } from '../../value/manifest.ts'
+
+const SERVICES = 'https://services.test'
+const system = realSystem()
+let users: JwtIssuer
+let services: JwtIssuer
+let gateway: TestGateway
+let limited: TestGateway
+const clients: ClientKind[] = ['confidential', 'public']
+
+beforeAll(async () => {
+  users = await jwtIssuer()
+  services = await jwtIssuer('RS256', { iss: SERVICES })
+  const providers = [
+    jwtProvider({ keys: { uri: users.jwksUri } }),
+    jwtProvider({
+      name: 'services',
+      kind: 'service',
+      issuer: SERVICES,
+      algorithms: ['RS256'],
+      keys: { uri: services.jwksUri },
+    }),
+  ]
+  const returns = { type: 'any' } as const
+  const functions = [
+    ...AUTH_MODES.flatMap((auth) => [
+      functionManifest(`mutate.${auth}`, { kind: 'mutation', auth, clients, returns }),
+      functionManifest(`query.${auth}`, { auth, clients, returns }),
+    ]),
+    functionManifest('enter.guest', { kind: 'mutation', clients, returns }),
+  ].toSorted((a, b) => (a.name < b.name ? -1 : 1))
+  const input = {
+    functions,
+    tables: [],
+    providers,
+    handlers: Object.fromEntries(
+      functions.map(({ name }) => [
+        name,
+        name === 'enter.guest'
+          ? (ctx) => ctx.issueGuest(60)
+          : (ctx) => ctx.identity()?.subject.slice(0, 4) ?? 'nobody',
+      ]),
+    ),
+  } satisfies Parameters<typeof openTestGateway>[0]
+  gateway = await openTestGateway(input)
+  limited = await openTestGateway({ ...input, limited: true })
+})
+
+afterAll(() => Promise.all([gateway.close(), limited.close(), users.close(), services.close()]))
+
+interface Sent {
+  readonly authorization?: string | undefined
+  readonly key?: string
+  readonly operationId?: string
+  readonly peer?: string
+  readonly on?: TestGateway
+}
+
+async function call(name: string, sent: Sent = {}) {
+  const { authorization, key, operationId = system.ids.make('opn'), peer, on = gateway } = sent
+  const isQuery = name.startsWith('query')
+  const headers = new Headers({
+    'content-type': 'application/json',
+    'x-service-key': key ?? on.key,
+  })
+  if (authorization !== undefined) headers.set('authorization', authorization)
+  const envelope = {
+    version: 1,
+    target: 'channel:production',
+    function: name,
+    arguments: { type: 'object', value: [] },
+    ...(!isQuery && { operationId }),
+  }
+  const url = `http://app.test/v1/${isQuery ? 'query' : 'mutation'}`
+  const request = new Request(url, { method: 'POST', headers, body: JSON.stringify(envelope) })
+  const response = await on.hono.fetch(request, peer === undefined ? undefined : { peer })
+  const body = (await response.json()) as {
+    readonly result?: { readonly value: string }
+    readonly error?: { readonly code: string }
+    readonly metadata?: { readonly replayed?: boolean }
+  }
+  const outcome = body.error?.code ?? body.result?.value
+  return { status: response.status, outcome, headers: response.headers, body }
+}
+
+const bearer = async (token: Promise<string>) => `Bearer ${await token}`
+const user = (given: Record<string, unknown> = {}) =>
+  bearer(users.sign(users.claims(system.nowMillis(), given)))
+const PRESENTED = {
+  'no token': async () => undefined,
+  'a guest': async () => bearer(call('enter.guest').then(({ outcome }) => outcome!)),
+  'a user': () => user({ sub: 'user-1' }),
+  'a service': () => bearer(services.sign(services.claims(system.nowMillis(), { sub: 'serv-1' }))),
+  'an expired user': () => user({ iat: 1, exp: 2 }),
+  'a user of nobody known': () => user({ iss: 'https://evil.test' }),
+  'no JWT': async () => 'Bearer nonsense',
+  'no bearer': async () => 'Basic dTpw',
+  'an empty header': async () => '',
+  'two tokens': async () => `${await user()}, ${await user()}`,
+  'a token over its bound': async () => `Bearer ${'a'.repeat(16 * 1024 + 1)}`,
+} satisfies Record<string, () => Promise<string | undefined>>
+type Presented = keyof typeof PRESENTED
+
+const INVALID = '401 FUNCTIONAL_TOKEN_INVALID'
+const DENIED = '403 AUTH_POLICY_DENIED'
+const ALLOWED: Readonly<Record<AuthMode, Partial<Record<Presented, string>>>> = {
+  none: Object.fromEntries(Object.keys(PRESENTED).map((name) => [name, '200 nobody'])),
+  optional: {
+    'no token': '200 nobody',
+    'a guest': '200 gst_',
+    'a user': '200 user',
+    'a service': '200 serv',
+  },
+  guest: { 'a guest': '200 gst_', 'a user': DENIED, 'a service': DENIED },
+  user: { 'a guest': DENIED, 'a user': '200 user', 'a service': DENIED },
+  service: { 'a guest': DENIED, 'a user': DENIED, 'a service': '200 serv' },
+}
+
+describe.each(AUTH_MODES)('a Function of the mode %s', (mode) => {
+  it.each(Object.keys(PRESENTED) as Presented[])('meets %s', async (name) => {
+    const missing = mode !== 'optional' && name === 'no token'
+    const otherwise = missing ? '401 FUNCTIONAL_TOKEN_REQUIRED' : INVALID
+    const expected = ALLOWED[mode][name] ?? otherwise
+    for (const kind of ['query', 'mutate']) {
+      const authorization = await PRESENTED[name]()
+      const { status, outcome, headers } = await call(`${kind}.${mode}`, { authorization })
+      expect(`${status} ${outcome}`).toBe(expected)
+      if (status === 401) expect(headers.get('www-authenticate')).toBe('Bearer')
+    }
+  })
+})
+
+describe('a caller', () => {
+  it('without an Application Key is refused, whatever its token says', async () => {
+    const authorization = await user()
+    const { status, outcome } = await call('query.user', { authorization, key: 'rk_pub_v1_x' })
+    expect([status, outcome]).toEqual([401, 'APPLICATION_KEY_INVALID'])
+  })
+
+  it('is told apart from others in a kept result', async () => {
+    const [a, b] = [await user({ sub: 'aaaa' }), await user({ sub: 'bbbb' })]
+    const answers = []
+    for (const authorization of [a, b, a, b, a, b, undefined]) {
+      answers.push((await call('query.optional', { authorization })).outcome)
+    }
+    expect(answers).toEqual(['aaaa', 'bbbb', 'aaaa', 'bbbb', 'aaaa', 'bbbb', 'nobody'])
+  })
+
+  it('repeats a Mutation with a fresh token, and nobody else does', async () => {
+    const operationId = system.ids.make('opn')
+    const mutate = async (given: Record<string, unknown>) => {
+      const { outcome, body } = await call('mutate.user', {
+        operationId,
+        authorization: await user(given),
+      })
+      return [outcome, body.metadata?.replayed]
+    }
+    expect(await mutate({ sub: 'user-1' })).toEqual(['user', false])
+    expect(await mutate({ sub: 'user-1', jti: 'next', roles: ['new'] })).toEqual(['user', true])
+    expect(await mutate({ sub: 'user-2' })).toEqual(['OPERATION_REUSED', undefined])
+  })
+
+  it('whose keys are out of reach is told to try again', async () => {
+    const down = await jwtIssuer()
+    down.intercept = (response) => response.writeHead(500).end()
+    const alone = await openTestGateway({
+      functions: [functionManifest('query.user', { auth: 'user', clients })],
+      tables: [],
+      providers: [jwtProvider({ keys: { uri: down.jwksUri } })],
+      handlers: { 'query.user': () => null },
+    })
+    const authorization = await bearer(down.sign(down.claims(system.nowMillis())))
+    const { status, outcome, headers } = await call('query.user', { on: alone, authorization })
+    expect([status, outcome]).toEqual([503, 'UNAVAILABLE'])
+    expect(headers.get('retry-after')).not.toBeNull()
+    await Promise.all([alone.close(), down.close()])
+  })
+})
+
+describe('a peer', () => {
+  const on = () => ({ on: limited, key: limited.issueKey('public') })
+  const times = async (count: number, work: () => Promise<{ outcome: unknown }>) => {
+    const outcomes: unknown[] = []
+    for (let i = 0; i < count; i++) outcomes.push((await work()).outcome)
+    return outcomes
+  }
+
+  it('that fails too often is refused, unless it was known before', async () => {
+    const known = await user({ sub: 'user-1' })
+    const at = { ...on(), peer: '192.0.2.1' }
+    expect((await call('query.user', { ...at, authorization: known })).outcome).toBe('user')
+    const wrong = { ...at, authorization: 'Bearer wrong' }
+    const outcomes = await times(60, () => call('query.user', wrong))
+    expect(outcomes.slice(0, 20)).toEqual(Array(20).fill('FUNCTIONAL_TOKEN_INVALID'))
+    expect(outcomes.at(-1)).toBe('RATE_LIMITED')
+    const fresh = { ...at, authorization: await user({ sub: 'user-2' }) }
+    const refused = await call('query.user', fresh)
+    expect([refused.status, refused.outcome]).toEqual([429, 'RATE_LIMITED'])
+    expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0)
+    expect((await call('query.user', { ...at, authorization: known })).outcome).toBe('user')
+    expect((await call('query.user', { ...fresh, peer: '192.0.2.2' })).outcome).toBe('user')
+    // Who presents nothing, or calls what sees nobody, fails at nothing.
+    expect((await call('query.user', at)).outcome).toBe('FUNCTIONAL_TOKEN_REQUIRED')
+    expect((await call('query.none', wrong)).outcome).toBe('nobody')
+  })
+
+  it('that guesses Application Keys is refused', async () => {
+    const guess = { on: limited, key: 'rk_pub_v1_x', peer: '192.0.2.3' }
+    const outcomes = await times(60, () => call('query.none', guess))
+    expect(outcomes.slice(0, 20)).toEqual(Array(20).fill('APPLICATION_KEY_INVALID'))
+    expect(outcomes.at(-1)).toBe('RATE_LIMITED')
+    expect((await call('query.none', { ...guess, key: limited.key })).outcome).toBe('nobody')
+  })
+
+  it('that is a backend carries the tokens of all its users', async () => {
+    const wrong = { on: limited, peer: '192.0.2.4', authorization: 'Bearer wrong' }
+    const outcomes = await times(60, () => call('query.user', wrong))
+    expect(new Set(outcomes)).toEqual(new Set(['FUNCTIONAL_TOKEN_INVALID']))
+  })
+})
+
+describe('a credential', () => {
+  it('has the calls of its own limit, and others have theirs', async () => {
+    const key = limited.issueKey('public', 5)
+    const outcomes: string[] = []
+    for (let i = 0; i < 30; i++) {
+      const { status, headers } = await call('query.none', { on: limited, key })
+      outcomes.push(`${status} ${headers.get('retry-after')}`)
+    }
+    expect(outcomes.slice(0, 10)).toEqual(Array(10).fill('200 null'))
+    expect(outcomes).toContain('429 1')
+    for (let i = 0; i < 100; i++) {
+      expect((await call('query.none', { on: limited })).status).toBe(200)
+    }
+  })
+})

@@ -1,0 +1,75 @@
+/**
+ * Who calls: the application by its key, and whom it calls for by a functional token. Failures of
+ * either count against the peer that they come from.
+ */
+import { Fault, isFault } from '../../errors/fault.ts'
+import { type AuthMode, admit, type Principal } from '../../value/identities.ts'
+import { credentialLimit, requireNoWait } from '../rate-limits.ts'
+import type { ApplicationCaller, Gateway, Incoming } from './gateway.ts'
+
+/** RFC 6750, section 2.1. */
+const BEARER = /^Bearer +([A-Za-z0-9._~+/-]+=*)$/i
+const TOKEN_CHARACTERS_MAX = 16 * 1024
+
+/** Throws APPLICATION_KEY_REQUIRED, APPLICATION_KEY_INVALID and RATE_LIMITED. */
+export function authenticate(gateway: Gateway, incoming: Incoming): ApplicationCaller {
+  const key = incoming.request.headers.get('x-service-key')
+  if (key === null) throw new Fault('APPLICATION_KEY_REQUIRED')
+  const { limits } = gateway
+  const caller = gateway.authenticateKey(key)
+  if (caller === null) {
+    if (limits !== null) requireNoWait(limits.failures.take(incoming.peer()), 'RATE_LIMITED')
+    throw new Fault('APPLICATION_KEY_INVALID')
+  }
+  if (limits !== null) {
+    const { credentialId, rateLimit } = caller
+    const seconds = limits.credentials.take(credentialId, credentialLimit(rateLimit))
+    requireNoWait(seconds, 'RATE_LIMITED')
+  }
+  return caller
+}
+
+/**
+ * Whom the Function sees. A token that was sent to a Function of the mode `none` stays unread; in
+ * every other mode it is good or the call ends. Throws FUNCTIONAL_TOKEN_REQUIRED,
+ * FUNCTIONAL_TOKEN_INVALID, AUTH_POLICY_DENIED, RATE_LIMITED, and UNAVAILABLE where the keys of a
+ * provider are not known.
+ */
+export async function identify(
+  gateway: Gateway,
+  incoming: Incoming,
+  caller: ApplicationCaller,
+  mode: AuthMode,
+): Promise<Principal | null> {
+  if (mode === 'none') return null
+  const header = incoming.request.headers.get('authorization')
+  const presented = header === null ? null : await verify(gateway, incoming, caller, header)
+  const admitted = admit(mode, presented)
+  if (admitted === 'missing') throw new Fault('FUNCTIONAL_TOKEN_REQUIRED')
+  if (admitted === 'denied') {
+    throw new Fault('AUTH_POLICY_DENIED', { detail: `a ${presented?.kind} is no ${mode}` })
+  }
+  return admitted
+}
+
+async function verify(
+  { tokens, limits }: Gateway,
+  { peer }: Incoming,
+  caller: ApplicationCaller,
+  header: string,
+): Promise<Principal> {
+  const token = BEARER.exec(header)?.[1] ?? ''
+  // A holder whose token has run out guesses nothing, and a backend sends the tokens of all its
+  // users from one address.
+  const counts = limits !== null && caller.kind !== 'confidential' && !tokens.knows(token)
+  if (counts) requireNoWait(limits.failures.wait(peer()), 'RATE_LIMITED')
+  try {
+    if (token === '' || token.length > TOKEN_CHARACTERS_MAX) {
+      throw new Fault('FUNCTIONAL_TOKEN_INVALID', { detail: 'functional token: no bearer' })
+    }
+    return await tokens.verify(token)
+  } catch (error) {
+    if (counts && isFault(error, 'FUNCTIONAL_TOKEN_INVALID')) limits.failures.charge(peer())
+    throw error
+  }
+}

@@ -1,0 +1,57 @@
+/**
+ * Cursors of the audit, changed and even sealed again as only the server does: each is refused, or
+ * leads to records before its place.
+ */
+import { afterAll, beforeAll, expect } from 'vitest'
+import { fuzz, mutatedBytes, mutatedText, type Random } from '../../build/testing/fuzzing/fuzz.ts'
+import { type TestIdentity, testIdentity } from '../../build/testing/identity.ts'
+import { actorOf, firstOwner } from '../../build/testing/operators.ts'
+import { sha256 } from '../system/digests.ts'
+import { decodeBase64Url, encodeBase64Url } from '../value/base64url.ts'
+import { Malformed } from '../value/malformed.ts'
+import type { Actor } from './actor.ts'
+import { type AuditPage, readAuditPage } from './audit-pages.ts'
+
+const EVERYTHING = { actor: null, operation: null, fromMicros: 0n, toMicros: 2n ** 63n - 1n }
+
+let t: TestIdentity
+let owner: Actor
+let cursor: string
+
+function page(after: string | null): Promise<AuditPage> {
+  return readAuditPage(t.identity, owner, { ...EVERYTHING, after, limit: 2 })
+}
+
+beforeAll(async () => {
+  t = await testIdentity()
+  owner = await actorOf(t, await firstOwner(t))
+  await t.sql(
+    `insert into service_platform_audit (audit_id, operation, outcome, at_micros)
+     select 'aud_' || lpad(i::text, 26, '0'), 'session.refresh', 'succeeded', i
+       from generate_series(1, 20) as i`,
+  )
+  cursor = (await page(null)).next!
+})
+afterAll(() => t.dispose())
+
+/** Behind the position stand eight bytes of its digest. */
+function sealed(bytes: Uint8Array): Uint8Array {
+  const position = bytes.slice(0, 24)
+  return Buffer.concat([position, sha256('service/audit-cursor/v1\0', position).subarray(0, 8)])
+}
+
+function changed(random: Random): string {
+  if (random.chance(2)) return mutatedText(random, cursor)
+  const bytes = mutatedBytes(random, decodeBase64Url(cursor))
+  return encodeBase64Url(random.chance(8) ? sealed(bytes) : bytes)
+}
+
+fuzz('a changed cursor is refused, or is a place in the audit', async (random) => {
+  const text = changed(random)
+  try {
+    const { items } = await page(text)
+    if (items.length > 2) expect.fail('more than was asked for')
+  } catch (error) {
+    if (!(error instanceof Malformed)) throw error
+  }
+})

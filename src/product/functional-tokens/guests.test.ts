@@ -1,0 +1,97 @@
+import { beforeEach, describe, expect, it } from 'vitest'
+import { isFault } from '../../errors/fault.ts'
+import { Keyring } from '../../storage/keyring.ts'
+import { TestSystem } from '../../system/system.ts'
+import type { EnvironmentId } from '../../value/ids.ts'
+import { FunctionalTokens } from './tokens.ts'
+
+const ENVIRONMENT = `env_${'0'.repeat(25)}1` as EnvironmentId
+const OTHER = `env_${'0'.repeat(25)}2` as EnvironmentId
+const REFUSED = 'FUNCTIONAL_TOKEN_INVALID'
+let system: TestSystem
+let tokens: FunctionalTokens
+
+beforeEach(() => {
+  system = new TestSystem()
+  tokens = other({})
+})
+
+function keyring(active = 'first', environmentId = ENVIRONMENT, ids = ['first', 'second']) {
+  const keys = ids.map((id, i) => ({
+    id,
+    key: new Uint8Array(32).fill(i + 1),
+    createdAtMicros: 0n,
+  }))
+  return new Keyring({ version: 1, keys, active }, environmentId)
+}
+
+function other(given: Partial<ConstructorParameters<typeof FunctionalTokens>[0]>) {
+  const own = { providers: new Map(), keyring: keyring(), environmentId: ENVIRONMENT, system }
+  return new FunctionalTokens({ ...own, ...given })
+}
+
+async function outcome(token: string, by = tokens): Promise<unknown> {
+  try {
+    return JSON.parse((await by.verify(token)).identityText)
+  } catch (error) {
+    return isFault(error) ? error.code : String(error)
+  }
+}
+
+describe('a guest', () => {
+  const entropy = new Uint8Array(10).fill(7)
+  const issue = (given: { entropy?: Uint8Array; expiresInSeconds?: number } = {}, by = tokens) =>
+    by.issueGuest({ entropy, nowMicros: system.nowMicros(), expiresInSeconds: 60, ...given })
+
+  it('is known again until its end', async () => {
+    const token = issue()
+    expect(token).toMatch(/^rk_gst_v1_[A-Za-z0-9_-]+$/)
+    const guest = await outcome(token)
+    expect(guest).toEqual({
+      kind: 'guest',
+      subject: expect.stringMatching(/^gst_[0-7][0-9A-HJKMNP-TV-Z]{25}$/),
+      issuer: ENVIRONMENT,
+    })
+    system.advance(59_999)
+    expect(await outcome(token, other({}))).toEqual(guest)
+    system.advance(1)
+    expect([await outcome(token), await outcome(token, other({}))]).toEqual([REFUSED, REFUSED])
+  })
+
+  it('is the same from the same entropy and another one from other entropy', async () => {
+    expect(issue()).toBe(issue())
+    const [a, b] = [issue(), issue({ entropy: new Uint8Array(10).fill(8) })]
+    expect(await outcome(a)).not.toEqual(await outcome(b))
+  })
+
+  it('of another Environment is refused, even from the same keys', async () => {
+    const foreign = other({ keyring: keyring('first', OTHER), environmentId: OTHER })
+    expect(await outcome(issue({}, foreign))).toBe(REFUSED)
+    expect(await outcome(issue(), foreign)).toBe(REFUSED)
+  })
+
+  it('outlives the rotation of keys, but not its own key', async () => {
+    const token = issue()
+    const rotated = other({ keyring: keyring('second') })
+    expect(await outcome(token, rotated)).toMatchObject({ kind: 'guest' })
+    expect(await outcome(issue({}, rotated))).toMatchObject({ kind: 'guest' })
+    const dropped = other({ keyring: keyring('third', ENVIRONMENT, ['third']) })
+    expect(await outcome(token, dropped)).toBe(REFUSED)
+  })
+
+  it('is refused where one bit of its bearer differs, or its length', async () => {
+    const token = issue()
+    const bytes = Buffer.from(token.slice('rk_gst_v1_'.length), 'base64url')
+    for (let bit = 0; bit < bytes.length * 8; bit++) {
+      const changed = Buffer.from(bytes)
+      changed[bit >> 3]! ^= 1 << (bit & 7)
+      expect(await outcome(`rk_gst_v1_${changed.toString('base64url')}`)).toBe(REFUSED)
+    }
+    for (const text of ['', 'A', 'AA', bytes.subarray(1).toString('base64url')]) {
+      expect(await outcome(`rk_gst_v1_${text}`)).toBe(REFUSED)
+    }
+    for (const text of [`${token}=`, `${token}A`, ` ${token}`, token.toUpperCase()]) {
+      expect(await outcome(text)).toBe(REFUSED)
+    }
+  })
+})

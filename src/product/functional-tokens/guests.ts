@@ -1,0 +1,78 @@
+/**
+ * Guest identities: bearers that the Environment makes for whom nobody vouches for, and knows again
+ * by their MAC alone. The key's ID is in the token, so a new active key leaves older ones good.
+ */
+import type { Keyring } from '../../storage/keyring.ts'
+import { digestEquals, secretDigest } from '../../system/digests.ts'
+import { decodeBase64Url, encodeBase64Url } from '../../value/base64url.ts'
+import type { GuestIdentity } from '../../value/identities.ts'
+import { decodeUlid, type EnvironmentId, encodeUlid } from '../../value/ids.ts'
+import { Malformed } from '../../value/malformed.ts'
+
+/** A form of its own: the log's second net redacts it, and no JWT begins so. */
+export const GUEST_PREFIX = 'rk_gst_v1_'
+const TIME_BYTES = 6
+const SUBJECT_BYTES = 16
+const MAC_BYTES = 32
+
+export interface GuestRequest {
+  /** 10 bytes that name the guest; the same ones make the same bearer. */
+  readonly entropy: Uint8Array
+  readonly nowMicros: bigint
+  readonly expiresInSeconds: number
+}
+
+export interface VerifiedGuest {
+  readonly identity: GuestIdentity
+  readonly expiresAtMillis: number
+}
+
+export interface GuestsOptions {
+  readonly keyring: Keyring
+  readonly environmentId: EnvironmentId
+}
+
+/** `rk_gst_v1_` and base64url of: length and ID of the key, end, subject, MAC of all before. */
+export function issueGuest({ keyring }: GuestsOptions, request: GuestRequest): string {
+  const { entropy, nowMicros, expiresInSeconds } = request
+  const nowMillis = Number(nowMicros / 1000n)
+  const keyId = Buffer.from(keyring.activeId)
+  const end = Buffer.alloc(TIME_BYTES)
+  end.writeUIntBE(nowMillis + expiresInSeconds * 1000, 0, TIME_BYTES)
+  const subject = decodeUlid(encodeUlid(nowMillis, entropy))
+  const body = Buffer.concat([Buffer.of(keyId.length), keyId, end, subject])
+  return GUEST_PREFIX + encodeBase64Url(Buffer.concat([body, mac(keyring, keyring.activeId, body)]))
+}
+
+/** Throws Malformed, also for a guest of another Environment and one past its end. */
+export function verifyGuest(
+  { keyring, environmentId }: GuestsOptions,
+  token: string,
+  nowMillis: number,
+): VerifiedGuest {
+  if (!token.startsWith(GUEST_PREFIX)) throw new Malformed('a guest token')
+  const bytes = Buffer.from(decodeBase64Url(token.slice(GUEST_PREFIX.length)))
+  const keyEnd = 1 + (bytes[0] ?? 0)
+  const bodyEnd = keyEnd + TIME_BYTES + SUBJECT_BYTES
+  if (bytes.length !== bodyEnd + MAC_BYTES) throw new Malformed('the length of a guest token')
+  const keyId = bytes.toString('latin1', 1, keyEnd)
+  if (!keyring.ids.includes(keyId)) throw new Malformed('a key of this Environment')
+  const body = bytes.subarray(0, bodyEnd)
+  if (!digestEquals(mac(keyring, keyId, body), bytes.subarray(bodyEnd))) {
+    throw new Malformed('signed by this Environment')
+  }
+  const expiresAtMillis = bytes.readUIntBE(keyEnd, TIME_BYTES)
+  if (expiresAtMillis <= nowMillis) throw new Malformed('in the future', 'end')
+  const subject = bytes.subarray(keyEnd + TIME_BYTES, bodyEnd)
+  const ulid = encodeUlid(subject.readUIntBE(0, 6), subject.subarray(6))
+  return {
+    identity: { kind: 'guest', subject: `gst_${ulid}`, issuer: environmentId },
+    expiresAtMillis,
+  }
+}
+
+/** The derived key is salted with the Environment's ID, so another one's tokens never fit. */
+function mac(keyring: Keyring, keyId: string, body: Uint8Array): Uint8Array {
+  const key = keyring.derive(keyId, 'guest-identity')
+  return secretDigest(key, 'guest-identity', encodeBase64Url(body))
+}

@@ -1,0 +1,34 @@
+/** One message of each form that a runner may send; tests bend them. */
+
+const USAGE = [true, false, true, 12, [['info', 'x', null]]]
+const RANGE = {
+  table: 't',
+  index: 'i',
+  equal: [{ $i: '1' }],
+  field: 'f',
+  lower: { value: 1, inclusive: true },
+  upper: { value: 2, inclusive: false },
+  order: 'desc',
+  limit: 5,
+  cursor: 'c',
+  paginate: true,
+}
+const CONTAINMENT = { landlock: 7, seccomp: true, unprivileged: true, seatbelt: false }
+
+export const VALID_MESSAGES: readonly (readonly [type: string, ...unknown[]])[] = [
+  ['hello', CONTAINMENT, [['landlock read', true]]],
+  ['hello', CONTAINMENT, null],
+  ['loaded'],
+  ['loadFailed', ['Error', 'no', '']],
+  ['description', 1, { functions: [] }],
+  ['operation', 1, 2, ['get', 'x_1']],
+  ['operation', 1, 2, ['range', RANGE]],
+  ['operation', 1, 2, ['insert', 't', { a: 1 }]],
+  ['operation', 1, 2, ['patch', 'x_1', { a: 1 }, ['b']]],
+  ['operation', 1, 2, ['replace', 'x_1', {}]],
+  ['operation', 1, 2, ['delete', 'x_1']],
+  ['returned', 1, { any: ['thing'] }, USAGE],
+  ['failed', 1, 'CODE', USAGE],
+  ['threw', 1, ['TypeError', 'm', 's'], USAGE],
+  ['limit', 1, 'cpu', USAGE],
+]

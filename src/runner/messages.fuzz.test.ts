@@ -1,0 +1,45 @@
+/** Frames and messages of a runner that has been taken over: each is read, or is Malformed. */
+import { expect } from 'vitest'
+import { fuzz, mutatedBytes, mutatedJson, mutatedText } from '../../build/testing/fuzzing/fuzz.ts'
+import { Malformed } from '../value/malformed.ts'
+import { FrameReader, FrameWriter } from './frames.ts'
+import { VALID_MESSAGES } from './hostile/messages.ts'
+import { decodeFromRunner } from './messages.ts'
+
+const FRAME_BYTES = 4_096
+
+function orMalformed(work: () => void): void {
+  try {
+    work()
+  } catch (error) {
+    if (!(error instanceof Malformed)) throw error
+  }
+}
+
+fuzz('a message is read or refused', (random) => {
+  const message = mutatedJson(random, random.pick(VALID_MESSAGES))
+  const text = JSON.stringify(message)
+  orMalformed(() => {
+    const { type } = decodeFromRunner(random.chance(2) ? text : mutatedText(random, text))
+    if (!VALID_MESSAGES.some(([known]) => known === type)) expect.fail(type)
+  })
+})
+
+fuzz('a stream is cut into frames of at most the bound, or refused', (random) => {
+  const writer = new FrameWriter()
+  for (let i = random.below(4); i >= 0; i--) writer.append('x'.repeat(random.below(600)))
+  const bytes = mutatedBytes(random, writer.take())
+  const reader = new FrameReader(FRAME_BYTES)
+  let seen = 0
+  orMalformed(() => {
+    for (let at = 0; at < bytes.length; ) {
+      const chunk = Buffer.from(bytes.subarray(at, at + random.below(300) + 1))
+      at += chunk.length
+      // A frame that is bytes of another one decodes to at most as many characters.
+      reader.push(chunk, (text) => {
+        seen += text.length
+      })
+    }
+  })
+  if (seen > bytes.length) expect.fail(`${seen} characters of ${bytes.length} bytes`)
+})

@@ -1,0 +1,180 @@
+/**
+ * What the code of a Function asks of the server. It comes from a hostile process: every shape is
+ * checked here, while values inside stay unchecked JSON until the engine reads them.
+ */
+import { GUEST_SECONDS_MAX } from '../value/identities.ts'
+import { Malformed } from '../value/malformed.ts'
+import { FUNCTION_KINDS, type FunctionKind } from '../value/manifest.ts'
+import { count, isName, record, sized } from './shapes.ts'
+
+/** Stored JSON as JSON.parse made it: not checked. */
+export type StoredJson = unknown
+
+export interface Bound {
+  readonly value: StoredJson
+  readonly inclusive: boolean
+}
+
+export interface RangeRequest {
+  readonly table: string
+  /** Null walks the creation order. */
+  readonly index: string | null
+  /** Values of the first fields of the index. */
+  readonly equal: readonly StoredJson[]
+  /** Name of the bounded field; absent without bounds. */
+  readonly field?: string
+  readonly lower?: Bound
+  readonly upper?: Bound
+  readonly order: 'asc' | 'desc'
+  readonly limit: number
+  /** From an earlier reply. */
+  readonly cursor?: string
+  /** Whether the cursor leaves the invocation, so that it must outlive it. */
+  readonly paginate: boolean
+}
+
+/** A request of `fetch`; its body is base64. */
+export interface FetchRequest {
+  readonly url: string
+  readonly method: string
+  readonly headers: readonly (readonly [name: string, value: string])[]
+  readonly body: string | null
+  readonly redirect: 'follow' | 'manual' | 'error'
+}
+
+/**
+ * Replies are Stored JSON: a document or null; `{documents, done, cursor}`; an ID; null; a result;
+ * a bearer; bounds with what is used of them; a FetchReply.
+ */
+export type Operation =
+  | readonly ['get', string]
+  | readonly ['range', RangeRequest]
+  | readonly ['insert', string, StoredJson]
+  | readonly ['patch', string, StoredJson, readonly string[]]
+  | readonly ['replace', string, StoredJson]
+  | readonly ['delete', string]
+  /** Calls another Function with an object of arguments. */
+  | readonly ['run', FunctionKind, string, StoredJson]
+  | readonly ['usage']
+  /** The number is the call's own name for the request, by which it may be aborted. */
+  | readonly ['fetch', number, FetchRequest]
+  | readonly ['abort', number]
+  /** Answers a bearer that is good for so many seconds. */
+  | readonly ['issueGuest', number]
+  /** Is answered after so many milliseconds. */
+  | readonly ['sleep', number]
+
+/** Throws Malformed. */
+export function decodeOperation(json: unknown): Operation {
+  if (!Array.isArray(json)) throw new Malformed('an operation')
+  const [type, first, second, third] = json as readonly unknown[]
+  if (type === 'range') {
+    sized(json, 2)
+    return [type, range(first)]
+  }
+  if (type === 'usage') {
+    sized(json, 1)
+    return [type]
+  }
+  if (type === 'issueGuest') {
+    sized(json, 2)
+    const seconds = count(first)
+    if (seconds < 1 || seconds > GUEST_SECONDS_MAX) throw new Malformed('the life of a guest')
+    return [type, seconds]
+  }
+  if (type === 'abort' || type === 'sleep') {
+    sized(json, 2)
+    return [type, count(first)]
+  }
+  if (type === 'fetch') {
+    sized(json, 3)
+    return [type, count(first), fetchRequest(second)]
+  }
+  if (typeof first !== 'string' || first.length > 256) throw new Malformed('a name or an ID')
+  switch (type) {
+    case 'get':
+    case 'delete':
+      sized(json, 2)
+      return [type, first]
+    case 'insert':
+    case 'replace':
+      sized(json, 3)
+      return [type, first, second]
+    case 'patch':
+      sized(json, 4)
+      if (!Array.isArray(third) || third.length > 1_024 || !third.every(isName)) {
+        throw new Malformed('names of fields')
+      }
+      return [type, first, second, third]
+    case 'run':
+      sized(json, 4)
+      if (typeof second !== 'string' || second.length > 512) throw new Malformed('a Function')
+      return [type, functionKind(first), second, third]
+    default:
+      throw new Malformed('a known operation')
+  }
+}
+
+const RANGE_KEYS: ReadonlySet<string> = new Set([
+  'table',
+  'index',
+  'equal',
+  'field',
+  'lower',
+  'upper',
+  'order',
+  'limit',
+  'cursor',
+  'paginate',
+])
+
+function range(json: unknown): RangeRequest {
+  const it = record(json, RANGE_KEYS)
+  const fits =
+    isName(it.table) &&
+    (it.index === null || isName(it.index)) &&
+    Array.isArray(it.equal) &&
+    it.equal.length <= 32 &&
+    (it.field === undefined || isName(it.field)) &&
+    (it.order === 'asc' || it.order === 'desc') &&
+    Number.isSafeInteger(it.limit) &&
+    (it.limit as number) >= 1 &&
+    (it.cursor === undefined || (typeof it.cursor === 'string' && it.cursor.length <= 65_536)) &&
+    typeof it.paginate === 'boolean'
+  if (!fits) throw new Malformed('a range')
+  for (const side of [it.lower, it.upper]) {
+    if (side === undefined) continue
+    const bound = record(side, BOUND_KEYS)
+    if (bound.value === undefined || typeof bound.inclusive !== 'boolean') {
+      throw new Malformed('a bound')
+    }
+  }
+  return it as unknown as RangeRequest
+}
+
+const BOUND_KEYS: ReadonlySet<string> = new Set(['value', 'inclusive'])
+
+function functionKind(name: string): FunctionKind {
+  const kind = FUNCTION_KINDS.find((known) => known === name)
+  if (kind === undefined) throw new Malformed('a kind of Function')
+  return kind
+}
+
+const FETCH_KEYS: ReadonlySet<string> = new Set(['url', 'method', 'headers', 'body', 'redirect'])
+
+function fetchRequest(json: unknown): FetchRequest {
+  const it = record(json, FETCH_KEYS)
+  const fits =
+    typeof it.url === 'string' &&
+    isName(it.method) &&
+    Array.isArray(it.headers) &&
+    it.headers.every(isPair) &&
+    (it.body === null || typeof it.body === 'string') &&
+    (it.redirect === 'follow' || it.redirect === 'manual' || it.redirect === 'error')
+  if (!fits) throw new Malformed('a request')
+  return it as unknown as FetchRequest
+}
+
+function isPair(json: unknown): boolean {
+  return Array.isArray(json) && json.length === 2 && json.every((it) => typeof it === 'string')
+}

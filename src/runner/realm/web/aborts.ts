@@ -1,0 +1,117 @@
+/** AbortController and AbortSignal. */
+
+type Listener = ((event: unknown) => unknown) | { handleEvent(event: unknown): unknown }
+
+/** What is told of the one event that there is. */
+export function makeAbortListeners() {
+  return class AbortListeners {
+    onabort: ((event: unknown) => unknown) | null = null
+    readonly #listeners = new Set<Listener>()
+
+    addEventListener(type: string, listener: Listener): void {
+      if (type === 'abort' && listener) this.#listeners.add(listener)
+    }
+
+    removeEventListener(type: string, listener: Listener): void {
+      if (type === 'abort') this.#listeners.delete(listener)
+    }
+
+    static tell(target: AbortListeners): void {
+      const event = Object.freeze({ type: 'abort', target })
+      target.onabort?.(event)
+      for (const listener of [...target.#listeners]) {
+        if (typeof listener === 'function') listener(event)
+        else listener.handleEvent(event)
+      }
+      target.#listeners.clear()
+    }
+  }
+}
+
+/** An error that is known by its name. */
+export function makeNamedError() {
+  const { defineProperty } = Object
+  return (name: string, message: string): Error => {
+    const error = new Error(message)
+    defineProperty(error, 'name', { value: name, writable: true, configurable: true })
+    return error
+  }
+}
+
+/** `setTimeout` is null where there are no timers. */
+export function makeAborts(
+  AbortListeners: ReturnType<typeof makeAbortListeners>,
+  named: ReturnType<typeof makeNamedError>,
+  setTimeout: ((task: () => void, millis: number) => unknown) | null,
+) {
+  const { tell } = AbortListeners
+  const made = Symbol('made here')
+  let abort: (signal: AbortSignal, reason?: unknown) => AbortSignal
+
+  class AbortSignal extends AbortListeners {
+    #aborted = false
+    #reason: unknown
+
+    static {
+      abort = (signal, reason = named('AbortError', 'The operation was aborted.')) => {
+        if (signal.#aborted) return signal
+        signal.#aborted = true
+        signal.#reason = reason
+        tell(signal)
+        return signal
+      }
+    }
+
+    constructor(token?: unknown) {
+      super()
+      if (token !== made) throw new TypeError('new AbortSignal: use an AbortController')
+    }
+
+    static abort(reason?: unknown): AbortSignal {
+      return abort(new AbortSignal(made), reason)
+    }
+
+    static timeout(millis: number): AbortSignal {
+      if (setTimeout === null) {
+        throw new TypeError('AbortSignal.timeout: Queries and Mutations have no timers')
+      }
+      const signal = new AbortSignal(made)
+      const reason = named('TimeoutError', 'The operation timed out.')
+      setTimeout(() => void abort(signal, reason), millis)
+      return signal
+    }
+
+    static any(signals: Iterable<AbortSignal>): AbortSignal {
+      const any = new AbortSignal(made)
+      for (const signal of signals) {
+        if (signal.aborted) abort(any, signal.reason)
+        else signal.addEventListener('abort', () => abort(any, signal.reason))
+      }
+      return any
+    }
+
+    get aborted(): boolean {
+      return this.#aborted
+    }
+
+    get reason(): unknown {
+      return this.#reason
+    }
+
+    throwIfAborted(): void {
+      if (this.#aborted) throw this.#reason
+    }
+  }
+
+  return { AbortSignal, newSignal: () => new AbortSignal(made), abort: abort! }
+}
+
+export function makeAbortController({ newSignal, abort }: ReturnType<typeof makeAborts>) {
+  return class AbortController {
+    readonly signal = newSignal()
+
+    abort(reason?: unknown): void {
+      abort(this.signal, reason)
+    }
+  }
+}

@@ -1,0 +1,34 @@
+/** The checks that every frame of a runner is read with. Each throws Malformed. */
+import { Malformed } from '../value/malformed.ts'
+
+export function sized(json: readonly unknown[], length: number): void {
+  if (json.length !== length) throw new Malformed(`${length} parts`)
+}
+
+export function count(json: unknown): number {
+  if (typeof json !== 'number' || !Number.isSafeInteger(json) || json < 0) {
+    throw new Malformed('a count')
+  }
+  return json
+}
+
+export function text64(json: unknown): string {
+  if (!isName(json)) throw new Malformed('a short text')
+  return json
+}
+
+export function isName(json: unknown): json is string {
+  return typeof json === 'string' && json.length <= 64
+}
+
+/** An object with no other keys than these. */
+export function record(
+  json: unknown,
+  keys: ReadonlySet<string>,
+): Readonly<Record<string, unknown>> {
+  if (json === null || typeof json !== 'object' || Array.isArray(json)) {
+    throw new Malformed('an object')
+  }
+  for (const key of Object.keys(json)) if (!keys.has(key)) throw new Malformed('no unknown field')
+  return json as Readonly<Record<string, unknown>>
+}

@@ -1,0 +1,76 @@
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { DOCUMENT_TEMPLATE, TEST_ENVIRONMENT } from '../../build/testing/documents/stores.ts'
+import { freshDatabase, type TestDatabase } from '../../build/testing/postgres.ts'
+import { parseDatabaseUrl } from '../config/addresses.ts'
+import { isFault } from '../errors/fault.ts'
+import { realSystem } from '../system/system.ts'
+import { memoryLog } from '../telemetry/log.ts'
+import { Secret } from '../value/secret.ts'
+import { openDocuments } from './documents.ts'
+
+let root: string
+const databases: TestDatabase[] = []
+
+beforeEach(() => {
+  root = mkdtempSync(join(tmpdir(), 'svc-root-'))
+})
+
+afterEach(async () => {
+  rmSync(root, { recursive: true })
+  for (const database of databases.splice(0)) await database.drop()
+})
+
+async function fresh(): Promise<string> {
+  const database = await freshDatabase(DOCUMENT_TEMPLATE)
+  databases.push(database)
+  return database.url
+}
+
+/** Opens and closes; answers the code and the reason of a refusal. */
+async function opening(url: string | null, environmentId: string = TEST_ENVIRONMENT) {
+  const database = url === null ? null : parseDatabaseUrl(new Secret(url))
+  const system = realSystem()
+  const options = { rootPath: root, environmentId, database, system, log: memoryLog().log }
+  try {
+    await (await openDocuments(options)).close()
+    return 'opened'
+  } catch (error) {
+    if (isFault(error)) return `${error.code}: ${error.detail}`
+    throw error
+  }
+}
+
+test('documents stay where they are: in the root', async () => {
+  expect(await opening(null)).toBe('opened')
+  expect(await opening(await fresh())).toBe(
+    'SERVER_PRODUCT_ROOT_INVALID: its documents are in documents.db: ' +
+      'unset SERVICE_PLATFORM_DATABASE_URL',
+  )
+  expect(await opening(null)).toBe('opened')
+})
+
+test('documents stay where they are: in one PostgreSQL database', async () => {
+  const url = await fresh()
+  expect(await opening(url)).toBe('opened')
+  expect(await opening(url)).toBe('opened')
+  expect(await opening(null)).toMatch(/^SERVER_PRODUCT_ROOT_INVALID: .*in PostgreSQL/)
+  expect(existsSync(join(root, 'documents.db'))).toBe(false)
+  const refused = /^SERVER_DOCUMENT_DATABASE_UNAVAILABLE: /
+  expect(await opening(await fresh())).toMatch(refused)
+  expect(await opening(url, 'env_00000000000000000000000002')).toMatch(refused)
+  // As after a crash between the two: the database knows its Environment already.
+  rmSync(join(root, 'documents.postgres'))
+  expect(await opening(url)).toBe('opened')
+  expect(existsSync(join(root, 'documents.postgres'))).toBe(true)
+})
+
+test('a damaged mark of the database is refused, not replaced', async () => {
+  for (const content of ['', 'x\n', `${'A'.repeat(22)}B\n`, 'A'.repeat(100)]) {
+    writeFileSync(join(root, 'documents.postgres'), content)
+    expect(await opening(await fresh())).toMatch(/^SERVER_PRODUCT_ROOT_INVALID: documents.postgres/)
+    expect(await opening(null)).toMatch(/^SERVER_PRODUCT_ROOT_INVALID: documents.postgres/)
+  }
+})

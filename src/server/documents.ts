@@ -1,0 +1,72 @@
+/**
+ * Where the documents of the served Environment are: in its root, or in PostgreSQL. The root says
+ * which, so that a lost setting or an empty database never looks like an Environment without data.
+ */
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import type { DatabaseAddress } from '../config/addresses.ts'
+import { openPostgresDocuments } from '../documents/postgres/stores.ts'
+import { openSqliteDocuments } from '../documents/sqlite/stores.ts'
+import type { DocumentStore } from '../documents/store.ts'
+import { Fault } from '../errors/fault.ts'
+import { FileFailure, readSecretFile, writeFileAtomic } from '../system/files.ts'
+import type { System } from '../system/system.ts'
+import type { Logger } from '../telemetry/log.ts'
+
+export interface DocumentsOptions {
+  readonly rootPath: string
+  readonly environmentId: string
+  /** Null keeps the documents in the root. */
+  readonly database: DatabaseAddress | null
+  readonly system: System
+  readonly log: Logger
+}
+
+const SQLITE_FILE = 'documents.db'
+/** Holds the ID of the database that this root's documents are in. */
+const POSTGRES_FILE = 'documents.postgres'
+const ID = /^[A-Za-z0-9_-]{22}$/
+
+/**
+ * Throws SERVER_PRODUCT_ROOT_INVALID where the root's documents are elsewhere,
+ * SERVER_DOCUMENT_DATABASE_UNAVAILABLE, UNAVAILABLE or PRODUCT_CORRUPT.
+ */
+export async function openDocuments(options: DocumentsOptions): Promise<DocumentStore> {
+  const { rootPath, environmentId, database, system, log } = options
+  const databaseId = readDatabaseId(rootPath)
+  const file = join(rootPath, SQLITE_FILE)
+  if (database === null) {
+    if (databaseId === null) return openSqliteDocuments(file)
+    throw elsewhere('its documents are in PostgreSQL: set SERVICE_PLATFORM_DATABASE_URL')
+  }
+  if (existsSync(file)) {
+    throw elsewhere(`its documents are in ${SQLITE_FILE}: unset SERVICE_PLATFORM_DATABASE_URL`)
+  }
+  const store = await openPostgresDocuments({
+    url: database.url,
+    environmentId,
+    databaseId,
+    system,
+    onTrouble: (event, detail) => {
+      const level = event === 'failed' ? 'error' : 'warn'
+      log[level](`documents.${event}`, { detail })
+    },
+  })
+  if (databaseId === null) writeFileAtomic(join(rootPath, POSTGRES_FILE), `${store.databaseId}\n`)
+  return store
+}
+
+function readDatabaseId(rootPath: string): string | null {
+  try {
+    const bytes = readSecretFile(join(rootPath, POSTGRES_FILE), { bytesMax: 64 })
+    const id = new TextDecoder().decode(bytes).trimEnd()
+    if (ID.test(id)) return id
+  } catch (error) {
+    if (error instanceof FileFailure && error.reason === 'missing') return null
+  }
+  throw elsewhere(`${POSTGRES_FILE} cannot be read, or holds no database ID`)
+}
+
+function elsewhere(detail: string): Fault {
+  return new Fault('SERVER_PRODUCT_ROOT_INVALID', { detail })
+}

@@ -1,0 +1,35 @@
+/** `svc-server rotate-keys`: a new key for a Product root that no server has open. */
+import { parseConfiguration } from '../config/configuration.ts'
+import { fault } from '../config/sources.ts'
+import { type KeyRotation, rotateKeys } from '../product/key-rotation.ts'
+import { keyringFiles } from '../storage/keyring-files.ts'
+import { openProductRoot } from '../storage/root.ts'
+import { realSystem } from '../system/system.ts'
+import type { Environment, ServerIo } from './io.ts'
+
+export async function run(environment: Environment, io: ServerIo): Promise<number> {
+  const { product } = parseConfiguration(environment, 'rotate-keys')
+  if (product === null) {
+    const rule = 'the Product root whose keys are rotated'
+    throw fault('SERVER_CONFIGURATION_MISSING', 'SERVICE_PRODUCT_ROOT', rule)
+  }
+  const system = realSystem()
+  const root = await openProductRoot(product.root, system)
+  try {
+    report(io, rotateKeys({ system, root, files: keyringFiles(product.root) }))
+    return 0
+  } finally {
+    root.close()
+  }
+}
+
+function report({ out }: ServerIo, { activeId, resealed, removedIds, kept }: KeyRotation): void {
+  out(`The new key ${activeId} is active; ${resealed} secrets are sealed under it.\n`)
+  for (const id of removedIds) out(`Removed ${id}: nothing used it any more.\n`)
+  for (const { keyId, uses } of kept) {
+    const { credentials, operations } = uses
+    const reasons = `${credentials} Application credentials, ${operations} Operation IDs`
+    out(`Kept ${keyId}, for what was made with it: ${reasons}, guests of the last day.\n`)
+  }
+  out('Back the Product root up again: older backups have the older keyring.\n')
+}

@@ -1,0 +1,251 @@
+/** Requests of foreign code: where they may go, and what comes back. */
+import { createServer, type RequestListener, type Server } from 'node:http'
+import { createServer as createSecureServer } from 'node:https'
+import type { AddressInfo } from 'node:net'
+import { brotliCompressSync, gzipSync } from 'node:zlib'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { selfSigned } from '../../build/testing/certificates.ts'
+import { isWithin, parseNetwork } from './address-ranges.ts'
+import { FetchFailure } from './guarded-fetch.ts'
+import { OutboundFetch, type OutboundRequest } from './outbound-fetch.ts'
+
+const PUBLIC = '93.184.216.34'
+const { certificate, key } = selfSigned('api.test', 'other.test')
+let secure: Server
+let plain: Server
+let answer: RequestListener = (_, response) => response.end('hi')
+let dialled: string[] = []
+
+const listen = (server: Server) =>
+  new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+const portOf = (server: Server) => (server.address() as AddressInfo).port
+
+beforeAll(async () => {
+  const listener: RequestListener = (request, response) => answer(request, response)
+  secure = createSecureServer({ key, cert: certificate }, listener)
+  plain = createServer(listener)
+  await Promise.all([listen(secure), listen(plain)])
+})
+afterAll(() => {
+  for (const server of [secure, plain]) {
+    server.closeAllConnections()
+    server.close()
+  }
+})
+
+interface World {
+  readonly addresses?: readonly string[]
+  readonly allowed?: readonly string[]
+  readonly request?: Partial<OutboundRequest>
+}
+
+function fetchOf(url: string, { addresses = [PUBLIC], allowed = [], request = {} }: World = {}) {
+  dialled = []
+  const outbound = new OutboundFetch({
+    allowedNetworks: allowed.map((text) => parseNetwork(text)!),
+    responseBytesMax: 1_000,
+    network: {
+      resolve: async () => addresses.map((address) => ({ address })),
+      dial(address, port) {
+        dialled.push(`${address}:${port}`)
+        const server = url.startsWith('https:') ? secure : plain
+        return { host: '127.0.0.1', port: portOf(server), authority: certificate }
+      },
+    },
+  })
+  return outbound.fetch({
+    url,
+    method: 'GET',
+    headers: [],
+    body: null,
+    redirect: 'follow',
+    hosts: ['api.test', 'api.test:80', 'other.test'],
+    signal: new AbortController().signal,
+    ...request,
+  })
+}
+
+async function reasonOf(work: Promise<unknown>): Promise<string> {
+  try {
+    await work
+  } catch (error) {
+    return error instanceof FetchFailure ? error.reason : String(error)
+  }
+  return 'none'
+}
+
+const PRIVATE = ['127.0.0.1', '10.1.2.3', '169.254.169.254', '::1', 'fd00::1', '::ffff:10.0.0.1']
+const ALL = ['0.0.0.0/0', '::/0']
+
+describe('an outbound request', () => {
+  test.each(PRIVATE)('never goes to %s, unless its network is allowed', async (address) => {
+    const world = { addresses: [address] }
+    expect(await reasonOf(fetchOf('https://api.test', world))).toBe('address')
+    expect(await reasonOf(fetchOf('https://api.test', { addresses: [PUBLIC, address] }))).toBe(
+      'address',
+    )
+    expect(dialled).toEqual([])
+    const { status } = await fetchOf('https://api.test', { ...world, allowed: ALL })
+    expect(status).toBe(200)
+    expect(dialled).toEqual([`${address}:443`])
+  })
+
+  test('goes without TLS to allowed networks alone', async () => {
+    expect(await reasonOf(fetchOf('http://api.test'))).toBe('scheme')
+    const local = { addresses: ['10.1.0.1'], allowed: ['10.1.0.0/16'] }
+    expect((await fetchOf('http://api.test', local)).status).toBe(200)
+    const mixed = { addresses: ['10.1.0.1', PUBLIC], allowed: ['10.1.0.0/16'] }
+    expect(await reasonOf(fetchOf('http://api.test', mixed))).toBe('scheme')
+  })
+
+  const refused: readonly (readonly [string, string])[] = [
+    ['https://else.test', 'origin'],
+    ['https://api.test:444', 'origin'],
+    ['https://api.test.', 'origin'],
+    ['https://93.184.216.34', 'origin'],
+    ['https://[2606:2800:220:1::1]', 'origin'],
+    ['https://user@api.test', 'url'],
+    ['https://:word@api.test', 'url'],
+    ['file:///etc/passwd', 'url'],
+    ['data:text/plain,x', 'url'],
+    ['//api.test', 'url'],
+  ]
+  test.each(refused)('is refused for %s: %s', async (url, reason) => {
+    expect(await reasonOf(fetchOf(url))).toBe(reason)
+    expect(dialled).toEqual([])
+  })
+
+  test('carries its own headers and none of the connection', async () => {
+    let seen: Record<string, unknown> = {}
+    answer = ({ headers }, response) => {
+      seen = headers
+      response.end('ok')
+    }
+    const headers = [
+      ['X-A', '1'],
+      ['x-a', '2'],
+      ['Host', 'else.test'],
+      ['Transfer-Encoding', 'chunked'],
+      ['Content-Length', '999'],
+      ['User-Agent', 'mine'],
+    ] as const
+    const body = new TextEncoder().encode('four')
+    await fetchOf('https://api.test', { request: { method: 'POST', headers, body } })
+    expect(seen).toMatchObject({
+      'x-a': '1, 2',
+      host: 'api.test',
+      'content-length': '4',
+      'user-agent': 'mine',
+    })
+    expect(seen['transfer-encoding']).toBeUndefined()
+    const bad = { request: { headers: [['x', 'a\r\nb: c']] as const } }
+    expect(await reasonOf(fetchOf('https://api.test', bad))).toBe('headers')
+  })
+
+  const redirects: readonly (readonly [string, number, string, string])[] = [
+    ['another host that is named', 302, 'https://other.test/x', 'none'],
+    ['a host that is not named', 302, 'https://else.test/x', 'origin'],
+    ['another scheme', 302, 'http://api.test/x', 'redirect'],
+    ['itself without end', 302, '/', 'redirect'],
+    ['no URL', 302, 'https://', 'redirect'],
+  ]
+  test.each(redirects)('redirected to %s', async (_, status, location, reason) => {
+    answer = ({ url }, response) => {
+      if (url === '/x') response.end('there')
+      else response.writeHead(status, { location }).end()
+    }
+    expect(await reasonOf(fetchOf('https://api.test/'))).toBe(reason)
+  })
+
+  test('leaves credentials behind where a redirect leaves the host', async () => {
+    const seen: unknown[] = []
+    answer = ({ url, method, headers: { host, authorization, cookie } }, response) => {
+      seen.push([url, method, host, authorization, cookie])
+      const to: Record<string, string> = { '/': '/b', '/b': 'https://other.test/c' }
+      const location = to[url!]
+      if (location === undefined) response.end()
+      else response.writeHead(303, { location }).end()
+    }
+    const headers = [
+      ['authorization', 'Bearer x'],
+      ['cookie', 'a=b'],
+    ] as const
+    const body = new Uint8Array(2)
+    await fetchOf('https://api.test/', { request: { method: 'POST', headers, body } })
+    expect(seen).toEqual([
+      ['/', 'POST', 'api.test', 'Bearer x', 'a=b'],
+      ['/b', 'GET', 'api.test', 'Bearer x', 'a=b'],
+      ['/c', 'GET', 'other.test', undefined, undefined],
+    ])
+  })
+
+  test('answers a redirect that it is told not to follow', async () => {
+    answer = (_, response) => response.writeHead(302, { location: '/x' }).end('moved')
+    const manual = await fetchOf('https://api.test/', { request: { redirect: 'manual' } })
+    expect([manual.status, new TextDecoder().decode(manual.body)]).toEqual([302, 'moved'])
+    const refused = fetchOf('https://api.test/', { request: { redirect: 'error' } })
+    expect(await reasonOf(refused)).toBe('redirect')
+  })
+
+  test('reads no more than the bound, compressed or not', async () => {
+    const large = 'x'.repeat(2_000)
+    const bodies: readonly (readonly [string | undefined, string | Uint8Array])[] = [
+      [undefined, large],
+      ['gzip', gzipSync(large)],
+      ['br', brotliCompressSync(large)],
+    ]
+    for (const [encoding, body] of bodies) {
+      answer = (_, response) => {
+        if (encoding !== undefined) response.setHeader('content-encoding', encoding)
+        response.end(body)
+      }
+      expect(await reasonOf(fetchOf('https://api.test/'))).toBe('size')
+    }
+    answer = (_, response) => {
+      response.setHeader('content-encoding', 'gzip')
+      response.end(gzipSync('small'))
+    }
+    const { body } = await fetchOf('https://api.test/')
+    expect(new TextDecoder().decode(body)).toBe('small')
+    answer = (_, response) => {
+      response.setHeader('content-length', '5000')
+      response.end()
+    }
+    const head = await fetchOf('https://api.test/', { request: { method: 'HEAD' } })
+    expect(head.headers).toContainEqual(['content-length', '5000'])
+  })
+})
+
+describe('a network', () => {
+  const texts: readonly (readonly [string, boolean])[] = [
+    ['10.0.0.0/8', true],
+    ['0.0.0.0/0', true],
+    ['192.168.1.1/32', true],
+    ['fd00::/8', true],
+    ['::1/128', true],
+    ['10.0.0.1/8', false],
+    ['10.0.0.0/33', false],
+    ['10.0.0.0', false],
+    ['10.0.0/8', false],
+    ['fd00::1/8', false],
+    ['::/129', false],
+    ['10.0.0.0/08', false],
+    [' 10.0.0.0/8', false],
+    ['localhost/8', false],
+  ]
+  test.each(texts)('%s is one: %s', (text, isOne) => {
+    expect(parseNetwork(text) !== null).toBe(isOne)
+  })
+
+  test('has its own addresses and those of no other family', () => {
+    const within = (address: string, text: string) => isWithin(address, [parseNetwork(text)!])
+    expect(within('10.255.0.1', '10.0.0.0/8')).toBe(true)
+    expect(within('11.0.0.1', '10.0.0.0/8')).toBe(false)
+    expect(within('10.1.127.255', '10.1.0.0/17')).toBe(true)
+    expect(within('10.1.128.0', '10.1.0.0/17')).toBe(false)
+    expect(within('::1', '0.0.0.0/0')).toBe(false)
+    expect(within('::ffff:10.0.0.1', '10.0.0.0/8')).toBe(false)
+    expect(within('fd12::1', 'fd00::/8')).toBe(true)
+    expect(within('fe80::1%eth0', '::/0')).toBe(false)
+  })
+})

@@ -1,0 +1,272 @@
+/**
+ * Requests that foreign code asks for. Like guarded-fetch.ts, whose rules of addresses they follow,
+ * they resolve a name once, check every address of it and connect to a checked one; the host of
+ * each hop is checked too, and a redirect never changes the scheme.
+ */
+import type { IncomingMessage } from 'node:http'
+import { promisify } from 'node:util'
+import { brotliDecompress, gunzip, inflate } from 'node:zlib'
+import { type AddressRange, isWithin } from './address-ranges.ts'
+import {
+  type Address,
+  FetchFailure,
+  inOrderOfTrial,
+  literalAddress,
+  type Network,
+  REAL_NETWORK,
+  readBody,
+  send,
+} from './guarded-fetch.ts'
+import { isPublicAddress } from './public-addresses.ts'
+
+export interface OutboundOptions {
+  /** Networks that are not public and may be called all the same, also without TLS. */
+  readonly allowedNetworks: readonly AddressRange[]
+  readonly responseBytesMax: number
+  /** The resolver and the network unless given. */
+  readonly network?: Network | undefined
+}
+
+export type HeaderPair = readonly [name: string, value: string]
+
+export interface OutboundRequest {
+  readonly url: string
+  readonly method: string
+  readonly headers: readonly HeaderPair[]
+  readonly body: Uint8Array | null
+  readonly redirect: 'follow' | 'manual' | 'error'
+  /** Hosts as they stand in a URL, with the port where it is not the scheme's own. */
+  readonly hosts: readonly string[]
+  readonly signal: AbortSignal
+}
+
+export interface OutboundResponse {
+  readonly status: number
+  readonly statusText: string
+  /** Of the last hop. */
+  readonly url: string
+  readonly redirected: boolean
+  readonly headers: readonly HeaderPair[]
+  readonly body: Uint8Array
+}
+
+const REDIRECTS_MAX = 10
+const HEADERS_MAX = 100
+const HEADER_CHARACTERS_MAX = 32 * 1024
+const REDIRECT_STATUS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308])
+/** They belong to the connection, which is not the caller's: they are left out, as browsers do. */
+const CONNECTION_HEADERS: ReadonlySet<string> = new Set([
+  ...['accept-encoding', 'connection', 'content-length', 'expect', 'host', 'keep-alive'],
+  ...['proxy-authorization', 'proxy-connection', 'te', 'trailer', 'transfer-encoding', 'upgrade'],
+])
+/** They were meant for the first host alone. */
+const CREDENTIAL_HEADERS: ReadonlySet<string> = new Set(['authorization', 'cookie'])
+const BODY_HEADERS = /^content-/
+
+interface Hop {
+  readonly url: URL
+  readonly method: string
+  readonly headers: readonly HeaderPair[]
+  readonly body: Uint8Array | null
+}
+
+export class OutboundFetch {
+  readonly #options: OutboundOptions
+  readonly #network: Network
+
+  constructor(options: OutboundOptions) {
+    this.#options = options
+    this.#network = options.network ?? REAL_NETWORK
+  }
+
+  /** Throws FetchFailure. Any status is an answer. */
+  async fetch(request: OutboundRequest): Promise<OutboundResponse> {
+    let hop: Hop = {
+      url: parseUrl(request.url),
+      method: request.method,
+      headers: ownHeaders(request.headers),
+      body: request.body,
+    }
+    for (let redirects = 0; ; redirects++) {
+      const response = await this.#request(hop, request)
+      const status = response.statusCode ?? 0
+      const { location } = response.headers
+      const isRedirect = REDIRECT_STATUS.has(status) && location !== undefined
+      if (!isRedirect || request.redirect === 'manual') {
+        const body = await this.#body(response, hop)
+        return {
+          status,
+          statusText: response.statusMessage ?? '',
+          url: hop.url.href,
+          redirected: redirects > 0,
+          headers: headersOf(response),
+          body,
+        }
+      }
+      response.destroy()
+      if (request.redirect === 'error' || redirects === REDIRECTS_MAX) {
+        throw new FetchFailure('redirect')
+      }
+      hop = nextHop(hop, status, location)
+    }
+  }
+
+  async #body(response: IncomingMessage, { method }: Hop): Promise<Uint8Array> {
+    const { responseBytesMax } = this.#options
+    try {
+      // The length of a response to HEAD is that of what was not asked for.
+      if (method === 'HEAD') return new Uint8Array(0)
+      const encoding = response.headers['content-encoding']
+      return await decoded(await readBody(response, responseBytesMax), encoding, responseBytesMax)
+    } finally {
+      response.destroy()
+    }
+  }
+
+  async #request(hop: Hop, { hosts, signal }: OutboundRequest): Promise<IncomingMessage> {
+    const { url } = hop
+    const secure = url.protocol === 'https:'
+    const port = Number(url.port || (secure ? 443 : 80))
+    if (!hosts.includes(url.host) && !hosts.includes(`${url.hostname}:${port}`)) {
+      throw new FetchFailure('origin')
+    }
+    const addresses = await this.#addresses(url, secure)
+    for (const [i, address] of addresses.entries()) {
+      try {
+        return await send(this.#network.dial(address, port), {
+          ...hop,
+          headers: Object.fromEntries(groupedHeaders(hop)),
+          signal,
+        })
+      } catch (error) {
+        if (signal.aborted) throw new FetchFailure('time')
+        // Behind the first byte of a body another address would make it a second request.
+        const next = i + 1 < addresses.length && hop.body === null
+        if (!next) throw new FetchFailure('connection', { cause: error })
+      }
+    }
+    throw new FetchFailure('name')
+  }
+
+  /** One address that is neither public nor allowed refuses the whole name. */
+  async #addresses(url: URL, secure: boolean): Promise<readonly string[]> {
+    const { allowedNetworks } = this.#options
+    // Hosts are names; an address never stands in the list of them.
+    if (literalAddress(url.hostname) !== null) throw new FetchFailure('origin')
+    let found: readonly Address[]
+    try {
+      found = await this.#network.resolve(url.hostname)
+    } catch {
+      throw new FetchFailure('name')
+    }
+    if (found.length === 0) throw new FetchFailure('name')
+    const addresses = found.map(({ address }) => address)
+    const isAllowed = (address: string) => isWithin(address, allowedNetworks)
+    if (!addresses.every((address) => isPublicAddress(address) || isAllowed(address))) {
+      throw new FetchFailure('address')
+    }
+    if (!secure && !addresses.every(isAllowed)) throw new FetchFailure('scheme')
+    return inOrderOfTrial(addresses)
+  }
+}
+
+function parseUrl(text: string): URL {
+  if (!URL.canParse(text)) throw new FetchFailure('url')
+  const url = new URL(text)
+  if (url.protocol !== 'https:' && url.protocol !== 'http:') throw new FetchFailure('url')
+  if (url.username !== '' || url.password !== '') throw new FetchFailure('url')
+  url.hash = ''
+  return url
+}
+
+function ownHeaders(headers: readonly HeaderPair[]): HeaderPair[] {
+  const kept = headers.filter(([name]) => !CONNECTION_HEADERS.has(name.toLowerCase()))
+  const characters = kept.reduce((sum, [name, value]) => sum + name.length + value.length, 0)
+  if (kept.length > HEADERS_MAX || characters > HEADER_CHARACTERS_MAX) {
+    throw new FetchFailure('headers')
+  }
+  for (const [name, value] of kept) {
+    const fits =
+      /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/.test(name) && /^[\t\x20-\x7e\x80-\xff]*$/.test(value)
+    if (!fits) throw new FetchFailure('headers')
+  }
+  return kept
+}
+
+/** Of the request as it is sent; a name that stands twice keeps both of its values. */
+function groupedHeaders({ url, headers, body, method }: Hop): Map<string, string | string[]> {
+  const grouped = new Map<string, string | string[]>([
+    ['user-agent', 'svc'],
+    ['accept', '*/*'],
+  ])
+  const own = new Map<string, string[]>()
+  for (const [name, value] of headers) {
+    const key = name.toLowerCase()
+    own.set(key, [...(own.get(key) ?? []), value])
+  }
+  for (const [name, values] of own) {
+    grouped.set(name, name === 'cookie' ? values.join('; ') : values.join(', '))
+  }
+  grouped.set('host', url.host)
+  grouped.set('accept-encoding', 'identity')
+  grouped.set('connection', 'close')
+  if (body !== null || !/^(?:GET|HEAD)$/.test(method)) {
+    grouped.set('content-length', String(body?.length ?? 0))
+  }
+  return grouped
+}
+
+function nextHop(hop: Hop, status: number, location: string): Hop {
+  if (!URL.canParse(location, hop.url)) throw new FetchFailure('redirect')
+  const url = parseUrl(new URL(location, hop.url).href)
+  if (url.protocol !== hop.url.protocol) throw new FetchFailure('redirect')
+  const becomesGet =
+    (status === 303 && hop.method !== 'HEAD') ||
+    ((status === 301 || status === 302) && hop.method === 'POST')
+  const leaves = url.host !== hop.url.host
+  const headers = hop.headers.filter(([name]) => {
+    const key = name.toLowerCase()
+    return !(leaves && CREDENTIAL_HEADERS.has(key)) && !(becomesGet && BODY_HEADERS.test(key))
+  })
+  return becomesGet ? { url, method: 'GET', headers, body: null } : { ...hop, url, headers }
+}
+
+const DECODERS: Readonly<
+  Record<string, (bytes: Uint8Array, options: { maxOutputLength: number }) => Promise<Uint8Array>>
+> = {
+  gzip: promisify(gunzip),
+  deflate: promisify(inflate),
+  br: promisify(brotliDecompress),
+}
+
+/** Of a server that compresses although it was asked not to. */
+async function decoded(
+  body: Uint8Array,
+  encoding: string | undefined,
+  maxOutputLength: number,
+): Promise<Uint8Array> {
+  const name = encoding?.trim().toLowerCase() ?? 'identity'
+  if (name === 'identity' || body.length === 0) return body
+  const decode = Object.hasOwn(DECODERS, name) ? DECODERS[name]! : null
+  if (decode === null) throw new FetchFailure('encoding')
+  try {
+    return await decode(body, { maxOutputLength })
+  } catch (error) {
+    const isLarge = (error as { readonly code?: unknown }).code === 'ERR_BUFFER_TOO_LARGE'
+    throw new FetchFailure(isLarge ? 'size' : 'encoding')
+  }
+}
+
+function headersOf({ rawHeaders }: IncomingMessage): HeaderPair[] {
+  const pairs: HeaderPair[] = []
+  let characters = 0
+  for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
+    const [name, value] = [rawHeaders[i]!, rawHeaders[i + 1]!]
+    characters += name.length + value.length
+    if (pairs.length === HEADERS_MAX || characters > HEADER_CHARACTERS_MAX) {
+      throw new FetchFailure('headers')
+    }
+    pairs.push([name, value])
+  }
+  return pairs
+}

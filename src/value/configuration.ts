@@ -1,0 +1,10 @@
+/** Names and values of variables and secrets (Document 1, Configuration). */
+
+/** Bytes of UTF-8. */
+export const CONFIGURATION_VALUE_BYTES_MAX = 32 * 1024
+const NAME = /^[A-Z0-9][A-Z0-9_]{0,63}$/
+
+/** Upper-case ASCII letters, digits and underscore, not first an underscore; at most 64 bytes. */
+export function isConfigurationName(text: string): boolean {
+  return NAME.test(text)
+}

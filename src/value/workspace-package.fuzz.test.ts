@@ -1,0 +1,95 @@
+/** What a hostile publisher sends: packages, artifacts and manifests, refused or read alike. */
+import { expect } from 'vitest'
+import { fuzz, mutatedBytes, mutatedJson, mutatedText } from '../../build/testing/fuzzing/fuzz.ts'
+import { functionManifest, workspaceParts } from '../../build/testing/products.ts'
+import { sha256 } from '../system/digests.ts'
+import { canonicalJson } from './canonical-json.ts'
+import { Malformed } from './malformed.ts'
+import { parseDescription, parseManifest } from './manifest.ts'
+import type { Json } from './strict-json.ts'
+import {
+  decodeArtifact,
+  decodePackage,
+  encodeArtifact,
+  encodePackage,
+} from './workspace-package.ts'
+
+const ANY = { type: 'any' } as const
+const { manifest, artifact } = workspaceParts({
+  source: 'x',
+  functions: [
+    functionManifest('a.b', {
+      clients: ['confidential', 'public'],
+      arguments: {
+        list: { type: 'array', items: { type: 'int64', minimum: '1' }, maximumItems: 5 },
+        one: {
+          type: 'union',
+          members: [
+            { type: 'literal', value: { string: 'x' } },
+            { type: 'id', table: 't' },
+          ],
+        },
+      },
+      returns: { type: 'nullable', inner: { type: 'record', values: ANY } },
+      errors: { GONE: 'not_found' },
+    }),
+  ],
+  tables: [
+    {
+      name: 't',
+      fields: { a: { type: 'optional', inner: { type: 'object', fields: { b: ANY } } }, c: ANY },
+      indexes: [{ name: 'byC', fields: ['c'], unique: true }],
+    },
+  ],
+})
+const MANIFEST = manifest as unknown as Json
+const TEXT = canonicalJson(MANIFEST)
+const PACKAGE = encodePackage({ manifest: TEXT, artifact }, sha256)
+
+function orNull<T>(work: () => T): T | null {
+  try {
+    return work()
+  } catch (error) {
+    if (error instanceof Malformed) return null
+    throw error
+  }
+}
+
+/** What follows is a new digest, so that the parts behind it are reached. */
+function sealed(frame: Uint8Array): Uint8Array {
+  const end = Math.max(0, frame.length - 32)
+  const result = new Uint8Array(frame)
+  if (frame.length >= 32) result.set(sha256(frame.subarray(0, end)), end)
+  return result
+}
+
+fuzz('a package is refused, or is the only encoding of what it holds', (random) => {
+  const bent = mutatedBytes(random, PACKAGE)
+  const frame = random.chance(4) ? bent : sealed(bent)
+  const decoded = orNull(() => decodePackage(frame, sha256))
+  if (decoded === null) return
+  expect(encodePackage(decoded, sha256)).toEqual(frame)
+})
+
+fuzz('an artifact is refused, or is the only encoding of what it holds', (random) => {
+  const bent = mutatedBytes(random, artifact)
+  const decoded = orNull(() => decodeArtifact(bent, sha256))
+  if (decoded === null) return
+  expect(encodeArtifact(decoded, sha256)).toEqual(bent)
+})
+
+fuzz('a manifest is refused, or has exactly this text', (random) => {
+  const json = mutatedJson(random, MANIFEST)
+  const text = orNull(() => canonicalJson(json as Json)) ?? JSON.stringify(json)
+  const sent = random.chance(3) ? mutatedText(random, text) : text
+  const parsed = orNull(() => parseManifest(sent))
+  if (parsed !== null && canonicalJson(parsed as unknown as Json) !== sent) expect.fail(sent)
+})
+
+fuzz('what code says of itself is refused, or is a description', (random) => {
+  const { functions, tables } = manifest
+  const said = mutatedJson(random, { functions, tables } as unknown as Json) as Json
+  const parsed = orNull(() => parseDescription(said))
+  if (parsed === null) return
+  if (canonicalJson(parsed as unknown as Json) !== canonicalJson(said)) expect.fail('it changed')
+})
