@@ -114,7 +114,7 @@ describe('an Action of the compiled server', () => {
     expect(seen).toEqual([{ url: '/order', body: 'tea' }])
   })
 
-  test('is listed with what it uses', async () => {
+  test('can be called with svc call', async () => {
     const call = ['call', 'outside.here', '--remote', '--root', app.of.productRoot]
     const called = await app.svc(
       [...call, '--url', app.server.application!, '--key-env', 'KEY', '--target', TARGET],

@@ -121,7 +121,7 @@ export const sum = query({
   arguments: { cursor: v.nullable(v.string()) },
   returns: v.object({ sum: v.int64(), count: v.int64(), cursor: v.nullable(v.string()) }),
   handler: async (ctx, { cursor: from }) => {
-    const page = await ctx.db.table('accounts').scan().paginate({ cursor: from, limit: 5_000 })
+    const page = await ctx.db.table('accounts').scan().paginate({ cursor: from, limit: 1_000 })
     const sum = page.items.reduce((total, { balance }) => total + balance, 0n)
     return { sum, count: BigInt(page.items.length), cursor: page.done ? null : page.cursor }
   },

@@ -64,7 +64,7 @@ const audit = {
   deliver: () => undefined,
 } as unknown as AuditOutbox
 const dying = { ...product, audit, root: { ...root, artifacts, control } }
-const frame = makePackage({ source: 'dying' })
+const frame = [makePackage({ source: 'dying' })]
 await publish(dying, actor, { frame, expectedHead: 'empty', requestId: REQUEST_ID })
 process.stdout.write('published\n')
 process.exit(0)

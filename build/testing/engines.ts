@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { openSqliteDocuments } from '../../src/documents/sqlite/stores.ts'
 import type { RequestsOptions } from '../../src/engine/actions/requests.ts'
+import type { ConfigurationSource } from '../../src/engine/configuration.ts'
 import { createEngine, type Engine } from '../../src/engine/engine.ts'
 import type { Release } from '../../src/engine/release.ts'
 import type { PoolLimits } from '../../src/engine/runner-pool.ts'
@@ -12,6 +13,7 @@ import type { MemoryLog } from '../../src/telemetry/log.ts'
 import { parseDescription } from '../../src/value/manifest.ts'
 import { decodeTagged } from '../../src/value/tagged.ts'
 import type { Value, ValueObject } from '../../src/value/values.ts'
+import { TestConfiguration } from './configurations.ts'
 import { poolBench } from './runners.ts'
 
 export interface EngineBench {
@@ -31,6 +33,7 @@ export interface CallOptions {
 export interface BenchOptions {
   readonly schema?: string
   readonly outbound?: RequestsOptions
+  readonly configuration?: ConfigurationSource
   readonly limits?: Partial<PoolLimits>
 }
 
@@ -39,14 +42,14 @@ const system = realSystem()
 /** `functions` as `scriptOf` takes them. */
 export async function engineBench(
   functions: string,
-  { schema, outbound, limits = {} }: BenchOptions = {},
+  { schema, outbound, configuration = new TestConfiguration(), limits = {} }: BenchOptions = {},
 ): Promise<EngineBench> {
   const { pool, log, release: releaseOf } = poolBench({ limits })
   await pool.start({ sandbox: 'preferred' })
   const directory = mkdtempSync(join(tmpdir(), 'svc-engine-'))
   const store = await openSqliteDocuments(join(directory, 'documents.db'))
   const issueGuest = () => 'nobody'
-  const base = { store, pool, system, log: log.log, issueGuest }
+  const base = { store, pool, system, log: log.log, issueGuest, configuration }
   const engine = createEngine({ ...base, ...(outbound && { outbound }) })
   const code = releaseOf(functions, schema)
   const described = parseDescription(await engine.describe(code))

@@ -6,11 +6,12 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { openSqliteDocuments } from '../../src/documents/sqlite/stores.ts'
+import type { DocumentStore } from '../../src/documents/store.ts'
 import { createEngine } from '../../src/engine/engine.ts'
 import type { IssueGuest } from '../../src/engine/guests.ts'
 import { inProcessPool, type TestHandler } from '../../src/engine/in-process-pool.ts'
 import { QueryEnvelopes } from '../../src/http/application/envelopes.ts'
-import { mountApplication } from '../../src/http/application/mount.ts'
+import { type ApplicationOrigin, mountApplication } from '../../src/http/application/mount.ts'
 import { applicationLimits } from '../../src/http/rate-limits.ts'
 import { createClient } from '../../src/product/application-clients.ts'
 import { createCredential } from '../../src/product/application-credentials.ts'
@@ -26,7 +27,7 @@ import type { ClientKind, FunctionManifest, TableManifest } from '../../src/valu
 import { openTestProduct, publishRelease, REQUEST_ID, type TestProduct } from './products.ts'
 
 export interface TestGateway {
-  readonly hono: ReturnType<typeof mountApplication>
+  readonly application: ApplicationOrigin
   /** Confidential, with every scope. */
   readonly key: string
   /** Another one, of a client of its own. */
@@ -41,6 +42,8 @@ export interface GatewayInput {
   readonly tables: readonly TableManifest[]
   readonly handlers: Readonly<Record<string, TestHandler>>
   readonly providers?: readonly JwtProvider[]
+  /** Documents that were there before; new ones in SQLite unless given. Closed with the gateway. */
+  readonly store?: DocumentStore
   /** Whether calls are limited as a server limits them. */
   readonly limited?: boolean
 }
@@ -60,7 +63,7 @@ export async function openTestGateway(input: GatewayInput): Promise<TestGateway>
   })
   await product.serving.settled()
   const directory = mkdtempSync(join(tmpdir(), 'svc-gateway-'))
-  const store = await openSqliteDocuments(join(directory, 'documents.db'))
+  const store = input.store ?? (await openSqliteDocuments(join(directory, 'documents.db')))
   const pool = inProcessPool(input.handlers)
   Object.assign(pool, { close: async () => undefined, warm: async () => undefined })
   const system = realSystem()
@@ -72,9 +75,10 @@ export async function openTestGateway(input: GatewayInput): Promise<TestGateway>
     environmentId: it.root.descriptor.environmentId,
     system,
   })
+  const { configuration } = it.product
   const issueGuest: IssueGuest = (request) => tokens.issueGuest(request)
-  const engine = createEngine({ store, pool, system, log, issueGuest })
-  const hono = mountApplication({
+  const engine = createEngine({ store, pool, system, log, issueGuest, configuration })
+  const application = mountApplication({
     system,
     log,
     engine,
@@ -83,11 +87,11 @@ export async function openTestGateway(input: GatewayInput): Promise<TestGateway>
     limits: input.limited === true ? applicationLimits(system) : null,
     allowedOrigins: new Set([ORIGIN]),
     authenticateKey: (key) => product.keys.authenticate(key),
-    resolveTarget: (target, caller) => resolveTarget(product, caller, target),
+    resolveTarget: (target, caller, affinity) => resolveTarget(product, caller, target, affinity),
     serving: () => product.serving.isStarted,
   })
   return {
-    hono,
+    application,
     key: issueKey(it, 'confidential'),
     issueKey: (kind, rateLimit) => issueKey(it, kind, rateLimit),
     releaseId,

@@ -8,6 +8,7 @@ import { environmentRoutes } from '../../src/http/management/environments.ts'
 import { functionRoutes } from '../../src/http/management/functions.ts'
 import type { ProductApp } from '../../src/http/management/product-app.ts'
 import { releaseRoutes } from '../../src/http/management/releases.ts'
+import { servingPolicyRoutes } from '../../src/http/management/serving-policy.ts'
 import { statusRoutes } from '../../src/http/management/status.ts'
 import { workspaceRoutes } from '../../src/http/management/workspace.ts'
 import { mountManagement } from '../../src/http/mount.ts'
@@ -24,6 +25,7 @@ export const ROUTES: readonly Route<ProductApp>[] = [
   ...workspaceRoutes,
   ...releaseRoutes,
   ...channelRoutes,
+  ...servingPolicyRoutes,
   ...functionRoutes,
   ...configurationRoutes,
   ...applicationClientRoutes,

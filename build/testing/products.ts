@@ -111,7 +111,9 @@ export class TestEngine implements ReleaseEngine {
   prepare: ReleaseEngine['prepare'] = async () => [
     { name: 'indexes_ready', outcome: 'passed', detail: 'built' },
   ]
-  warm: ReleaseEngine['warm'] = () => null
+  isWarm: ReleaseEngine['isWarm'] = () => true
+  warm: ReleaseEngine['warm'] = async () => undefined
+  idle: ReleaseEngine['idle'] = async () => undefined
 }
 
 export interface TestProduct {
@@ -169,7 +171,7 @@ export async function publishRelease(
     ),
   )
   const published = await publish(product, actor, {
-    frame: makePackage(input),
+    frame: [makePackage(input)],
     expectedHead: head?.revision_id ?? 'empty',
     requestId: REQUEST_ID,
   })

@@ -7,6 +7,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { TestConfiguration } from '../../build/testing/configurations.ts'
 import { poolBench } from '../../build/testing/runners.ts'
 import { openSqliteDocuments } from '../../src/documents/sqlite/stores.ts'
 import type { DocumentStore } from '../../src/documents/store.ts'
@@ -85,6 +86,7 @@ function named(name: string): FunctionManifest {
 
 const bench = poolBench({ size: 2 })
 const system = realSystem()
+const configuration = new TestConfiguration()
 const directory = mkdtempSync(join(tmpdir(), 'svc-determinism-'))
 let store: DocumentStore
 let committer: Committer
@@ -122,14 +124,14 @@ async function finish(
     entropy: seededEntropy(seed),
   })
   const invocation = {
-    ...{ prepared, nowMicros, seed, deadline },
+    ...{ prepared, nowMicros, seed, deadline, configuration: configuration.current },
     definition: prepared.release.functions.get(`f.${name}`)!,
     argumentsText: '{"step":5}',
     principal: null,
     context: { requestId: 'req_test', invocationId: 'ivc_test' },
   }
   const issueGuest = () => 'guest'
-  const port = { pool: bench.pool, system, log: bench.log.log, issueGuest }
+  const port = { pool: bench.pool, system, log: bench.log.log, issueGuest, configuration }
   const ran = await run(port, invocation, transaction)
   return { transaction, resultText: ran!.resultText }
 }

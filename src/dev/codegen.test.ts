@@ -126,7 +126,8 @@ test('a new Workspace compiles with nothing installed, under the strictest setti
 })
 
 const MISTAKES = `
-import { internalQuery, mutation, query, table, v } from 'svc'
+import { action, internalQuery, mutation, query, table, v } from 'svc'
+import { api } from '../_generated/api'
 import type { Doc, Id, Infer, MutationContext, QueryContext } from 'svc'
 import schema from '../schema'
 
@@ -229,6 +230,43 @@ export const writes = mutation({
     console.log(new URL('https://example.com').host, crypto.randomUUID(), new TextEncoder())
     // @ts-expect-error there is no process
     process.exit(0)
+  },
+})
+
+export const acts = action({
+  uses: { network: ['api.example.com'], secrets: ['KEY'] },
+  returns: v.float64(),
+  handler: async (ctx) => {
+    const found = await ctx.runQuery(api.channels.list)
+    const first: string | undefined = found[0]?.name
+    // @ts-expect-error the name is text
+    const wrong: number | undefined = found[0]?.name
+    // @ts-expect-error arguments are missing
+    await ctx.runQuery(api.messages.list)
+    // @ts-expect-error a Mutation is no Query
+    await ctx.runQuery(api.channels.create, { name: 'a', author: 'b' })
+    await ctx.runMutation(api.channels.create, { name: 'a', author: first ?? 'b' })
+    // @ts-expect-error an Action has no documents of its own
+    ctx.db.table('channels')
+    const signal = AbortSignal.timeout(Number(await ctx.config.secret('KEY')))
+    const response = await fetch('https://api.example.com', { method: 'POST', body: 'x', signal })
+    clearTimeout(setTimeout((n: number) => n, 5, 1))
+    const { used } = (await ctx.usage()).requests
+    return response.ok ? used : response.headers.has('a') ? 1 : 0
+  },
+})
+
+export const calls = query({
+  // @ts-expect-error only an Action has uses
+  uses: { network: [] },
+  handler: async (ctx) => {
+    // @ts-expect-error a Query calls no Mutation
+    await ctx.runMutation(api.channels.create, { name: 'a', author: 'b' })
+    // @ts-expect-error only an Action reads secrets
+    await ctx.config.secret('KEY')
+    // @ts-expect-error a variable may not be set
+    const set: string = await ctx.config.variable('A')
+    return (await ctx.usage()).documentsRead.used
   },
 })
 

@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
+import { TestConfiguration } from '../../build/testing/configurations.ts'
 import { openSqliteDocuments } from '../documents/sqlite/stores.ts'
 import { realSystem } from '../system/system.ts'
 import { memoryLog } from '../telemetry/log.ts'
@@ -41,7 +42,9 @@ async function engineWith(declared: Declared) {
   Object.assign(pool, { close: async () => undefined, warm: async () => undefined })
   const issueGuest = (request: { entropy: Uint8Array; expiresInSeconds: number }) =>
     `${Buffer.from(request.entropy).toString('hex')} for ${request.expiresInSeconds}`
-  const engine = createEngine({ store, pool, system, log: memoryLog().log, issueGuest })
+  const configuration = new TestConfiguration()
+  const base = { store, pool, system, log: memoryLog().log, issueGuest, configuration }
+  const engine = createEngine(base)
   open.push(async () => {
     await engine.close()
     rmSync(directory, { recursive: true, force: true })

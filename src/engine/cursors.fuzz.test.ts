@@ -6,6 +6,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect } from 'vitest'
+import { TestConfiguration } from '../../build/testing/configurations.ts'
 import { fuzz, mutatedBytes, mutatedText, type Random } from '../../build/testing/fuzzing/fuzz.ts'
 import { functionManifest } from '../../build/testing/products.ts'
 import { openSqliteDocuments } from '../documents/sqlite/stores.ts'
@@ -102,6 +103,7 @@ beforeAll(async () => {
     system,
     log: createLog({ system, sink: () => undefined, level: 'error' }),
     issueGuest: () => 'guest',
+    configuration: new TestConfiguration(),
   })
   await call('fill', {})
   for (const list of LISTS) {

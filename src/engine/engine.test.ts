@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
+import { TestConfiguration } from '../../build/testing/configurations.ts'
 import { openSqliteDocuments } from '../documents/sqlite/stores.ts'
 import { realSystem } from '../system/system.ts'
 import { memoryLog } from '../telemetry/log.ts'
@@ -60,6 +61,7 @@ async function engineWith(
     system,
     log: memoryLog().log,
     issueGuest: ({ entropy }) => `guest ${Buffer.from(entropy).toString('hex')}`,
+    configuration: new TestConfiguration(),
   })
   open.push(async () => {
     await engine.close()

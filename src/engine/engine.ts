@@ -12,6 +12,7 @@ import { Requests, type RequestsOptions } from './actions/requests.ts'
 import { CheckedArguments } from './checked-arguments.ts'
 import { Committer } from './committer.ts'
 import type { PreparationCheck } from './compatibility.ts'
+import type { ConfigurationSource } from './configuration.ts'
 import type { IssueGuest } from './guests.ts'
 import type { InvocationContext } from './invocations.ts'
 import { INVOCATIONS_MAX } from './limits.ts'
@@ -31,6 +32,7 @@ export interface EngineOptions {
   readonly system: System
   readonly log: Logger
   readonly issueGuest: IssueGuest
+  readonly configuration: ConfigurationSource
   /** Where the requests of Actions may go besides the public Internet. */
   readonly outbound?: RequestsOptions
 }
@@ -63,9 +65,13 @@ export interface Engine {
   query(request: QueryRequest): QueryOutcome | Promise<QueryOutcome>
   mutation(request: MutationRequest): Promise<MutationOutcome>
   action(request: QueryRequest): Promise<ActionOutcome>
-  /** Makes the Release ready for its first call; null where it is. */
-  warm(release: Release): Promise<void> | null
+  /** Whether the first call of the Release would wait for nothing. */
+  isWarm(release: Release): boolean
+  /** Makes it so. */
+  warm(release: Release): Promise<void>
   ready(): boolean
+  /** Resolves once no invocation is in flight. */
+  idle(): Promise<void>
   statistics(): EngineStatistics
   close(): Promise<void>
 }
@@ -78,7 +84,7 @@ export interface EngineStatistics {
 
 export function createEngine(options: EngineOptions): Engine {
   const { store, pool, system, log } = options
-  const cache = new QueryCache(system)
+  const cache = new QueryCache(options)
   const committer = new Committer({
     store,
     system,
@@ -119,13 +125,15 @@ export function createEngine(options: EngineOptions): Engine {
     // One that began is carried out whoever waits: its record answers the repeat.
     mutation: (request) => admitted(request, (input) => mutations.invoke({ ...request, ...input })),
     action: (request) => admitted(request, (input) => actions.invoke({ ...request, ...input })),
-    warm(release) {
-      const roles = rolesOf(release)
-      const isPrepared = preparations.find(release.releaseId) !== null
-      if (isPrepared && pool.isWarm(release.releaseId, roles)) return null
-      return preparations.prepare(release).then(() => pool.warm(release, roles))
+    isWarm: (release) =>
+      preparations.find(release.releaseId) !== null &&
+      pool.isWarm(release.releaseId, rolesOf(release)),
+    warm: async (release) => {
+      await preparations.prepare(release)
+      await pool.warm(release, rolesOf(release))
     },
     ready: () => store.status.state === 'open',
+    idle: () => admission.idle(),
     statistics: () => ({
       cache: cache.statistics,
       inFlight: admission.inFlight,
@@ -144,6 +152,7 @@ export function createEngine(options: EngineOptions): Engine {
 class Admission {
   readonly #preparations: Preparations
   readonly #checked: CheckedArguments
+  readonly #idle: (() => void)[] = []
   inFlight = 0
 
   constructor(preparations: Preparations, checked: CheckedArguments) {
@@ -162,7 +171,13 @@ class Admission {
       return await work({ prepared, argumentsText: this.#checked.textOf(prepared, request) })
     } finally {
       this.inFlight -= 1
+      if (this.inFlight === 0) for (const resolve of this.#idle.splice(0)) resolve()
     }
+  }
+
+  idle(): Promise<void> {
+    if (this.inFlight === 0) return Promise.resolve()
+    return new Promise((resolve) => this.#idle.push(resolve))
   }
 }
 

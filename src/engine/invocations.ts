@@ -9,6 +9,7 @@ import { Malformed } from '../value/malformed.ts'
 import type { DeclaredErrorKind, FunctionManifest } from '../value/manifest.ts'
 import { fromStoredJson } from '../value/stored.ts'
 import { encodeTagged } from '../value/tagged.ts'
+import type { ConfigurationSource, ConfigurationState } from './configuration.ts'
 import type { IssueGuest } from './guests.ts'
 import { INVOCATION_MILLIS_MAX, RESULT_BYTES_MAX } from './limits.ts'
 import { errorKind, type TransactionCalls, TransactionHost } from './nested-calls.ts'
@@ -35,6 +36,8 @@ export interface Invocation {
   readonly seed: Uint8Array
   /** Monotonic milliseconds. */
   readonly deadline: number
+  /** As it was when the invocation began. */
+  readonly configuration: ConfigurationState
   readonly context: InvocationContext
   /** Aborted when nobody waits for the outcome any more. */
   readonly signal?: AbortSignal | undefined
@@ -47,20 +50,22 @@ export interface Ran {
   readonly usedRandom: boolean
   /** Whether it looked at who calls. */
   readonly usedIdentity: boolean
+  readonly usedConfiguration: boolean
 }
 
 export interface InvocationPort {
   readonly issueGuest: IssueGuest
+  readonly configuration: ConfigurationSource
   readonly pool: RunnerPool
   readonly system: System
   readonly log: Logger
 }
 
-export type InvocationInput = Omit<Invocation, 'nowMicros' | 'seed' | 'deadline'>
+export type InvocationInput = Omit<Invocation, 'nowMicros' | 'seed' | 'deadline' | 'configuration'>
 
-/** A fresh invocation: its time, seed and deadline stay for all of its attempts. */
+/** A fresh invocation: its time, seed, deadline and configuration stay for all its attempts. */
 export function beginInvocation(
-  { system }: InvocationPort,
+  { system, configuration }: InvocationPort,
   input: InvocationInput,
   millisMax = INVOCATION_MILLIS_MAX,
 ): Invocation {
@@ -69,6 +74,7 @@ export function beginInvocation(
     nowMicros: system.nowMicros(),
     seed: system.randomBytes(32),
     deadline: system.monotonicMillis() + millisMax,
+    configuration: configuration.current,
   }
 }
 
@@ -105,12 +111,15 @@ export async function run(
     transaction,
     principal: invocation.principal,
     issueGuest: port.issueGuest,
+    configuration: invocation.configuration,
     report: (callee, outcome) => report(port, invocation, callee, outcome),
     failures: new Map(),
     count: 0,
+    characters: 0,
     usedClock: false,
     usedRandom: false,
     usedIdentity: false,
+    usedConfiguration: false,
   }
   const host = new TransactionHost(calls, call)
   const outcome = await port.pool.invoke(prepared.release, call, host)
@@ -126,6 +135,7 @@ export async function run(
     usedClock: ran.usedClock || calls.usedClock,
     usedRandom: ran.usedRandom || calls.usedRandom,
     usedIdentity: ran.usedIdentity || calls.usedIdentity,
+    usedConfiguration: calls.usedConfiguration,
   }
 }
 
@@ -164,7 +174,7 @@ export function conclude(
   { prepared, definition }: Pick<Invocation, 'prepared' | 'definition'>,
   outcome: RunnerOutcome,
   failures: ReadonlyMap<string, DeclaredErrorKind>,
-): Ran | null {
+): Omit<Ran, 'usedConfiguration'> | null {
   switch (outcome.kind) {
     case 'returned':
       return {

@@ -14,6 +14,11 @@ export const ACTION_MILLIS_MAX = 600_000
 /** Calls that one call makes of others, all levels together, and how deep they nest. */
 export const NESTED_CALLS_MAX = 4_096
 export const NESTED_DEPTH_MAX = 8
+/**
+ * Characters of arguments, of all calls that one transaction makes of others; of arguments and
+ * bodies, of what waits in one Action.
+ */
+export const NESTED_CHARACTERS_MAX = 64 * 1024 * 1024
 /** Of those of one Action, how many are in flight; more wait. */
 export const ACTION_CALLS_MAX = 32
 /** Actions that may be in flight; one more is BUSY. Fewer than the runners of one Release take. */

@@ -1,6 +1,8 @@
 /** Functions that call Functions in one transaction, in real runners. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type EngineBench, engineBench } from '../../build/testing/engines.ts'
+import { conclude, type Invocation } from './invocations.ts'
+import type { RunnerOutcome } from './runner-pool.ts'
 
 const SCHEMA = `tables({ notes: { fields: { n: { type: 'int64' } }, indexes: [] } })`
 const NUMBER = `{ arguments: { n: { type: 'int64' } } }`
@@ -56,6 +58,19 @@ beforeAll(async () => {
     leaves: mutation(async (ctx) => {
       try { await ctx.runMutation(ref('mutation', 'forgets')) } catch {}
       return await ctx.runQuery(ref('query', 'all'))
+    }),
+    reads: query(async (ctx) => {
+      for (let i = 0; i < 1000; i++) await ctx.db.table('notes').scan().first()
+    }),
+    one: query((ctx) => ctx.db.table('notes').scan().first()),
+    forgetsReads: query(async (ctx) => {
+      ctx.runQuery(ref('query', 'reads'))
+      await ctx.runQuery(ref('query', 'one'))
+    }),
+    cut: query(async (ctx) => {
+      try { await ctx.runQuery(ref('query', 'forgetsReads')) } catch {}
+      for (let i = 0; i < 100; i++) await ctx.db.table('notes').scan().first()
+      return (await ctx.usage()).documentsRead.used
     }),
     deeper: query((ctx, { n }) => n === 0n ? 'bottom'
       : ctx.runQuery(ref('query', 'deeper'), { n: n - 1n }), ${NUMBER}),
@@ -114,6 +129,21 @@ describe('a Function that calls another', () => {
 
   test('cannot invent a code that no called Function failed with', async () => {
     expect(await failureOf('invented')).toMatchObject({ code: 'FUNCTION_FAILED' })
+    // A hostile realm may say that it did.
+    const definition = bench.release.functions.get('f.bubbles')!
+    const usage = {
+      usedClock: false,
+      usedRandom: false,
+      usedIdentity: false,
+      cpuMicros: 0,
+      logs: [],
+    }
+    const outcome = { kind: 'failed', code: 'FULL', ...usage } as RunnerOutcome
+    const said = (failures: Map<string, 'conflict'>) => () =>
+      conclude({ definition } as Invocation, outcome, failures)
+    expect(said(new Map())).toThrow(expect.objectContaining({ code: 'FUNCTION_FAILED' }))
+    const full = expect.objectContaining({ code: 'APP_FULL' })
+    expect(said(new Map([['FULL', 'conflict']]))).toThrow(full)
   })
 
   const mistakes = [
@@ -138,6 +168,12 @@ describe('a Function that calls another', () => {
     await bench.call('clear')
     expect(await bench.call('leaves')).toEqual([])
     expect(await bench.call('all')).toEqual([])
+  })
+
+  test('ends what another one left running', async () => {
+    await bench.call('add', { n: 1n })
+    expect(await bench.call('cut')).toBeLessThan(150)
+    await bench.call('clear')
   })
 
   test('nests up to the bound', async () => {

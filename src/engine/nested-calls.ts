@@ -10,8 +10,14 @@ import { admit, type Principal } from '../value/identities.ts'
 import { Malformed } from '../value/malformed.ts'
 import type { DeclaredErrorKind, FunctionKind, FunctionManifest } from '../value/manifest.ts'
 import { encodeStored, fromStoredJson } from '../value/stored.ts'
+import type { ConfigurationState } from './configuration.ts'
 import { guestOf, type IssueGuest } from './guests.ts'
-import { ARGUMENT_BYTES_MAX, NESTED_CALLS_MAX, NESTED_DEPTH_MAX } from './limits.ts'
+import {
+  ARGUMENT_BYTES_MAX,
+  NESTED_CALLS_MAX,
+  NESTED_CHARACTERS_MAX,
+  NESTED_DEPTH_MAX,
+} from './limits.ts'
 import { perform } from './operations.ts'
 import type { PreparedRelease } from './prepared-release.ts'
 import { DECLARED_ERROR, Refusal } from './refusal.ts'
@@ -19,6 +25,7 @@ import type { InvokePart, RunnerCall, RunnerHost, RunnerOutcome } from './runner
 import type { Transaction } from './transaction.ts'
 
 type RunOperation = Extract<Operation, readonly ['run', ...unknown[]]>
+type ConfigOperation = Extract<Operation, readonly ['config', ...unknown[]]>
 
 /** What all calls of one transaction share. */
 export interface TransactionCalls {
@@ -27,15 +34,18 @@ export interface TransactionCalls {
   /** Of the invocation; each call sees of it what its Function's mode admits. */
   readonly principal: Principal | null
   readonly issueGuest: IssueGuest
+  readonly configuration: ConfigurationState
   /** Writes what a call said of itself to the log. */
   readonly report: (definition: FunctionManifest, outcome: RunnerOutcome) => void
   /** Codes that called Functions failed with: where nobody caught one, it is the caller's. */
   readonly failures: Map<string, DeclaredErrorKind>
-  /** Calls that were made of others. */
+  /** Calls that were made of others, and the characters of their arguments. */
   count: number
+  characters: number
   usedClock: boolean
   usedRandom: boolean
   usedIdentity: boolean
+  usedConfiguration: boolean
 }
 
 /** Serves one call of the transaction. */
@@ -69,9 +79,18 @@ export class TransactionHost implements RunnerHost {
     const { transaction, count } = this.#calls
     if (operation[0] === 'run') return this.#run(operation, invokePart)
     if (operation[0] === 'issueGuest') return this.#issueGuest(operation[1])
+    if (operation[0] === 'config') return this.#configured(operation)
     if (operation[0] !== 'usage') return perform(transaction, operation)
     const calls = { used: count, limit: NESTED_CALLS_MAX }
     return JSON.stringify({ ...transaction.usage, calls })
+  }
+
+  #configured([, kind, name]: ConfigOperation): string {
+    if (kind === 'secret') {
+      throw new Refusal('TypeError', 'ctx.config.secret: only an Action reads secrets')
+    }
+    this.#calls.usedConfiguration = true
+    return JSON.stringify(this.#calls.configuration.variable(name))
   }
 
   #issueGuest(expiresInSeconds: number): string {
@@ -97,6 +116,8 @@ export class TransactionHost implements RunnerHost {
     const seen = calleePrincipal(definition, this.#calls.principal)
     const identityText = seen?.identityText ?? 'null'
     this.#calls.count += 1
+    this.#calls.characters += argumentsText.length
+    checkHeld(this.#calls.characters)
     checkNesting(this.#calls.count, this.#depth + 1)
     const seed = sha256(this.#call.seed, `call/${this.#calls.count}`)
     const input = { function: name, kind, argumentsText, identityText, seed }
@@ -228,6 +249,12 @@ function checked(where: string, work: () => string): string {
     if (!(error instanceof Malformed)) throw error
     throw new Refusal('TypeError', `${where}: ${error.path} must be ${error.rule}`)
   }
+}
+
+/** Code that asks without end must not fill the memory of the server. Throws a Refusal. */
+export function checkHeld(characters: number): void {
+  if (characters <= NESTED_CHARACTERS_MAX) return
+  throw new Refusal('RangeError', `over ${NESTED_CHARACTERS_MAX} characters of arguments or bodies`)
 }
 
 /** Throws a Refusal for the call that is one too many. */

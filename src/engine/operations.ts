@@ -30,6 +30,7 @@ export async function perform(transaction: Transaction, operation: Operation): P
       return 'null'
     case 'run':
     case 'usage':
+    case 'config':
     case 'issueGuest':
     case 'fetch':
     case 'abort':

@@ -3,6 +3,7 @@
 import type { DocumentStore } from '../documents/store.ts'
 import { Fault } from '../errors/fault.ts'
 import type { Committer } from './committer.ts'
+import type { ConfigurationState } from './configuration.ts'
 import {
   beginInvocation,
   type Invocation,
@@ -33,6 +34,7 @@ type QueryInput = QueryCall & Pick<Invocation, 'context' | 'signal'>
 
 interface Shared {
   readonly snapshot: number
+  readonly configuration: ConfigurationState
   readonly outcome: Promise<QueryOutcome>
   /** Callers that wait for it. The last one that leaves stops it. */
   waiting: number
@@ -60,17 +62,18 @@ export class Queries {
   /** Runs the Function, or waits for an equal call that runs at the same snapshot. */
   async invoke(input: QueryInput): Promise<QueryOutcome> {
     const { committer } = this.#port
+    const { current } = this.#port.configuration
     const keys = keysOf(input)
     // Whether it will look at the caller is not known yet.
     const key = keys.own
     const running = this.#running.get(key)
-    // One that began before a commit may not show it, so only the same snapshot is shared.
-    if (running?.snapshot === committer.durable && !running.abort.signal.aborted) {
-      return waitFor(running, input.signal)
-    }
+    // One that began before a change may not show it, so only what sees the same is shared.
+    const seesSame = running?.snapshot === committer.durable && running.configuration === current
+    if (seesSame && !running.abort.signal.aborted) return waitFor(running, input.signal)
     const abort = new AbortController()
     const outcome = this.#execute(keys, { ...input, signal: abort.signal })
-    const shared: Shared = { snapshot: committer.durable, outcome, waiting: 0, abort }
+    const seen = { snapshot: committer.durable, configuration: current }
+    const shared: Shared = { ...seen, outcome, waiting: 0, abort }
     this.#running.set(key, shared)
     try {
       return await waitFor(shared, input.signal)
@@ -93,7 +96,7 @@ export class Queries {
       })
       const ran = await run(this.#port, invocation, transaction)
       if (ran === null) continue
-      this.#keep(keys, ran, transaction)
+      this.#keep(keys, ran, { transaction, configuration: invocation.configuration })
       return {
         resultText: ran.resultText,
         snapshotSequence: transaction.hasRead ? transaction.snapshot : null,
@@ -102,10 +105,22 @@ export class Queries {
     throw new Fault('DEADLINE_EXCEEDED')
   }
 
-  #keep(keys: ResultKeys, ran: Ran, transaction: Transaction): void {
+  #keep(
+    keys: ResultKeys,
+    ran: Ran,
+    {
+      transaction,
+      configuration,
+    }: { readonly transaction: Transaction; readonly configuration: ConfigurationState },
+  ): void {
     const { cache, committer } = this.#port
     if (ran.usedRandom || committer.changedSince(transaction.readSet, transaction.snapshot)) return
-    const result = { resultText: ran.resultText, hasRead: transaction.hasRead }
+    if (ran.usedConfiguration && configuration !== this.#port.configuration.current) return
+    const result = {
+      resultText: ran.resultText,
+      hasRead: transaction.hasRead,
+      configuration: ran.usedConfiguration ? configuration : null,
+    }
     const key = ran.usedIdentity ? keys.own : keys.shared
     cache.put(key, result, transaction.readSet, ran.usedClock ? CLOCK_CACHE_MILLIS : null)
   }

@@ -1,9 +1,14 @@
-/** Request bodies, read whole and within a bound that holds for declared and chunked ones alike. */
+/** Request bodies, within a bound that holds for declared and chunked ones alike. */
 import { Fault } from '../errors/fault.ts'
 import type { SurfaceCodes } from './errors.ts'
 
-/** Throws the surface's too-large or invalid code. `bytesMax` 0 means that no body is allowed. */
-export async function readBody(
+const NO_BODY = Promise.resolve(new Uint8Array(0))
+
+/**
+ * Throws, or rejects with, the surface's too-large or invalid code. `bytesMax` 0 means that no body
+ * is allowed.
+ */
+export function readBody(
   request: Request,
   bytesMax: number,
   codes: SurfaceCodes,
@@ -14,9 +19,9 @@ export async function readBody(
     const length = Number(declared)
     if (length > bytesMax) throw tooLarge(bytesMax, codes)
     // The HTTP parser enforces a declared length, so it needs no stream: that would cost 2 us.
-    return length === 0 ? new Uint8Array(0) : new Uint8Array(await request.arrayBuffer())
+    return length === 0 ? NO_BODY : request.bytes()
   }
-  return request.body === null ? new Uint8Array(0) : readChunks(request.body, bytesMax, codes)
+  return request.body === null ? NO_BODY : readChunks(request.body, bytesMax, codes)
 }
 
 /** Reads a stream of unknown length. */
@@ -26,13 +31,31 @@ async function readChunks(
   codes: SurfaceCodes,
 ): Promise<Uint8Array> {
   const chunks: Uint8Array[] = []
+  for await (const chunk of boundedChunks(stream, bytesMax, codes)) chunks.push(chunk)
+  return Buffer.concat(chunks)
+}
+
+/** The same bound and the same codes for a body that is never whole in memory. */
+export function streamBody(
+  { headers, body }: Request,
+  bytesMax: number,
+  codes: SurfaceCodes,
+): AsyncIterable<Uint8Array> {
+  if (Number(headers.get('content-length') ?? 0) > bytesMax) throw tooLarge(bytesMax, codes)
+  return boundedChunks(body ?? new ReadableStream({ start: (end) => end.close() }), bytesMax, codes)
+}
+
+async function* boundedChunks(
+  stream: ReadableStream<Uint8Array>,
+  bytesMax: number,
+  codes: SurfaceCodes,
+): AsyncGenerator<Uint8Array> {
   let size = 0
   for await (const chunk of stream) {
     size += chunk.length
     if (size > bytesMax) throw tooLarge(bytesMax, codes)
-    chunks.push(chunk)
+    yield chunk
   }
-  return Buffer.concat(chunks, size)
 }
 
 function tooLarge(bytesMax: number, codes: SurfaceCodes): Fault {

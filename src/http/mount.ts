@@ -12,7 +12,7 @@ import type { Logger } from '../telemetry/log.ts'
 import { isId, type OperationId, type RequestId } from '../value/ids.ts'
 import { environmentScope } from '../value/scope.ts'
 import { parseStrictJson } from '../value/strict-json.ts'
-import { read } from '../wire/schema.ts'
+import { message, read } from '../wire/schema.ts'
 import { readBody } from './bodies.ts'
 import { errorResponse, MANAGEMENT_CODES, toFault } from './errors.ts'
 import { type PeerLimits, peerOf, requireNoWait } from './rate-limits.ts'
@@ -28,6 +28,7 @@ import {
 const ACCESS_TOKEN = /^Bearer (rk_at_v1_[A-Za-z0-9_-]{43})$/
 const AUTHORIZATION_BYTES_MAX = 16 * 1024
 const OPERATION_ID_HEADER = 'idempotency-key'
+const NO_FIELDS = message({})
 
 interface MountOptions<A> {
   readonly app: A & ManagementCore
@@ -210,21 +211,30 @@ function readOperationId<A>(request: Request, route: Route<A>): OperationId | nu
 }
 
 async function readRouteBody<A>(request: Request, route: Route<A>): Promise<unknown> {
-  if (route.body === null) {
-    await readBody(request, 0, MANAGEMENT_CODES)
-    return undefined
-  }
+  if (route.body === null) return readNothing(request, route)
   const mediaType = request.headers.get('content-type')?.toLowerCase() ?? ''
   if ('mediaType' in route.body) {
     if (mediaType !== route.body.mediaType) throw new Fault('PLATFORM_MEDIA_TYPE_UNSUPPORTED')
     return undefined
   }
-  if (!/^application\/json(?:\s*;\s*charset=utf-8)?$/.test(mediaType)) {
-    throw new Fault('PLATFORM_MEDIA_TYPE_UNSUPPORTED')
-  }
+  requireJson(mediaType)
   const { schema, bytesMax } = route.body as Body<unknown>
   const bytes = await readBody(request, bytesMax ?? JSON_BODY_BYTES_MAX, MANAGEMENT_CODES)
   return read(schema, parseStrictJson(bytes), 'PLATFORM_REQUEST_INVALID')
+}
+
+/** No body, or the object without fields that many clients send with every POST. */
+async function readNothing<A>(request: Request, { method }: Route<A>): Promise<undefined> {
+  const bytesMax = method === 'POST' ? JSON_BODY_BYTES_MAX : 0
+  const bytes = await readBody(request, bytesMax, MANAGEMENT_CODES)
+  if (bytes.length === 0) return
+  requireJson(request.headers.get('content-type')?.toLowerCase() ?? '')
+  read(NO_FIELDS, parseStrictJson(bytes), 'PLATFORM_REQUEST_INVALID')
+}
+
+function requireJson(mediaType: string): void {
+  if (/^application\/json(?:\s*;\s*charset=utf-8)?$/.test(mediaType)) return
+  throw new Fault('PLATFORM_MEDIA_TYPE_UNSUPPORTED')
 }
 
 function render<A>(reply: Reply, route: Route<A>, requestId: RequestId): Response {

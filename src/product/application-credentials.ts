@@ -16,8 +16,10 @@ import {
   findCredential,
   insertCredential,
   listCredentials as listRows,
+  markCredentialDeleted,
+  markCredentialRevoked,
 } from '../storage/control/application-credentials.ts'
-import type { ControlReader } from '../storage/control/database.ts'
+import type { ControlReader, ControlTx } from '../storage/control/database.ts'
 import type { ApplicationScope } from '../storage/control/scopes.ts'
 import type { Keyring } from '../storage/keyring.ts'
 import { digestEquals, randomSecret, secretDigest } from '../system/digests.ts'
@@ -38,13 +40,23 @@ export const KEY_PREFIXES = {
   development: 'rk_dev_v1_',
 } as const satisfies Record<ApplicationKind, string>
 
-export interface CredentialInput {
+export interface CredentialName {
   readonly clientId: ClientId
   readonly credentialId: CredentialId
+}
+
+export interface CredentialInput extends CredentialName {
   readonly name: string
   readonly scopes: readonly ApplicationScope[]
   /** Requests a second; null for the default. */
   readonly rateLimit: number | null
+  readonly createdAtMicros: bigint
+  readonly requestId: RequestId
+}
+
+export interface RotateInput extends CredentialName {
+  readonly replacementId: CredentialId
+  readonly changes: Partial<Pick<CredentialInput, 'name' | 'scopes' | 'rateLimit'>>
   readonly createdAtMicros: bigint
   readonly requestId: RequestId
 }
@@ -76,16 +88,52 @@ export function listCredentials(
  * the ID was used with other content, PRODUCT_STATE_CONFLICT where there are too many.
  */
 export function createCredential(
-  { system, root, audit, keys }: App,
+  app: App,
   actor: Actor,
   input: CredentialInput,
 ): CredentialCreated {
-  const created = root.control.transaction((tx): CredentialCreated => {
+  return issue(app, actor, 'create', input.requestId, (tx) => {
     const client = requireClient(tx, input.clientId)
-    const credential = newCredential(client, input)
+    return { client, credential: newCredential(client, input), admit: () => undefined }
+  })
+}
+
+/**
+ * A replacement with a key of its own. What `input` leaves out is as with the source, which stays as
+ * it is and active. Throws what createCredential throws, and PRODUCT_STATE_CONFLICT where the source
+ * is not active.
+ */
+export function rotateCredential(app: App, actor: Actor, input: RotateInput): CredentialCreated {
+  return issue(app, actor, 'rotate', input.requestId, (tx) => {
+    const client = requireClient(tx, input.clientId)
+    const { credential: source } = requireCredential(tx, input)
+    const { name, scopes, rateLimit } = { ...source, ...input.changes }
+    const asked = { ...input, credentialId: input.replacementId, name, scopes, rateLimit }
+    const credential = { ...newCredential(client, asked), replaces: source.credentialId }
+    return { client, credential, admit: () => requireState(source, 'active') }
+  })
+}
+
+interface Issue {
+  readonly client: ApplicationClient
+  readonly credential: ApplicationCredential
+  /** Throws what only a new credential must fulfil: a replay is answered whatever came after. */
+  readonly admit: () => void
+}
+
+function issue(
+  { system, root, audit, keys }: App,
+  actor: Actor,
+  verb: 'create' | 'rotate',
+  requestId: RequestId,
+  plan: (tx: ControlTx) => Issue,
+): CredentialCreated {
+  const created = root.control.transaction((tx): CredentialCreated => {
+    const { client, credential, admit } = plan(tx)
     const earlier = findCredential(tx, credential.credentialId)
     if (earlier !== null) return replay(root.keyring, earlier, credential)
     requireRecent(system, credential.createdAtMicros)
+    admit()
     if (countCredentials(tx, client.clientId) >= CREDENTIALS_MAX) {
       throw new Fault('PRODUCT_STATE_CONFLICT', { detail: `${CREDENTIALS_MAX} credentials` })
     }
@@ -95,16 +143,92 @@ export function createCredential(
         ? publicKey(root.keyring, keyId, credential.credentialId)
         : new Secret(randomSecret(system, KEY_PREFIXES[client.kind]))
     insertCredential(tx, credential, { keyId, digest: keyDigest(root.keyring, keyId, key) })
+    const subject = credential.credentialId
     audit.append(tx, actor, {
-      operation: 'product.application_credential.create',
-      subject: credential.credentialId,
-      requestId: input.requestId,
+      operation: `product.application_credential.${verb}`,
+      subject,
+      requestId,
     })
     return { credential, key, secretShownOnce: client.kind !== 'public', replayed: false }
   })
   keys.forget()
   audit.deliver()
   return created
+}
+
+/**
+ * The key of a public credential, made anew and held against its digest. Throws PRODUCT_NOT_FOUND,
+ * PRODUCT_INVALID for a credential of another kind, PRODUCT_STATE_CONFLICT for one that is deleted,
+ * PRODUCT_CORRUPT.
+ */
+export function revealKey(
+  { root, audit }: Pick<App, 'root' | 'audit'>,
+  actor: Actor,
+  input: CredentialName & { readonly requestId: RequestId },
+): { readonly credential: ApplicationCredential; readonly key: Secret } {
+  const revealed = root.control.transaction((tx) => {
+    const found = requireCredential(tx, input)
+    const { credential, kind } = found
+    if (kind !== 'public') {
+      throw new Fault('PRODUCT_INVALID', {
+        violations: [{ path: 'credential', rule: 'of a public client; other keys are told once' }],
+      })
+    }
+    requireState(credential, 'active', 'revoked')
+    audit.append(tx, actor, {
+      operation: 'product.application_credential.reveal',
+      subject: credential.credentialId,
+      requestId: input.requestId,
+    })
+    return { credential, key: verifiedKey(root.keyring, found) }
+  })
+  audit.deliver()
+  return revealed
+}
+
+/** In force on the next request, for good. Again it changes nothing. Throws PRODUCT_NOT_FOUND. */
+export function revokeCredential(
+  { system, root, audit, keys }: App,
+  actor: Actor,
+  input: CredentialName & { readonly requestId: RequestId },
+): ApplicationCredential {
+  const revoked = root.control.transaction((tx) => {
+    const { credential } = requireCredential(tx, input)
+    if (credential.state !== 'active') return credential
+    markCredentialRevoked(tx, credential.credentialId, system.nowMicros())
+    audit.append(tx, actor, {
+      operation: 'product.application_credential.revoke',
+      subject: credential.credentialId,
+      requestId: input.requestId,
+    })
+    return requireCredential(tx, input).credential
+  })
+  keys.forget()
+  audit.deliver()
+  return revoked
+}
+
+/**
+ * Leaves a tombstone. Again it changes nothing. Throws PRODUCT_NOT_FOUND, PRODUCT_STATE_CONFLICT for
+ * one that is not revoked.
+ */
+export function deleteCredential(
+  { root, audit }: Pick<App, 'root' | 'audit'>,
+  actor: Actor,
+  input: CredentialName & { readonly requestId: RequestId },
+): void {
+  root.control.transaction((tx) => {
+    const { credential } = requireCredential(tx, input)
+    requireState(credential, 'revoked', 'deleted')
+    if (credential.state === 'deleted') return
+    markCredentialDeleted(tx, credential.credentialId)
+    audit.append(tx, actor, {
+      operation: 'product.application_credential.delete',
+      subject: credential.credentialId,
+      requestId: input.requestId,
+    })
+  })
+  audit.deliver()
 }
 
 /** What of an Application Key is stored. */
@@ -122,6 +246,23 @@ function requireClient(reader: ControlReader, clientId: ClientId): ApplicationCl
   const client = findClient(reader, clientId)
   if (client === null) throw new Fault('PRODUCT_NOT_FOUND', { detail: clientId })
   return client
+}
+
+function requireCredential(
+  reader: ControlReader,
+  { clientId, credentialId }: CredentialName,
+): CredentialOfKey {
+  const found = findCredential(reader, credentialId)
+  if (found?.credential.clientId === clientId) return found
+  throw new Fault('PRODUCT_NOT_FOUND', { detail: `${credentialId} of ${clientId}` })
+}
+
+function requireState(
+  { credentialId, state }: ApplicationCredential,
+  ...allowed: readonly ApplicationCredential['state'][]
+): void {
+  if (allowed.includes(state)) return
+  throw new Fault('PRODUCT_STATE_CONFLICT', { detail: `${credentialId} is ${state}` })
 }
 
 function newCredential(client: ApplicationClient, input: CredentialInput): ApplicationCredential {
@@ -153,18 +294,24 @@ function replay(
   earlier: CredentialOfKey,
   asked: ApplicationCredential,
 ): CredentialCreated {
-  const { credential, kind, keyId, digest } = earlier
+  const { credential, kind } = earlier
   const same =
     credential.clientId === asked.clientId &&
     credential.name === asked.name &&
     credential.scopes.join() === asked.scopes.join() &&
     credential.rateLimit === asked.rateLimit &&
+    credential.replaces === asked.replaces &&
     credential.createdAtMicros === asked.createdAtMicros
   if (!same) throw new Fault('PRODUCT_OPERATION_REUSED')
   if (kind !== 'public') return { credential, key: null, secretShownOnce: false, replayed: true }
-  const key = publicKey(keyring, keyId, credential.credentialId)
-  if (!digestEquals(keyDigest(keyring, keyId, key), digest)) {
-    throw new Fault('PRODUCT_CORRUPT', { detail: 'a public key does not fit its digest' })
-  }
+  // A key that was withdrawn is not handed out again.
+  const key = credential.state === 'active' ? verifiedKey(keyring, earlier) : null
   return { credential, key, secretShownOnce: false, replayed: true }
+}
+
+/** Of a public credential. Throws PRODUCT_CORRUPT where the key does not fit the digest. */
+function verifiedKey(keyring: Keyring, { credential, keyId, digest }: CredentialOfKey): Secret {
+  const key = publicKey(keyring, keyId, credential.credentialId)
+  if (digestEquals(keyDigest(keyring, keyId, key), digest)) return key
+  throw new Fault('PRODUCT_CORRUPT', { detail: 'a public key does not fit its digest' })
 }

@@ -7,6 +7,7 @@ import {
   REQUEST_ID,
   type TestProduct,
 } from '../../build/testing/products.ts'
+import { Fault } from '../errors/fault.ts'
 import type { ReleaseId } from '../value/ids.ts'
 import { promote } from './channels.ts'
 import { readEnvironment } from './environments.ts'
@@ -149,6 +150,31 @@ describe('serving', () => {
     expect(it.product.serving.find('production')).toMatchObject({ releaseId: b })
     expect(it.product.serving.state('production')).toBe('converged')
     expect(changes).toEqual([`production ${b}`])
+  })
+
+  test('keeps the earlier Release until a runner holds the next one', async () => {
+    const a = (await publishRelease(it, { source: 'a' })).releaseId
+    const b = (await publishRelease(it, { source: 'b' })).releaseId
+    bind(a)
+    const warm = Promise.withResolvers<void>()
+    it.engine.isWarm = ({ releaseId }) => releaseId !== b
+    it.engine.warm = () => warm.promise
+    expect(bind(b, a).serving).toBe('pending')
+    await Bun.sleep(20)
+    expect(it.product.serving.find('production')).toMatchObject({ releaseId: a })
+    warm.resolve()
+    await it.product.serving.settled()
+    expect(it.product.serving.find('production')).toMatchObject({ releaseId: b })
+  })
+
+  test('begins all the same where no runner starts', async () => {
+    const a = (await publishRelease(it, { source: 'a' })).releaseId
+    it.engine.isWarm = () => false
+    it.engine.warm = () => Promise.reject(new Fault('BUSY'))
+    bind(a)
+    await it.product.serving.settled()
+    expect(it.product.serving.find('production')).toMatchObject({ releaseId: a })
+    expect(it.log.text()).toContain('product.not_warm')
   })
 
   test('of the last of two quick promotions wins, whichever loads first', async () => {

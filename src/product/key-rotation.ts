@@ -72,7 +72,7 @@ export function rotateKeys({ system, root, files }: App): KeyRotation {
 function removeUnused(tx: ControlTx, system: System, { keys, active }: KeyringFile): string[] {
   pruneOperations(tx, system)
   const removed = keys.filter(({ id }, i) => {
-    // Guests are written down nowhere: those of a replaced key are all gone after their longest life.
+    // Guests are written down nowhere: those of a replaced key are gone after their longest life.
     const replacedAt = keys[i + 1]?.createdAtMicros
     if (id === active || replacedAt === undefined) return false
     if (system.nowMicros() - replacedAt <= GUEST_MICROS_MAX) return false

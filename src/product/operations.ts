@@ -85,6 +85,28 @@ export function applyOnce<T extends Json>(
   return applied
 }
 
+/** Whether the ID was used, so that a repeat need not be looked into before it is answered. */
+export function isApplied({ root }: Pick<Product, 'root'>, operationId: OperationId): boolean {
+  return root.control.read((reader) => findOperation(reader, operationId)) !== null
+}
+
+/**
+ * What was committed under the ID on this kind of resource, the first part of `kind`. Throws
+ * PRODUCT_NOT_FOUND: nothing was, until now.
+ */
+export function findApplied(
+  { root }: Pick<Product, 'root'>,
+  resource: string,
+  operationId: OperationId,
+): Operation {
+  const found = root.control.read((reader) => findOperation(reader, operationId))
+  if (found === null || !found.kind.startsWith(`${resource}.`)) {
+    throw new Fault('PRODUCT_NOT_FOUND', { detail: operationId })
+  }
+  const { kind, revision, createdAtMicros } = found
+  return { operationId, kind, replayed: true, revision, createdAtMicros }
+}
+
 /** Forgets what is too old to be repeated. */
 export function pruneOperations(tx: ControlTx, system: Pick<System, 'nowMicros'>): void {
   deleteOperationsBefore(tx, system.nowMicros() - RETENTION_MICROS)

@@ -9,11 +9,13 @@ import type { System } from '../system/system.ts'
 import type { Logger } from '../telemetry/log.ts'
 import type { Json } from '../value/strict-json.ts'
 import { ApplicationKeys } from './application-keys.ts'
+import { ArtifactCollection } from './artifact-collection.ts'
 import { AuditOutbox, type AuditSink } from './audit.ts'
 import { Gate, Serial } from './concurrency.ts'
 import type { LiveConfiguration } from './live-configuration.ts'
 import { ReleaseCache } from './release-cache.ts'
-import { Serving } from './serving.ts'
+import { Lifecycle } from './serving/lifecycle.ts'
+import { Serving } from './serving/serving.ts'
 
 /** What validation asks of the Function engine. */
 export interface ReleaseEngine {
@@ -29,8 +31,12 @@ export interface ReleaseEngine {
    * what is stored. A failed check leaves other Releases as they were.
    */
   prepare(release: Release): Promise<readonly ReleaseCheck[]>
-  /** Makes the Release ready for its first call; null where it is. */
-  warm(release: Release): Promise<void> | null
+  /** Whether the first call of the Release would wait for nothing. */
+  isWarm(release: Release): boolean
+  /** Makes it so. */
+  warm(release: Release): Promise<void>
+  /** Resolves once no invocation is in flight. */
+  idle(): Promise<void>
 }
 
 export interface Product {
@@ -41,9 +47,11 @@ export interface Product {
   readonly configuration: LiveConfiguration
   readonly releases: ReleaseCache
   readonly serving: Serving
+  readonly lifecycle: Lifecycle
   readonly keys: ApplicationKeys
   readonly audit: AuditOutbox
-  /** A publication holds up to 64 MiB in memory, from the first byte of its body on. */
+  readonly collection: ArtifactCollection
+  /** A publication holds up to 64 MiB of the disk, from the first byte of its body on. */
   readonly publications: Gate
   /** Validations load code and build indexes: one at a time. */
   readonly validations: Serial
@@ -61,22 +69,29 @@ export interface ProductOptions {
   readonly auditSink: AuditSink
 }
 
-/** Starts to load what the Channels serve and to deliver what the audit trail lacks. */
+/**
+ * Starts to load what the Channels serve, to deliver what the audit trail lacks and to remove what
+ * no Release names.
+ */
 export function openProduct({ auditSink, ...options }: ProductOptions): Product {
   const { system, log, root, engine } = options
   const { control, artifacts, keyring } = root
   const releases = new ReleaseCache({ control, artifacts })
+  const serving = new Serving({ system, log, control, releases, engine })
   const product: Product = {
     ...options,
     releases,
-    serving: new Serving({ system, log, control, releases, engine }),
+    serving,
+    lifecycle: new Lifecycle({ control, serving, engine }),
     keys: new ApplicationKeys({ system, log, control, keyring }),
     audit: new AuditOutbox({ system, log, control, sink: auditSink }),
+    collection: new ArtifactCollection({ log, control, artifacts }),
     publications: new Gate(PUBLICATIONS_MAX),
     validations: new Serial(VALIDATIONS_MAX),
   }
-  product.serving.start()
+  product.lifecycle.start()
   product.audit.deliver()
+  product.collection.collect()
   return product
 }
 
@@ -84,6 +99,7 @@ export function openProduct({ auditSink, ...options }: ProductOptions): Product 
 export async function closeProduct(product: Product): Promise<void> {
   await product.serving.settled()
   await product.audit.close()
+  await product.collection.close()
   product.keys.close()
   product.root.close()
 }

@@ -52,9 +52,18 @@ export class ReleaseCache {
     return entry.release
   }
 
+  /** After its retirement. */
+  forget(id: ReleaseId): void {
+    const entry = this.#entries.get(id)
+    if (entry === undefined) return
+    this.#entries.delete(id)
+    this.#bytes -= entry.bytes
+  }
+
   /**
-   * Throws PRODUCT_NOT_FOUND for an unknown Release, PRODUCT_CORRUPT where its bytes are not those
-   * that were published, PRODUCT_UNAVAILABLE where they cannot be read now.
+   * Throws PRODUCT_NOT_FOUND for an unknown Release, PRODUCT_RELEASE_RETIRED for one whose bytes may
+   * be gone, PRODUCT_CORRUPT where they are not those that were published, PRODUCT_UNAVAILABLE
+   * where they cannot be read now.
    */
   async load(id: ReleaseId): Promise<LoadedRelease> {
     const known = this.peek(id)
@@ -67,14 +76,26 @@ export class ReleaseCache {
   }
 
   async #read(id: ReleaseId): Promise<LoadedRelease> {
-    const { control, artifacts } = this.#options
-    const record = control.read((reader) => findRelease(reader, id))
+    const { artifacts } = this.#options
+    const record = this.#require(id)
+    try {
+      const manifest = await artifacts.get(record.manifest.digest, record.manifest.bytes)
+      const artifact = await artifacts.get(record.artifact.digest, record.artifact.bytes)
+      const release = assemble(record, manifest, artifact)
+      this.#keep(id, { release, bytes: manifest.length + artifact.length })
+      return release
+    } catch (error) {
+      // What was retired meanwhile may have lost its bytes, which is no damage.
+      this.#require(id)
+      throw error
+    }
+  }
+
+  #require(id: ReleaseId): ReleaseRecord {
+    const record = this.#options.control.read((reader) => findRelease(reader, id))
     if (record === null) throw new Fault('PRODUCT_NOT_FOUND', { detail: id })
-    const manifest = await artifacts.get(record.manifest.digest, record.manifest.bytes)
-    const artifact = await artifacts.get(record.artifact.digest, record.artifact.bytes)
-    const release = assemble(record, manifest, artifact)
-    this.#keep(id, { release, bytes: manifest.length + artifact.length })
-    return release
+    if (record.state === 'retired') throw new Fault('PRODUCT_RELEASE_RETIRED', { detail: id })
+    return record
   }
 
   #keep(id: ReleaseId, entry: Entry): void {

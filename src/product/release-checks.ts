@@ -1,5 +1,5 @@
 /** The checks of a validation: code against manifest, and schema against what a Channel serves. */
-import type { Fault } from '../errors/fault.ts'
+import { Fault } from '../errors/fault.ts'
 import type { ReleaseCheck } from '../storage/control/releases.ts'
 import { canonicalJson } from '../value/canonical-json.ts'
 import { Malformed } from '../value/malformed.ts'
@@ -53,6 +53,18 @@ export function compatibilityChecks(next: LoadedRelease, current: LoadedRelease)
       ? passed('against:documents', 'every earlier document fits')
       : failed('against:documents', some(refused)),
   ]
+}
+
+export function isFailed(check: ReleaseCheck): boolean {
+  return check.outcome === 'failed'
+}
+
+/** PRODUCT_INCOMPATIBLE with a violation for each check that failed. */
+export function incompatible(checks: readonly ReleaseCheck[]): Fault {
+  const violations = checks
+    .filter(isFailed)
+    .map(({ name, detail }) => ({ path: `checks.${name}`, rule: detail }))
+  return new Fault('PRODUCT_INCOMPATIBLE', { violations })
 }
 
 interface Named {

@@ -18,7 +18,13 @@ import type { ReleaseId, RequestId } from '../value/ids.ts'
 import type { Json } from '../value/strict-json.ts'
 import type { Product } from './product.ts'
 import type { LoadedRelease } from './release-cache.ts'
-import { codeChecks, compatibilityChecks, loadFailure } from './release-checks.ts'
+import {
+  codeChecks,
+  compatibilityChecks,
+  incompatible,
+  isFailed,
+  loadFailure,
+} from './release-checks.ts'
 
 export interface Validated {
   readonly releaseId: ReleaseId
@@ -148,15 +154,4 @@ function decide(
     })
   })
   audit.deliver()
-}
-
-function isFailed(check: ReleaseCheck): boolean {
-  return check.outcome === 'failed'
-}
-
-function incompatible(checks: readonly ReleaseCheck[]): Fault {
-  const violations = checks
-    .filter(isFailed)
-    .map(({ name, detail }) => ({ path: `checks.${name}`, rule: detail }))
-  return new Fault('PRODUCT_INCOMPATIBLE', { violations })
 }

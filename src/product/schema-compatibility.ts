@@ -32,6 +32,25 @@ export function refusedDocuments(next: Tables, previous: Tables): string[] {
   return refused
 }
 
+/**
+ * Why code of one schema may not write beside code of another: documents of the other that it
+ * refuses, and unique indexes of the other that it does not check. Tables of one alone are fine.
+ */
+export function conflicts(one: Tables, other: Tables): string[] {
+  const unchecked: string[] = []
+  for (const [name, { indexes }] of other) {
+    const own = one.get(name)?.indexes
+    if (own === undefined) continue
+    const checked = new Set(own.filter(({ unique }) => unique).map(({ fields }) => fields.join()))
+    for (const { name: index, fields, unique } of indexes) {
+      if (unique && !checked.has(fields.join())) {
+        unchecked.push(`${name}.${index}: the unique index is missing`)
+      }
+    }
+  }
+  return [...refusedDocuments(one, other), ...unchecked]
+}
+
 /** Each method answers null where `next` takes all that `previous` took, else `path: reason`. */
 class Comparison {
   #steps = 0

@@ -42,7 +42,7 @@ afterEach(() => it.close())
 
 async function outcome(target: string, scopes: ApplicationScope[] = ['query', 'workspace']) {
   try {
-    return (await resolveTarget(it.product, { scopes }, target)).source
+    return (await resolveTarget(it.product, { scopes }, target, () => 'caller')).source
   } catch (error) {
     return (error as { code: string }).code
   }
@@ -96,7 +96,12 @@ describe('an application call', () => {
   })
 
   test('is answered without a promise once the Release is in memory', () => {
-    const target = resolveTarget(it.product, { scopes: ['query'] }, 'channel:production')
+    const target = resolveTarget(
+      it.product,
+      { scopes: ['query'] },
+      'channel:production',
+      expect.unreachable,
+    )
     expect(target).not.toBeInstanceOf(Promise)
   })
 })

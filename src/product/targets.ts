@@ -5,17 +5,23 @@ import type { ControlReader } from '../storage/control/database.ts'
 import { findEnvironment } from '../storage/control/environment.ts'
 import { findRelease, type ReleaseState } from '../storage/control/releases.ts'
 import type { ApplicationScope } from '../storage/control/scopes.ts'
+import { findConvergedPolicy, type WeightedRelease } from '../storage/control/serving-policy.ts'
 import { findWorkspaceHead } from '../storage/control/workspaces.ts'
 import { isId, type ReleaseId } from '../value/ids.ts'
 import { WORKSPACE_NAME } from '../value/manifest.ts'
 import { CHANNEL_NAME } from './channels.ts'
 import type { Product } from './product.ts'
 import type { LoadedRelease } from './release-cache.ts'
+import type { ServedPolicy } from './serving/serving.ts'
+import { pickRelease } from './serving-policy.ts'
 
 export type Target =
   | { readonly kind: 'environment' }
   | { readonly kind: 'channel' | 'workspace'; readonly name: string }
   | { readonly kind: 'release'; readonly releaseId: ReleaseId }
+
+/** The same text for the calls that are to stay on one Release of a weighted policy. */
+type Affinity = () => string | Promise<string>
 
 /** null for a text that is no target. */
 export function parseTarget(text: string): Target | null {
@@ -37,16 +43,18 @@ export function parseTarget(text: string): Target | null {
 
 /**
  * What an Application call with these scopes runs on. Answers at once where the Release is in
- * memory. Throws, or rejects with, REQUEST_INVALID for a text that is no target, TARGET_DENIED,
- * TARGET_NOT_FOUND, RELEASE_RETIRED, UNAVAILABLE, INTERNAL.
+ * memory. `affinity` tells callers apart; a weighted policy alone asks for it. Throws, or rejects
+ * with, REQUEST_INVALID for a text that is no target, TARGET_DENIED, TARGET_NOT_FOUND,
+ * RELEASE_RETIRED, UNAVAILABLE, INTERNAL, and what `affinity` throws.
  */
 export function resolveTarget(
   app: Pick<Product, 'root' | 'releases' | 'serving'>,
   caller: { readonly scopes: readonly ApplicationScope[] },
   text: string,
+  affinity: Affinity,
 ): LoadedRelease | Promise<LoadedRelease> {
   try {
-    const found = resolve(app, caller, text)
+    const found = resolve(app, caller, text, affinity)
     return found instanceof Promise ? found.catch(rethrow) : found
   } catch (error) {
     return rethrow(error)
@@ -57,9 +65,12 @@ function resolve(
   app: Pick<Product, 'root' | 'releases' | 'serving'>,
   caller: { readonly scopes: readonly ApplicationScope[] },
   text: string,
+  affinity: Affinity,
 ): LoadedRelease | Promise<LoadedRelease> {
   const target = parseTarget(text)
   if (target === null) throw new Fault('REQUEST_INVALID', { detail: 'not a target' })
+  // The gateway asked the same before it read the body; it may have been archived since.
+  if (!app.serving.isStarted) throw new Fault('UNAVAILABLE', { detail: 'nothing is served' })
   switch (target.kind) {
     case 'channel': {
       const release = app.serving.find(target.name)
@@ -70,10 +81,27 @@ function resolve(
       return loadServable(app, target.releaseId)
     case 'workspace':
       return loadServable(app, developmentRelease(app, caller, target.name))
-    case 'environment':
+    case 'environment': {
       // It serves what a policy says and nothing else: no policy, no latest, no fallback.
-      throw new Fault('TARGET_NOT_FOUND', { detail: 'no serving policy' })
+      const policy = app.serving.findPolicy()
+      if (policy === null) throw new Fault('TARGET_NOT_FOUND', { detail: 'no serving policy' })
+      return policy instanceof Promise
+        ? policy.then((found) => releaseOf(found, affinity))
+        : releaseOf(policy, affinity)
+    }
   }
+}
+
+function releaseOf(
+  policy: ServedPolicy,
+  affinity: Affinity,
+): LoadedRelease | Promise<LoadedRelease> {
+  const [first, ...others] = policy.releases
+  if (others.length === 0) return first!.release
+  const key = affinity()
+  return key instanceof Promise
+    ? key.then((known) => pickRelease(policy, known))
+    : pickRelease(policy, key)
 }
 
 function developmentRelease(
@@ -110,6 +138,9 @@ export function rethrow(error: unknown): never {
   if (isFault(error, 'PRODUCT_UNAVAILABLE')) {
     throw new Fault('UNAVAILABLE', { cause: error, detail: error.detail })
   }
+  if (isFault(error, 'PRODUCT_RELEASE_RETIRED')) {
+    throw new Fault('RELEASE_RETIRED', { cause: error, detail: error.detail })
+  }
   if (isFault(error, 'PRODUCT_CORRUPT', 'PRODUCT_NOT_FOUND')) {
     throw new Fault('INTERNAL', { cause: error, detail: error.detail })
   }
@@ -144,6 +175,12 @@ function namedRelease(reader: ControlReader, target: Target): ReleaseId | null {
     case 'release':
       return target.releaseId
     case 'environment':
-      return null
+      return heaviest(findConvergedPolicy(reader)?.releases ?? [])
   }
+}
+
+/** The Release that most callers of the policy are on; null for no policy. */
+function heaviest(releases: readonly WeightedRelease[]): ReleaseId | null {
+  const sorted = releases.toSorted((a, b) => b.weight - a.weight)
+  return sorted[0]?.releaseId ?? null
 }

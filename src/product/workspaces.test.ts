@@ -25,7 +25,7 @@ beforeEach(async () => {
 afterEach(() => it.close())
 
 function push(frame: Uint8Array, expectedHead: ExpectedHead) {
-  return publish(it.product, it.actor, { frame, expectedHead, requestId: REQUEST_ID })
+  return publish(it.product, it.actor, { frame: [frame], expectedHead, requestId: REQUEST_ID })
 }
 
 /** A package whose manifest says something else than it should. */
@@ -181,7 +181,7 @@ describe('a publisher that dies', () => {
       for (const { releaseId } of releases) await after.product.releases.load(releaseId)
       expect(readdirSync(join(path!, 'artifacts', 'temporary'))).toEqual([])
       const repeated = await publish(after.product, after.actor, {
-        frame: makePackage({ source: 'dying' }),
+        frame: [makePackage({ source: 'dying' })],
         expectedHead: 'empty',
         requestId: REQUEST_ID,
       })

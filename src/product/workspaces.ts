@@ -4,9 +4,10 @@
  */
 import { Fault } from '../errors/fault.ts'
 import type { Actor } from '../identity/actor.ts'
+import type { StagedArtifact } from '../storage/artifacts.ts'
 import type { ControlReader, ControlTx } from '../storage/control/database.ts'
 import { advanceRevision } from '../storage/control/environment.ts'
-import { insertRelease } from '../storage/control/releases.ts'
+import { insertRelease, type StoredBytes } from '../storage/control/releases.ts'
 import {
   type ExpectedHead,
   findRevisionAfter,
@@ -14,12 +15,14 @@ import {
   insertRevision,
   listWorkspaceHeads,
 } from '../storage/control/workspaces.ts'
-import { sha256 } from '../system/digests.ts'
+import { sha256, sha256Stream } from '../system/digests.ts'
 import type { ProjectId, ReleaseId, RequestId, WorkspaceRevisionId } from '../value/ids.ts'
 import { Malformed } from '../value/malformed.ts'
 import { parseManifest } from '../value/manifest.ts'
-import { decodeArtifact, decodePackage, digestName } from '../value/workspace-package.ts'
+import { type Chunks, readPackage } from '../value/package-stream.ts'
+import { digestName } from '../value/workspace-package.ts'
 import type { Product } from './product.ts'
+import { retireUnused } from './retirement.ts'
 
 export type { ExpectedHead } from '../storage/control/workspaces.ts'
 
@@ -37,58 +40,92 @@ interface Candidate {
   readonly workspace: string
   readonly packageDigest: string
   readonly manifest: { readonly digest: string; readonly content: Uint8Array }
-  readonly artifact: { readonly digest: string; readonly content: Uint8Array }
+  readonly artifact: StoredBytes
 }
 
+type App = Pick<Product, 'system' | 'root' | 'audit' | 'serving' | 'collection'>
+
 /**
- * Throws PRODUCT_INVALID for a package that breaks a rule or belongs to another Project,
- * PRODUCT_CAS_CONFLICT where the HEAD is not the expected one. The same package under the same
- * precondition is answered with the first result, however far the HEAD has moved since.
+ * Reads the frame as it arrives, the artifact straight to the disk. Throws PRODUCT_INVALID for a
+ * package that breaks a rule or belongs to another Project, PRODUCT_CAS_CONFLICT where the HEAD is
+ * not the expected one, PRODUCT_UNAVAILABLE, and what `frame` throws. The same package under the
+ * same precondition is answered with the first result, however far the HEAD has moved since.
  */
 export async function publish(
-  app: Pick<Product, 'system' | 'root' | 'audit'>,
+  app: App,
   actor: Actor,
   input: {
-    readonly frame: Uint8Array
+    readonly frame: Chunks
     readonly expectedHead: ExpectedHead
     readonly requestId: RequestId
   },
 ): Promise<Published> {
-  const { control, artifacts, descriptor } = app.root
-  const candidate = readCandidate(input.frame, descriptor.projectId)
-  const earlier = control.read((reader) => settle(reader, candidate, input.expectedHead))
-  if (earlier !== null) return earlier
-  // Before the row that names them, or a crash would leave a pointer to missing bytes.
-  await artifacts.put(candidate.manifest.digest, candidate.manifest.content)
-  await artifacts.put(candidate.artifact.digest, candidate.artifact.content)
-  const published = control.transaction((tx) => {
-    const meanwhile = settle(tx, candidate, input.expectedHead)
-    return meanwhile ?? insert(app, tx, actor, { ...input, candidate })
+  const staged = await app.root.artifacts.stage()
+  try {
+    const candidate = await readCandidate(input.frame, staged, app.root.descriptor.projectId)
+    const { expectedHead } = input
+    const earlier = app.root.control.read((reader) => settle(reader, candidate, expectedHead))
+    return earlier ?? (await commit(app, actor, { ...input, candidate, staged }))
+  } finally {
+    await staged.discard()
+  }
+}
+
+interface Commit {
+  readonly candidate: Candidate
+  readonly staged: StagedArtifact
+  readonly expectedHead: ExpectedHead
+  readonly requestId: RequestId
+}
+
+async function commit(app: App, actor: Actor, input: Commit): Promise<Published> {
+  const { control, artifacts } = app.root
+  const { candidate, staged } = input
+  const { manifest, artifact } = candidate
+  const published = await app.collection.spare([manifest.digest, artifact.digest], async () => {
+    // Before the row that names them, or a crash would leave a pointer to missing bytes.
+    await artifacts.put(manifest.digest, manifest.content)
+    await staged.keep(artifact.digest)
+    return control.transaction((tx) => {
+      const meanwhile = settle(tx, candidate, input.expectedHead)
+      if (meanwhile !== null) return meanwhile
+      const inserted = insert(app, tx, actor, input)
+      retireUnused(app, tx, actor, input.requestId)
+      return inserted
+    })
   })
+  app.collection.collect()
   app.audit.deliver()
   return published
 }
 
 /** Throws PRODUCT_INVALID with the first defect. */
-function readCandidate(frame: Uint8Array, projectId: ProjectId): Candidate {
+async function readCandidate(
+  frame: Chunks,
+  staged: StagedArtifact,
+  projectId: ProjectId,
+): Promise<Candidate> {
   try {
-    const { manifest: text, artifact, packageDigest } = decodePackage(frame, sha256)
+    const {
+      manifest: text,
+      artifact,
+      packageDigest,
+    } = await readPackage(frame, {
+      hash: sha256Stream,
+      writeArtifact: (bytes) => staged.write(bytes),
+    })
     const manifest = parseManifest(text)
     if (manifest.projectId !== projectId) {
       throw new Malformed('the Project of this Environment', '$.projectId')
     }
-    const digest = digestName(sha256(artifact))
-    if (manifest.artifact.digest !== digest || manifest.artifact.bytes !== artifact.length) {
+    const { digest, bytes } = manifest.artifact
+    if (digest !== artifact.digest || bytes !== artifact.bytes) {
       throw new Malformed('the digest and length of the artifact', '$.artifact')
     }
-    decodeArtifact(artifact, sha256)
     const content = new TextEncoder().encode(text)
-    return {
-      workspace: manifest.workspace,
-      packageDigest,
-      manifest: { digest: digestName(sha256(content)), content },
-      artifact: { digest, content: artifact },
-    }
+    const { workspace } = manifest
+    const stored = { digest: digestName(sha256(content)), content }
+    return { workspace, packageDigest, manifest: stored, artifact }
   } catch (error) {
     if (!(error instanceof Malformed)) throw error
     throw new Fault('PRODUCT_INVALID', { violations: [{ path: error.path, rule: error.rule }] })
@@ -118,11 +155,7 @@ function insert(
   { system, audit }: Pick<Product, 'system' | 'audit'>,
   tx: ControlTx,
   actor: Actor,
-  input: {
-    readonly candidate: Candidate
-    readonly expectedHead: ExpectedHead
-    readonly requestId: RequestId
-  },
+  input: Commit,
 ): Published {
   const { workspace, packageDigest, manifest, artifact } = input.candidate
   const releaseId = system.ids.make('rel')
@@ -133,7 +166,7 @@ function insert(
     workspace,
     packageDigest,
     manifest: { digest: manifest.digest, bytes: manifest.content.length },
-    artifact: { digest: artifact.digest, bytes: artifact.content.length },
+    artifact,
     createdAtMicros,
   })
   insertRevision(tx, {

@@ -2,6 +2,7 @@
  * What the code of a Function asks of the server. It comes from a hostile process: every shape is
  * checked here, while values inside stay unchecked JSON until the engine reads them.
  */
+import { isConfigurationName } from '../value/configuration.ts'
 import { GUEST_SECONDS_MAX } from '../value/identities.ts'
 import { Malformed } from '../value/malformed.ts'
 import { FUNCTION_KINDS, type FunctionKind } from '../value/manifest.ts'
@@ -44,7 +45,7 @@ export interface FetchRequest {
 
 /**
  * Replies are Stored JSON: a document or null; `{documents, done, cursor}`; an ID; null; a result;
- * a bearer; bounds with what is used of them; a FetchReply.
+ * a bearer; bounds with what is used of them; a FetchReply; a value of the configuration or null.
  */
 export type Operation =
   | readonly ['get', string]
@@ -56,6 +57,7 @@ export type Operation =
   /** Calls another Function with an object of arguments. */
   | readonly ['run', FunctionKind, string, StoredJson]
   | readonly ['usage']
+  | readonly ['config', 'variable' | 'secret', string]
   /** The number is the call's own name for the request, by which it may be aborted. */
   | readonly ['fetch', number, FetchRequest]
   | readonly ['abort', number]
@@ -92,6 +94,9 @@ export function decodeOperation(json: unknown): Operation {
   }
   if (typeof first !== 'string' || first.length > 256) throw new Malformed('a name or an ID')
   switch (type) {
+    case 'config':
+      sized(json, 3)
+      return configured(first, second)
     case 'get':
     case 'delete':
       sized(json, 2)
@@ -153,6 +158,12 @@ function range(json: unknown): RangeRequest {
 }
 
 const BOUND_KEYS: ReadonlySet<string> = new Set(['value', 'inclusive'])
+
+function configured(kind: string, name: unknown): Operation {
+  if (typeof name !== 'string' || !isConfigurationName(name)) throw new Malformed('a name')
+  if (kind !== 'variable' && kind !== 'secret') throw new Malformed('a variable or a secret')
+  return ['config', kind, name]
+}
 
 function functionKind(name: string): FunctionKind {
   const kind = FUNCTION_KINDS.find((known) => known === name)

@@ -7,7 +7,8 @@ import type { FunctionDefinition } from './functions.ts'
 import type { SchemaDefinition } from './schemas.ts'
 import type { ValidatorDefinition } from './validators.ts'
 
-const { defineSchema, internalMutation, internalQuery, mutation, query, table, v } = authoring
+const { action, defineSchema, internalAction, internalMutation, internalQuery } = authoring
+const { mutation, query, table, v } = authoring
 
 const jsonOf = (validator: ValidatorDefinition) =>
   (validator as unknown as { [key: symbol]: unknown })[Symbol.for('svc.validator')]
@@ -124,6 +125,7 @@ const handler = () => null
 const words = v.string as unknown as ValidatorDefinition
 const fields = (count: number) =>
   Object.fromEntries(Array.from({ length: count }, (_, i) => [`f${i}`, v.string()]))
+const hosts = (count: number) => Array.from({ length: count }, (_, i) => `h${i}.test`)
 const names = (count: number) => Object.keys(fields(count))
 const manyIndexes = () =>
   names(65).reduce((each, name) => each.index(name, ['f0']), table(fields(1)))
@@ -199,6 +201,30 @@ const MISTAKES: readonly [() => unknown, wrong: string, mend: string][] = [
   [() => query({ errors: { notFound: 'invalid' }, handler }), '"notFound"', 'upper-case'],
   [() => query({ errors: { APP_X: 'invalid' }, handler }), '"APP_X"', 'Write X:'],
   [() => query({ errors: { X: 'missing' }, handler }), 'X "missing"', '"not_found"'],
+  [() => query({ uses: {}, handler }), 'query(...) has uses', 'action(...)'],
+  [() => internalAction({ clients: [], handler }), 'internalAction(...) has clients', 'action'],
+  [() => action({ uses: ['a.b'], handler }), 'uses is an array', '{ network:'],
+  [() => action({ uses: { hosts: [] }, handler }), 'uses has no option "hosts"', '"network"'],
+  [() => action({ uses: { network: 'a.b' }, handler }), 'network is a string', 'list'],
+  ...[
+    'https://a.b',
+    'A.b',
+    'a.b/',
+    'a.b:0',
+    'a.b:65536',
+    '10.0.0.1',
+    '*.b',
+    'a..b',
+    '-a.b',
+    '',
+  ].map((host): [() => unknown, string, string] => [
+    () => action({ uses: { network: [host] }, handler }),
+    `network lists "${host}"`,
+    'lower-case host',
+  ]),
+  [() => action({ uses: { network: ['a.b', 'a.b'] }, handler }), '"a.b" twice', 'once'],
+  [() => action({ uses: { secrets: ['key'] }, handler }), 'secrets lists "key"', 'upper-case'],
+  [() => action({ uses: { network: hosts(65) }, handler }), 'lists 65 names', 'at most 64'],
 ]
 
 test.each(MISTAKES)(
@@ -215,6 +241,19 @@ test.each(MISTAKES)(
     expect((thrown as Error).message.split(wrong)[1]).toContain(mend)
   },
 )
+
+test('an Action carries what it uses, sorted', () => {
+  const uses = { network: ['localhost:8080', 'api.test'], secrets: ['B', 'A_1'] }
+  expect(functionOf(action({ uses, handler }))).toMatchObject({
+    kind: 'action',
+    uses: { network: ['api.test', 'localhost:8080'], secrets: ['A_1', 'B'] },
+  })
+  expect(functionOf(internalAction({ handler }))).toMatchObject({
+    visibility: 'internal',
+    uses: { network: [], secrets: [] },
+  })
+  expect(functionOf(query({ handler }))).not.toHaveProperty('uses')
+})
 
 test('a table is not changed by the indexes that are added to it', () => {
   const plain = table({ a: v.string() })

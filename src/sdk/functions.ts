@@ -1,4 +1,5 @@
 /** `query`, `mutation`, `action` and their internal twins: what a Function says about itself. */
+import { isConfigurationName } from '../value/configuration.ts'
 import { AUTH_MODES, type AuthMode } from '../value/identities.ts'
 import {
   type ClientKind,
@@ -8,7 +9,6 @@ import {
   type FunctionManifest,
   type FunctionUses,
   isHost,
-  SECRET_NAME,
   USES_MAX,
 } from '../value/manifest.ts'
 import {
@@ -165,7 +165,7 @@ function usesOf(value: unknown, owner: string): FunctionUses {
       mend: 'Write a lower-case host as in a URL, such as "api.example.com" or "localhost:8080"',
     }),
     secrets: namesOf(value.secrets ?? [], `${owner} uses.secrets`, {
-      fits: (name) => SECRET_NAME.test(name),
+      fits: isConfigurationName,
       mend: 'Use upper-case letters, digits and _, at most 64 characters, such as API_KEY',
     }),
   }

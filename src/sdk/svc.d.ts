@@ -343,6 +343,7 @@ export interface ActionUsage {
 
 interface AnyContext<ErrorCode extends string, Mode extends AuthMode> {
   readonly auth: Auth<Mode>
+  readonly config: Configuration
   readonly log: Log
   /**
    * Microseconds since the Unix epoch. In a Query and a Mutation the time of the call, the same
@@ -382,6 +383,7 @@ export interface MutationContext<ErrorCode extends string = never, Mode extends 
 export interface ActionContext<ErrorCode extends string = never, Mode extends AuthMode = AuthMode>
   extends AnyContext<ErrorCode, Mode> {
   readonly auth: Auth<Mode> & GuestIssuer
+  readonly config: Configuration & SecretReader
   /** A transaction of its own: it is stored, and stays so, when the promise resolves. */
   readonly runMutation: Run<'mutation'>
   readonly runAction: Run<'action'>
@@ -451,6 +453,30 @@ interface GuestIssuer {
    */
   issueGuest(options: { expiresInSeconds: number }): Promise<string>
 }
+
+// ---------------------------------------------------------------- Configuration
+
+/**
+ * What the operator set with `svc config set`. A call sees it as it was when the call began, the
+ * next one as it is then.
+ */
+export interface Configuration {
+  /**
+   * The value of a variable, or null where none has this name; a secret is no variable. Names have
+   * upper-case letters, digits and _, such as "GREETING".
+   */
+  variable(name: string): Promise<string | null>
+}
+
+interface SecretReader {
+  /**
+   * The value of a secret that `uses.secrets` of this Action names. Throws where it is not named
+   * there or not set. Never log or store it.
+   */
+  secret(name: string): Promise<string>
+}
+
+// ---------------------------------------------------------------- Log
 
 /** Lines in the log of the Environment. Fields are shown beside the message; leave secrets out. */
 export interface Log {

@@ -55,9 +55,10 @@ export async function openEnvironment(options: EnvironmentOptions): Promise<Open
     const issueGuest: IssueGuest = (request) => tokens.issueGuest(request)
     const networks = configuration.product?.actionNetworks ?? []
     const outbound = { allowedNetworks: networks.map(({ range }) => range) }
-    const engine = createEngine({ store, pool, system, log, issueGuest, outbound })
-    closers.push(() => engine.close())
     const live = new LiveConfiguration(root)
+    const ports = { store, pool, system, log, issueGuest, configuration: live, outbound }
+    const engine = createEngine(ports)
+    closers.push(() => engine.close())
     const auditSink = deliverProductAudit.bind(null, identity)
     const product = openProduct({ system, log, root, engine, configuration: live, auditSink })
     closers.push(() => closeProduct(product))

@@ -2,7 +2,6 @@
  * The two HTTP listeners. What the runtime would let through is refused here: a second Host header,
  * and connections that say nothing for too long.
  */
-import type { Hono } from 'hono'
 import { formatListener, type Listener } from '../config/addresses.ts'
 import { Fault } from '../errors/fault.ts'
 import type { RequestBinding } from '../http/application/gateway.ts'
@@ -14,7 +13,9 @@ import { peerAddress } from './peers.ts'
 export interface ListenOptions {
   readonly surface: 'management' | 'application'
   readonly listen: Listener
-  readonly app: Hono
+  readonly app: {
+    fetch(request: Request, binding: PeerBinding & RequestBinding): Response | Promise<Response>
+  }
   readonly codes: SurfaceCodes
   readonly system: System
   /** Whether a trusted proxy ends TLS before it. */

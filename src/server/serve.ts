@@ -140,7 +140,7 @@ function applicationApp(
     limits: applicationLimits(system),
     allowedOrigins: new Set(configuration.product?.allowedOrigins),
     authenticateKey: (key) => product.keys.authenticate(key),
-    resolveTarget: (target, caller) => resolveTarget(product, caller, target),
+    resolveTarget: (target, caller, affinity) => resolveTarget(product, caller, target, affinity),
     serving: () => product.serving.isStarted,
   })
 }

@@ -43,7 +43,7 @@ function dyingFiles(deathAt: number): { files: Files; operations: () => string[]
         return async (...parameters: unknown[]) => {
           // A dead process closes its descriptors without a word.
           if (name !== 'close') step(`${prefix}${String(name)}`)
-          if (name === 'writeFile') await tearWrite(object as FileHandle, parameters[0], step)
+          if (name === 'write') await tearWrite(object as FileHandle, parameters[0], step)
           const result: unknown = await Reflect.apply(value, object, parameters)
           return name === 'open' ? guarded(result as object, 'handle.') : result
         }

@@ -14,6 +14,19 @@ const DIGEST = /^sha256:([0-9a-f]{2})([0-9a-f]{62})$/
 const CREATE = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW
 const READ = constants.O_RDONLY | constants.O_NOFOLLOW
 
+/** One writer. Every method throws PRODUCT_UNAVAILABLE; `discard` is due in any case. */
+export interface StagedArtifact {
+  /** Appends. */
+  write(bytes: Uint8Array): Promise<void>
+  /**
+   * Resolves once what was written is durable under `digest`, which must be its own. Replaces a file
+   * that is there: it holds the same bytes or is damaged.
+   */
+  keep(digest: string): Promise<void>
+  /** Removes the file unless it was kept. */
+  discard(): Promise<void>
+}
+
 export class ArtifactStore {
   readonly #directory: string
   readonly #files: Files
@@ -37,27 +50,76 @@ export class ArtifactStore {
     })
   }
 
-  /**
-   * Resolves once the bytes are durable under `digest`, which must be theirs. Replaces a file that
-   * is there: it holds the same bytes or is damaged. Throws PRODUCT_UNAVAILABLE.
-   */
+  /** `stage` for bytes that are in memory. Throws PRODUCT_UNAVAILABLE. */
   async put(digest: string, bytes: Uint8Array): Promise<void> {
-    const { directory, file } = this.#locate(digest)
-    const temporary = join(this.#temporary(), String(this.#temporaries++))
-    await guarded(async () => {
-      await this.#makeDirectory(directory)
-      const handle = await this.#files.open(temporary, CREATE, 0o600)
-      try {
-        await handle.writeFile(bytes)
-        await handle.sync()
-      } finally {
-        await handle.close()
+    const staged = await this.stage()
+    try {
+      await staged.write(bytes)
+      await staged.keep(digest)
+    } finally {
+      await staged.discard()
+    }
+  }
+
+  /** A file that grows until its digest is known. Throws PRODUCT_UNAVAILABLE. */
+  async stage(): Promise<StagedArtifact> {
+    const path = join(this.#temporary(), String(this.#temporaries++))
+    const handle = await guarded(() => this.#files.open(path, CREATE, 0o600))
+    let state: 'open' | 'closed' | 'gone' = 'open'
+    const close = async (): Promise<void> => {
+      if (state !== 'open') return
+      state = 'closed'
+      await handle.close()
+    }
+    return {
+      write: (bytes) =>
+        guarded(async () => {
+          for (let at = 0; at < bytes.length; ) {
+            at += (await handle.write(bytes, at, bytes.length - at)).bytesWritten
+          }
+        }),
+      keep: (digest) =>
+        guarded(async () => {
+          const { directory, file } = this.#locate(digest)
+          await handle.sync()
+          await close()
+          await this.#makeDirectory(directory)
+          await this.#files.rename(path, file)
+          state = 'gone'
+          // Without these the rename, or the directory it went to, can vanish with the power.
+          await this.#syncDirectory(directory)
+          await this.#syncDirectory(join(this.#directory, 'sha256'))
+        }),
+      discard: () =>
+        guarded(async () => {
+          if (state === 'gone') return
+          await close()
+          await this.#files.unlink(path)
+          state = 'gone'
+        }),
+    }
+  }
+
+  /** Every digest that there is a file of. Throws PRODUCT_UNAVAILABLE. */
+  async list(): Promise<string[]> {
+    const root = join(this.#directory, 'sha256')
+    const digests: string[] = []
+    for (const head of await guarded(() => this.#files.readdir(root))) {
+      for (const tail of await guarded(() => this.#files.readdir(join(root, head)))) {
+        const digest = `sha256:${head}${tail}`
+        if (DIGEST.test(digest)) digests.push(digest)
       }
-      await this.#files.rename(temporary, file)
-      // Without these the rename, or the directory it went to, can vanish with the power.
-      await this.#syncDirectory(directory)
-      await this.#syncDirectory(join(this.#directory, 'sha256'))
-    })
+    }
+    return digests
+  }
+
+  /**
+   * Nothing may name the digest any more. One that comes back with the power is only found again by
+   * `list`. Throws PRODUCT_UNAVAILABLE.
+   */
+  async remove(digest: string): Promise<void> {
+    const { file } = this.#locate(digest)
+    await guarded(() => this.#files.unlink(file))
   }
 
   /** Throws PRODUCT_CORRUPT where the bytes are missing, too many or not those of the digest. */

@@ -37,6 +37,11 @@ export function sha256Hex(...parts: readonly (Uint8Array | string)[]): string {
   return sha256(...parts).toString('hex')
 }
 
+/** SHA-256 of what comes in parts. */
+export function sha256Stream(): { update(bytes: Uint8Array): unknown; digest(): Buffer } {
+  return createHash('sha256')
+}
+
 /** Constant time for equal lengths; digests of one kind always have one length. */
 export function digestEquals(a: Uint8Array, b: Uint8Array): boolean {
   return a.length === b.length && timingSafeEqual(a, b)

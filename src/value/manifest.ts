@@ -3,6 +3,7 @@
  * server compares it with what the code says of itself inside the sandbox before it believes it.
  */
 import { canonicalJson } from './canonical-json.ts'
+import { isConfigurationName } from './configuration.ts'
 import { AUTH_MODES, type AuthMode } from './identities.ts'
 import { isId, isTableName, type ProjectId } from './ids.ts'
 import { Malformed } from './malformed.ts'
@@ -81,7 +82,6 @@ export const INDEX_NAME = /^[A-Za-z][A-Za-z0-9_]{0,63}$/
 export const ERROR_CODE = /^[A-Z][A-Z0-9_]{0,63}$/
 const HOST = /^([a-z0-9.-]+)(?::([1-9][0-9]{0,4}))?$/
 const HOST_LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/
-export const SECRET_NAME = /^[A-Z][A-Z0-9_]{0,63}$/
 /** Hosts, and secrets, that one Action may name. */
 export const USES_MAX = 64
 const DIGEST = /^sha256:[0-9a-f]{64}$/
@@ -187,7 +187,7 @@ function parseUses(json: Json | undefined, path: string): FunctionUses {
   }
   return {
     network: names('network', isHost, 'a host'),
-    secrets: names('secrets', (text) => SECRET_NAME.test(text), 'the name of a secret'),
+    secrets: names('secrets', isConfigurationName, 'the name of a secret'),
   }
 }
 

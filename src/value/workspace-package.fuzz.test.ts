@@ -2,14 +2,16 @@
 import { expect } from 'vitest'
 import { fuzz, mutatedBytes, mutatedJson, mutatedText } from '../../build/testing/fuzzing/fuzz.ts'
 import { functionManifest, workspaceParts } from '../../build/testing/products.ts'
-import { sha256 } from '../system/digests.ts'
+import { sha256, sha256Stream } from '../system/digests.ts'
 import { canonicalJson } from './canonical-json.ts'
 import { Malformed } from './malformed.ts'
 import { parseDescription, parseManifest } from './manifest.ts'
+import { readPackage, type StreamedPackage } from './package-stream.ts'
 import type { Json } from './strict-json.ts'
 import {
   decodeArtifact,
   decodePackage,
+  digestName,
   encodeArtifact,
   encodePackage,
 } from './workspace-package.ts'
@@ -55,6 +57,17 @@ function orNull<T>(work: () => T): T | null {
   }
 }
 
+async function streamedOrNull(frame: Uint8Array, size: number): Promise<StreamedPackage | null> {
+  const count = Math.ceil(frame.length / size)
+  const chunks = Array.from({ length: count }, (_, i) => frame.subarray(i * size, (i + 1) * size))
+  try {
+    return await readPackage(chunks, { hash: sha256Stream, writeArtifact: async () => undefined })
+  } catch (error) {
+    if (error instanceof Malformed) return null
+    throw error
+  }
+}
+
 /** What follows is a new digest, so that the parts behind it are reached. */
 function sealed(frame: Uint8Array): Uint8Array {
   const end = Math.max(0, frame.length - 32)
@@ -69,6 +82,21 @@ fuzz('a package is refused, or is the only encoding of what it holds', (random) 
   const decoded = orNull(() => decodePackage(frame, sha256))
   if (decoded === null) return
   expect(encodePackage(decoded, sha256)).toEqual(frame)
+})
+
+fuzz('a package that streams is read exactly where it is read whole', async (random) => {
+  const inner = random.chance(2) ? mutatedBytes(random, artifact) : artifact
+  const whole = encodePackage({ manifest: TEXT, artifact: inner }, sha256)
+  const bent = random.chance(2) ? mutatedBytes(random, whole) : whole
+  const frame = random.chance(2) ? sealed(bent) : bent
+  const decoded = orNull(() => {
+    const { manifest: text, artifact: bytes, packageDigest } = decodePackage(frame, sha256)
+    decodeArtifact(bytes, sha256)
+    const digest = digestName(sha256(bytes))
+    return { manifest: text, packageDigest, artifact: { digest, bytes: bytes.length } }
+  })
+  const size = 1 + random.below(frame.length + 1)
+  expect(await streamedOrNull(frame, size)).toEqual(decoded)
 })
 
 fuzz('an artifact is refused, or is the only encoding of what it holds', (random) => {

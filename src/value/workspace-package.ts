@@ -18,9 +18,9 @@ export const PACKAGE_BYTES_MAX = 64 * 1024 * 1024
 const PACKAGE_MAGIC = 'SVCPKG\0\x01'
 const ARTIFACT_MAGIC = 'SVCART\0\x01'
 const MAGIC_BYTES = 8
-const PACKAGE_HEAD_BYTES = MAGIC_BYTES + 8
-const ARTIFACT_HEAD_BYTES = MAGIC_BYTES + 4
-const DIGEST_BYTES = 32
+export const PACKAGE_HEAD_BYTES = MAGIC_BYTES + 8
+export const ARTIFACT_HEAD_BYTES = MAGIC_BYTES + 4
+export const DIGEST_BYTES = 32
 const INDEX_BYTES_MAX = 4_096
 const SCRIPT = 'bundle.js'
 const SOURCE_MAP = 'bundle.js.map'
@@ -74,13 +74,8 @@ export function decodePackage(frame: Uint8Array, sha256: Sha256): DecodedPackage
   if (frame.length > PACKAGE_BYTES_MAX) {
     throw new Malformed(`at most ${PACKAGE_BYTES_MAX} bytes`, 'package')
   }
-  if (frame.length < PACKAGE_HEAD_BYTES + DIGEST_BYTES || !hasMagic(frame, PACKAGE_MAGIC)) {
-    throw new Malformed('a Workspace package', 'package')
-  }
-  const manifestBytes = uint32(frame, MAGIC_BYTES)
-  const artifactBytes = uint32(frame, MAGIC_BYTES + 4)
+  const { manifestBytes, artifactBytes } = packageHead(frame)
   const length = PACKAGE_HEAD_BYTES + manifestBytes + artifactBytes + DIGEST_BYTES
-  checkPackageBounds(manifestBytes, length)
   if (frame.length !== length) throw new Malformed('the length that its head states', 'package')
   const digest = sha256(frame.subarray(0, length - DIGEST_BYTES))
   if (!bytesEqual(digest, frame.subarray(length - DIGEST_BYTES))) {
@@ -123,14 +118,8 @@ export function encodeArtifact(input: WorkspaceArtifact, sha256: Sha256): Uint8A
 
 /** Throws Malformed for anything but what encodeArtifact makes. */
 export function decodeArtifact(artifact: Uint8Array, sha256: Sha256): WorkspaceArtifact {
-  if (artifact.length < ARTIFACT_HEAD_BYTES || !hasMagic(artifact, ARTIFACT_MAGIC)) {
-    throw new Malformed('a Workspace artifact', 'artifact')
-  }
-  const indexBytes = uint32(artifact, MAGIC_BYTES)
-  let at = ARTIFACT_HEAD_BYTES + indexBytes
-  if (indexBytes > INDEX_BYTES_MAX || at > artifact.length) {
-    throw new Malformed('an index inside the artifact', 'artifact')
-  }
+  let at = ARTIFACT_HEAD_BYTES + artifactHead(artifact)
+  if (at > artifact.length) throw new Malformed('an index inside the artifact', 'artifact')
   const contents: string[] = []
   for (const entry of readIndex(artifact.subarray(ARTIFACT_HEAD_BYTES, at))) {
     const content = artifact.subarray(at, at + entry.bytes)
@@ -144,14 +133,14 @@ export function decodeArtifact(artifact: Uint8Array, sha256: Sha256): WorkspaceA
   return { source: contents[0]!, sourceMap: contents[1] ?? null }
 }
 
-interface IndexEntry {
+export interface IndexEntry {
   readonly path: string
   readonly bytes: number
   readonly digest: string
 }
 
 /** The script, then perhaps its map: which is also the order of their paths. */
-function readIndex(bytes: Uint8Array): IndexEntry[] {
+export function readIndex(bytes: Uint8Array): IndexEntry[] {
   const text = utf8(bytes, 'index')
   const json = parseStrictJson(text)
   if (canonicalJson(json) !== text) throw new Malformed('canonical JSON', 'index')
@@ -177,6 +166,30 @@ function indexEntry(json: Json, path: string): IndexEntry {
   return { path, bytes, digest }
 }
 
+/** Throws Malformed for what does not begin as a package within its bounds. */
+export function packageHead(frame: Uint8Array): { manifestBytes: number; artifactBytes: number } {
+  if (frame.length < PACKAGE_HEAD_BYTES || !hasMagic(frame, PACKAGE_MAGIC)) {
+    throw new Malformed('a Workspace package', 'package')
+  }
+  const manifestBytes = uint32(frame, MAGIC_BYTES)
+  const artifactBytes = uint32(frame, MAGIC_BYTES + 4)
+  checkPackageBounds(
+    manifestBytes,
+    PACKAGE_HEAD_BYTES + manifestBytes + artifactBytes + DIGEST_BYTES,
+  )
+  return { manifestBytes, artifactBytes }
+}
+
+/** Throws Malformed for what does not begin as an artifact. Answers the bytes of its index. */
+export function artifactHead(artifact: Uint8Array): number {
+  if (artifact.length < ARTIFACT_HEAD_BYTES || !hasMagic(artifact, ARTIFACT_MAGIC)) {
+    throw new Malformed('a Workspace artifact', 'artifact')
+  }
+  const indexBytes = uint32(artifact, MAGIC_BYTES)
+  if (indexBytes > INDEX_BYTES_MAX) throw new Malformed('an index inside the artifact', 'artifact')
+  return indexBytes
+}
+
 function checkPackageBounds(manifestBytes: number, length: number): void {
   if (manifestBytes > MANIFEST_BYTES_MAX) {
     throw new Malformed(`at most ${MANIFEST_BYTES_MAX} bytes`, 'manifest')
@@ -199,11 +212,11 @@ function uint32(bytes: Uint8Array, at: number): number {
   return new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength).getUint32(at)
 }
 
-function bytesEqual(a: Uint8Array, b: Uint8Array): boolean {
+export function bytesEqual(a: Uint8Array, b: Uint8Array): boolean {
   return a.length === b.length && a.every((byte, i) => byte === b[i])
 }
 
-function utf8(bytes: Uint8Array, path: string): string {
+export function utf8(bytes: Uint8Array, path: string): string {
   try {
     return decoder.decode(bytes)
   } catch {

@@ -28,6 +28,15 @@ export const CredentialRequest = message({
   'rateLimit?': RateLimit,
 })
 
+/** The replacement. What is left out is as with the credential that it replaces. */
+export const RotateRequest = message({
+  credentialId: idField('crd'),
+  createdAtMicros: Micros,
+  'name?': Name,
+  'scopes?': Scopes,
+  'rateLimit?': RateLimit,
+})
+
 export const ClientField = ClientRequest
 export type ClientField = typeof ClientField.infer
 
@@ -59,6 +68,9 @@ export const CredentialCreated = message({
   replayed: 'boolean',
 })
 export type CredentialCreated = typeof CredentialCreated.infer
+
+export const CredentialRevoked = message({ version: '1', credential: CredentialField })
+export type CredentialRevoked = typeof CredentialRevoked.infer
 
 export const CredentialList = message({ version: '1', credentials: CredentialField.array() })
 export type CredentialList = typeof CredentialList.infer

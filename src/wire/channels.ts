@@ -1,4 +1,4 @@
-/** Promotion of a Channel (wire decisions, section 3). */
+/** Promotion and rollback of a Channel (wire decisions, section 3). */
 import { idField, Micros, U64 } from './fields.ts'
 import { message } from './schema.ts'
 
@@ -8,6 +8,11 @@ export const PromoteRequest = message({
   releaseId: idField('rel'),
   /** Without it the Channel moves whatever it is bound to. */
   'expectedReleaseId?': message("'empty'").or(idField('rel')),
+})
+
+export const RollbackRequest = message({
+  targetReleaseId: idField('rel'),
+  expectedReleaseId: idField('rel'),
 })
 
 export const Promoted = message({

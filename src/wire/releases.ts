@@ -1,4 +1,4 @@
-/** Validation of a Release (wire decisions, section 3). */
+/** Validation and retirement of a Release (wire decisions, section 3). */
 import { ChannelName } from './channels.ts'
 import { idField, Micros } from './fields.ts'
 import { message } from './schema.ts'
@@ -21,3 +21,6 @@ export const Validated = message({
   validatedAtMicros: Micros,
 })
 export type Validated = typeof Validated.infer
+
+export const Retired = message({ version: '1', releaseId: idField('rel'), state: "'retired'" })
+export type Retired = typeof Retired.infer

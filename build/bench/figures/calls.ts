@@ -1,8 +1,8 @@
 /** Calls beside bare routes on the same runtime, with bodies of the same size. */
 import { int64, mutateAll, mutationBody, queryBody, TEXTS } from '../calls.ts'
-import { type Figure, inTurns } from '../figure.ts'
+import { type Figure, inTurns, type Measured, type MeasureOptions } from '../figure.ts'
 import type { BenchInstallation, Target } from '../installation.ts'
-import { limitServer } from '../limits/processes.ts'
+import { type LimitServer, limitServer } from '../limits/processes.ts'
 import { type LoadOptions, load } from '../load.ts'
 
 const ITEMS = 10_000
@@ -81,13 +81,13 @@ function besideBare(name: string, bar: number, path: string, body: () => string)
 interface BesideServer {
   readonly to: Target
   readonly request: Request
-  readonly limit: Awaited<ReturnType<typeof limitServer>>
+  readonly limit: LimitServer
 }
 
 async function besideServer(
   { to, request, limit }: BesideServer,
-  options: Parameters<Figure['measure']>[1],
-): ReturnType<Figure['measure']> {
+  options: MeasureOptions,
+): Promise<Measured> {
   const { headers } = to
   const bare = { ...request, headers, port: limit.port, path: '/bare' }
   try {

@@ -25,7 +25,7 @@ export const MEMORY: readonly Figure[] = [
     measure: async (installation) => {
       await fillItems(installation)
       const to = installation.application
-      let failure = await callFor(to, WARM_UP_SECONDS).then(({ failure }) => failure)
+      let { failure } = await callFor(to, WARM_UP_SECONDS)
       const samples: number[] = []
       for (let calls = 0; calls < CALLS; ) {
         const part = await callFor(to, PART_SECONDS)

@@ -32,10 +32,7 @@ function transfers(contention: string, exponent: number): Figure {
       const to = installation.application
       const accounts = await openAccounts(installation)
       const url = await newRows(installation)
-      const server = await limitServer('transfers', {
-        DATABASE_URL: url,
-        CONNECTIONS: String(CONNECTIONS),
-      })
+      const server = await limitServer('transfers', { DATABASE_URL: url })
       const pair = pairs(exponent)
       const transfer = (): string => {
         const [from, to] = pair()

@@ -52,6 +52,17 @@ function call(...more: string[]) {
 const SEND = ['messages.send', '{"body":"hi","at":"1970-01-01T00:00:00.000005Z"}']
 
 describe('call', () => {
+  it('sends the functional token of a variable, and names the variable that is unset', async () => {
+    client.variables.USER = 'header.claims.signature'
+    expect((await call(...SEND, '--token-env', 'USER')).exit).toBe(0)
+    const [request] = server.asked('POST', '/v1/mutation')
+    expect(request!.headers.authorization).toBe('Bearer header.claims.signature')
+    const unset = await call(...SEND, '--token-env', 'NOBODY')
+    expect([unset.exit, unset.err]).toEqual([2, expect.stringContaining('NOBODY is not set')])
+    const misplaced = await call(...SEND, '--token-env', 'header.claims.signature')
+    expect([misplaced.exit, misplaced.err.includes('claims')]).toEqual([2, false])
+  })
+
   it('sends a Query with its arguments in the declared types', async () => {
     server.result = {
       type: 'array',
@@ -91,6 +102,18 @@ describe('call', () => {
     const sent = server.asked('POST', '/v1/mutation').map(({ body }) => body)
     expect([sent.length, new Set(sent).size]).toEqual([3, 1])
     expect(ran.err).toBe(`operation ${JSON.parse(sent[0]!).operationId}\n`)
+  })
+
+  it('sends an Action once, whatever becomes of it', async () => {
+    const uses = { network: ['api.test'], secrets: ['KEY'] }
+    const action = { ...FUNCTION, name: 'outside.pay', kind: 'action', clients: [], uses }
+    server.functions = [{ ...action, arguments: {} }]
+    expect(await call('outside.pay')).toMatchObject({ exit: 0, out: 'null\n', err: '' })
+    server.requests.length = 0
+    server.intercept = ({ path }) => (path === '/v1/action' ? 'drop-after' : null)
+    expect((await call('outside.pay')).exit).toBe(9)
+    expect(server.asked('POST', '/v1/action')).toHaveLength(1)
+    expect((await call('outside.pay', '--operation-id', newId.make('opn'))).exit).toBe(2)
   })
 
   it('repeats what the server calls retryable, and nothing else', async () => {

@@ -57,6 +57,7 @@ export const callCommand: CommandSpec = command({
     root: option('DIR', 'The linked root; by default the working directory'),
     url: requiredOption('ORIGIN', 'Origin of the application API'),
     'key-env': requiredOption('VAR', 'Environment variable that holds the Application Key'),
+    'token-env': option('VAR', 'Environment variable that holds a functional token'),
     target: requiredOption('TARGET', 'channel:NAME, release:rel_ID or environment:default'),
     'args-file': option('FILE', 'Arguments from a file'),
     'operation-id': option('opn_ID', 'Operation ID of a Mutation; a new one by default'),
@@ -69,6 +70,7 @@ export const callCommand: CommandSpec = command({
   async run(context, options, [name = '', given]) {
     const origin = parseOrigin(context.environment, options.url)
     const key = keyFrom(context, options['key-env'])
+    const token = tokenFrom(context, options['token-env'])
     const operationId = options['operation-id']
     if (operationId !== undefined && !isId('opn', operationId)) {
       throw usage('--operation-id needs an opn_ identifier.', callCommand)
@@ -81,7 +83,8 @@ export const callCommand: CommandSpec = command({
       const found = kind === 'query' ? 'a Query' : 'an Action'
       throw usage(`--operation-id is for Mutations; this is ${found}.`, callCommand)
     }
-    const input = { origin, key, kind, target: options.target, name, operationId }
+    const { target } = options
+    const input = { origin, key, token, kind, target, name, operationId }
     const values = options.tagged ? tagged(json) : plain(json, declared.arguments as Json)
     const invoked = await invoke(context, input, values)
     await report(context, invoked, options.tagged)
@@ -95,6 +98,12 @@ function keyFrom(context: Context, variable: string): Secret {
     `The variable ${variable} holds no Application Key (rk_pub_v1_... or rk_sec_v1_...).`,
     callCommand,
   )
+}
+
+/** Sent as it is: whether it is good is for the server to say. */
+function tokenFrom(context: Context, variable: string | undefined): Secret | null {
+  if (variable === undefined) return null
+  return new Secret(secretFrom(context, callCommand, '--token-env', variable))
 }
 
 async function readArguments(
@@ -157,6 +166,7 @@ function argumentsInvalid<T>(work: () => T): T {
 interface Input {
   readonly origin: string
   readonly key: Secret
+  readonly token: Secret | null
   readonly kind: FunctionKind
   readonly target: string
   readonly name: string
@@ -180,6 +190,7 @@ async function invoke(context: Context, input: Input, values: Value): Promise<In
     origin: input.origin,
     path: `/v1/${kind}`,
     headers: { 'x-service-key': input.key.reveal() },
+    ...(input.token !== null && { bearer: input.token }),
     body,
     reply: Invoked,
     replay: kind === 'action' ? 'unsafe' : 'safe',

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { idMillis } from '../../value/ids.ts'
 import type { Json } from '../../value/strict-json.ts'
-import { FakeServer, failure, newId, type Recorded } from '../testing/fake-server.ts'
+import { FakeServer, failure, newId } from '../testing/fake-server.ts'
 import { TestClient } from '../testing/test-client.ts'
 
 const SECRET = 'sk_live_51H8xJ2eZvKYlo2C'
@@ -11,49 +11,17 @@ const MICROS = '1800000000000000'
 
 let server: FakeServer
 let client: TestClient
-/** Of the whole configuration, as the server has it. */
-let revision: string
-let entries: Json[]
 
 beforeEach(async () => {
   server = await new FakeServer().start()
   client = await new TestClient().linked(server)
   server.requests.length = 0
-  revision = '4'
-  entries = []
-  server.intercept = (request) => ({ status: 200, body: answerOf(request) })
 })
 
 afterEach(() => {
   server.stop()
   client[Symbol.dispose]()
 })
-
-function answerOf({ method, path, headers, body }: Recorded): Json {
-  if (path === `${server.base}/configuration`) return { version: 1, revision, entries }
-  const change = { revision, name: 'API_KEY', operatorId: OPERATOR, changedAtMicros: MICROS }
-  if (method === 'GET') {
-    const set = { ...change, kind: 'secret', action: 'set' }
-    return { version: 1, entries: revision === '0' ? [] : [set], next: '4' }
-  }
-  const name = path.split('/').at(-1)!
-  const { kind = 'secret', expectedRevision } = JSON.parse(body) as { [key: string]: string }
-  const action = method === 'PUT' ? 'set' : 'delete'
-  const next = String(BigInt(expectedRevision!) + 1n)
-  return {
-    version: 1,
-    change: { ...change, name, kind, action, revision: next },
-    operation: {
-      version: 1,
-      operationId: String(headers['idempotency-key']),
-      kind: `configuration.${action}`,
-      outcome: 'applied',
-      replayed: false,
-      revision: next,
-      createdAtMicros: MICROS,
-    },
-  }
-}
 
 /** Bodies of the changes, oldest first. */
 function changes(): { [key: string]: Json }[] {
@@ -116,25 +84,30 @@ describe('config set', () => {
     expect(ran.out + ran.err).not.toContain(SECRET)
   })
 
-  it.each<[string, string[]]>([
-    ['a secret as an argument', ['API_KEY', SECRET, '--secret']],
-    ['a secret as an argument and a variable', ['API_KEY', SECRET, '--secret', '--value-env', 'X']],
-    [
-      'a secret where the name of its variable belongs',
-      ['K', '--secret', '--value-env', 'rk_sec_v1_x'],
-    ],
-    ['a secret in the place of the name', [SECRET, '--secret']],
-    ['a variable that is not set', ['API_KEY', '--secret', '--value-env', 'NOT_SET']],
-    ['an empty secret', ['API_KEY', '--secret']],
-    ['a value from two places', ['GREETING', 'hello', '--value-env', 'KEY']],
-    ['a lower-case name', ['greeting', 'hello']],
-    ['a revision that is none', ['GREETING', 'hello', '--expected', 'newest']],
-    ['another identifier', ['GREETING', 'hello', '--operation-id', OPERATOR]],
-    ['too much', ['GREETING', 'x'.repeat(32_769)]],
-  ])('refuses %s, repeats no value and sends nothing', async (_, args) => {
+  it.each<[string, string[], string]>([
+    ['a secret as an argument', ['API_KEY', SECRET, '--secret'], 'never an argument'],
+    ['one beside --value-env', ['K', SECRET, '--secret', '--value-env', 'X'], 'never an argument'],
+    ['a secret as --value-env', ['K', '--secret', '--value-env', 'rk_sec_v1_x'], 'not the secret'],
+    ['a secret in the place of the name', [SECRET, '--secret'], 'NAME has'],
+    ['a variable that is not set', ['K', '--secret', '--value-env', 'NONE'], 'NONE is not set'],
+    ['a value from two places', ['K', 'hello', '--value-env', 'KEY'], 'not both'],
+    ['a lower-case name', ['greeting', 'hello'], 'NAME has'],
+    ['a revision that is none', ['K', 'hello', '--expected', 'newest'], '--expected needs'],
+    ['another identifier', ['K', 'hello', '--operation-id', OPERATOR], '--operation-id needs'],
+    ['too much', ['K', 'x'.repeat(32_769)], '32768 bytes'],
+  ])('refuses %s, repeats no value and sends nothing', async (_, args, reason) => {
+    client.stdin = 'piped'
     const ran = await set(...args)
     expect([ran.exit, server.requests]).toEqual([2, []])
-    expect(ran.out + ran.err).not.toMatch(/sk_live|rk_sec_v1_x|hello|xxxx/)
+    expect(ran.err.replace(/\s+/g, ' ')).toContain(reason)
+    expect(ran.out + ran.err).not.toMatch(/sk_live|rk_sec_v1_x|hello|xxxx|piped/)
+  })
+
+  it('refuses an empty secret', async () => {
+    client.stdin = '\n'
+    const ran = await set('API_KEY', '--secret')
+    expect([ran.exit, ran.err]).toEqual([2, expect.stringContaining('is empty')])
+    expect(server.requests).toEqual([])
   })
 
   it('refuses standard input that is too long', async () => {
@@ -146,12 +119,12 @@ describe('config set', () => {
 
   it('expects the newest revision, or the one that is given', async () => {
     await set('GREETING', 'hello')
-    revision = '0'
+    server.configuration.revision = '0'
     await set('GREETING', 'hello')
-    server.requests.length = 0
+    const before = server.requests.length
     await set('GREETING', 'hello', '--expected', '7')
-    expect(changes().map(({ expectedRevision }) => expectedRevision)).toEqual(['7'])
-    expect(server.requests.map(({ method }) => method)).toEqual(['PUT'])
+    expect(server.requests.slice(before).map(({ method }) => method)).toEqual(['PUT'])
+    expect(changes().map(({ expectedRevision }) => expectedRevision)).toEqual(['4', '0', '7'])
   })
 
   it('is the same request for the same line with the same Operation ID', async () => {
@@ -170,8 +143,7 @@ describe('config set', () => {
   it('sends the same bytes again when the answer is lost', async () => {
     let lost = 0
     server.intercept = (request) => {
-      if (request.method === 'PUT' && lost++ === 0) return 'drop-after'
-      return { status: 200, body: answerOf(request) }
+      return request.method === 'PUT' && lost++ === 0 ? 'drop-after' : null
     }
     expect((await set('GREETING', 'hello')).exit).toBe(0)
     const sent = server.requests.filter(({ method }) => method === 'PUT')
@@ -182,9 +154,7 @@ describe('config set', () => {
 
   it('ends with 4 where somebody else was faster', async () => {
     server.intercept = (request) =>
-      request.method === 'PUT'
-        ? failure('PRODUCT_CAS_CONFLICT')
-        : { status: 200, body: answerOf(request) }
+      request.method === 'PUT' ? failure('PRODUCT_CAS_CONFLICT') : null
     expect((await set('GREETING', 'hello')).exit).toBe(4)
   })
 })
@@ -193,7 +163,7 @@ describe('config list', () => {
   it('shows values of variables, shortened on a line, and none of secrets', async () => {
     const times = { revision: '2', createdAtMicros: MICROS, updatedAtMicros: MICROS }
     const long = `${'x'.repeat(70)}\u001b[31m`
-    entries = [
+    server.configuration.entries = [
       { name: 'API_KEY', kind: 'secret', ...times },
       { name: 'LONG', kind: 'variable', value: long, ...times },
     ]
@@ -202,12 +172,16 @@ describe('config list', () => {
     expect(human.out).toMatch(/^LONG +variable +x{60}\.\.\. +2 /m)
     expect(human.out).not.toContain('\u001b')
     const json = await client.run('config', 'list', ...REMOTE, '--json')
-    expect(JSON.parse(json.out)).toEqual({ version: 1, revision: '4', entries })
+    expect(JSON.parse(json.out)).toEqual({
+      version: 1,
+      revision: '4',
+      entries: server.configuration.entries,
+    })
   })
 
   it('takes no answer in which a secret has a value', async () => {
     const times = { revision: '2', createdAtMicros: MICROS, updatedAtMicros: MICROS }
-    entries = [{ name: 'API_KEY', kind: 'secret', value: SECRET, ...times }]
+    server.configuration.entries = [{ name: 'API_KEY', kind: 'secret', value: SECRET, ...times }]
     const ran = await client.run('config', 'list', ...REMOTE, '--json')
     expect(ran.exit).not.toBe(0)
     expect(ran.out + ran.err).not.toContain(SECRET)

@@ -63,7 +63,7 @@ const set: CommandSpec = command({
   details: [
     'The value of a variable is an argument, or comes like that of a secret: from the environment',
     'variable that --value-env names, from standard input (without the line feed at its end), or,',
-    'of a secret, typed on a terminal without being shown. Functions see it from their next call on.',
+    'of a secret, typed on a terminal without being shown. Functions see it from the next call on.',
     'The same --operation-id with the same --expected and value changes once, however often it is',
     'sent.',
   ],

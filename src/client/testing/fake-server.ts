@@ -13,6 +13,7 @@ import { realSystem } from '../../system/system.ts'
 import { encodeBase64Url } from '../../value/base64url.ts'
 import type { Json } from '../../value/strict-json.ts'
 import { decodePackage } from '../../value/workspace-package.ts'
+import { FakeConfiguration } from './fake-configuration.ts'
 import { FakeIdentity } from './fake-identity.ts'
 
 const system = realSystem()
@@ -53,6 +54,7 @@ export class FakeServer {
   /** Tagged result of the next calls. */
   result: Json = { type: 'null' }
   readonly identity = new FakeIdentity(newId, INVITATION)
+  readonly configuration = new FakeConfiguration(newId)
   methods: string[] = ['invitation', 'browser_oidc', 'helper_token']
   /** Of GET /v1/auth/oidc/config; null where there is no native client. */
   oidcConfig: (() => { [key: string]: Json }) | null = null
@@ -156,6 +158,7 @@ export class FakeServer {
         return ok(this.#refresh(String(json().refreshToken)))
       case 'POST /v1/query':
       case 'POST /v1/mutation':
+      case 'POST /v1/action':
         return this.#invoke(path.slice(4), headers)
     }
     this.#authenticate(headers.authorization)
@@ -165,7 +168,8 @@ export class FakeServer {
     }
     const recorded = { method, path, headers, body }
     const identity = this.identity.route(route, recorded, this.#login)
-    return identity ?? this.#operatorRoute(route, bytes, { headers, json })
+    const known = identity ?? this.configuration.route(route, recorded)
+    return known ?? this.#operatorRoute(route, bytes, { headers, json })
   }
 
   #externalLogin(authorization: string | undefined, code: Json | undefined): Reply {
@@ -349,7 +353,9 @@ export class FakeServer {
     const metadata =
       kind === 'query'
         ? { kind, snapshotSequence: '7' }
-        : { kind, commitSequence: '8', replayed: false, attempts: 1 }
+        : kind === 'action'
+          ? { kind, schedulesCreated: '0' }
+          : { kind, commitSequence: '8', replayed: false, attempts: 1 }
     return ok({ version: 1, status: 'ok', ...ids, result: this.result, metadata })
   }
 }

@@ -17,6 +17,7 @@ import {
 import {
   calleeArguments,
   calleePrincipal,
+  checkHeld,
   checkNesting,
   declaredError,
   findCallee,
@@ -27,6 +28,7 @@ import type { ActionPort } from './actions.ts'
 import { Slots } from './slots.ts'
 
 type RunOperation = Extract<Operation, readonly ['run', ...unknown[]]>
+type ConfigOperation = Extract<Operation, readonly ['config', ...unknown[]]>
 type FetchOperation = Extract<Operation, readonly ['fetch', ...unknown[]]>
 
 /** Runs another Function as an invocation of its own; answers tagged JSON. */
@@ -44,6 +46,8 @@ export class ActionHost implements RunnerHost {
   readonly #open = new Map<number, AbortController>()
   readonly #sleeps = new Set<ReturnType<typeof setTimeout>>()
   readonly #ended = new AbortController()
+  /** Characters of what waits. */
+  #held = 0
   #callCount = 0
   #requestCount = 0
   #guests = 0
@@ -80,6 +84,8 @@ export class ActionHost implements RunnerHost {
         return this.#sleep(operation[1])
       case 'usage':
         return this.#usage()
+      case 'config':
+        return this.#configured(operation)
       case 'issueGuest': {
         const input = { count: ++this.#guests, expiresInSeconds: operation[1] }
         return guestOf(this.#port.issueGuest, runnerCall(this.#invocation), input)
@@ -99,10 +105,21 @@ export class ActionHost implements RunnerHost {
     const { signal } = this.#ended
     const input = { prepared, definition, argumentsText, principal: seen, context, signal }
     try {
-      const text = await this.#calls.use(signal, () => this.#runCallee(input, this.#depth + 1))
+      const run = () => this.#runCallee(input, this.#depth + 1)
+      const text = await this.#holding(argumentsText.length, () => this.#calls.use(signal, run))
       return encodeStored(decodeTagged(JSON.parse(text)))
     } catch (error) {
       throw this.#refusalOf(definition, error)
+    }
+  }
+
+  async #holding<T>(characters: number, work: () => Promise<T>): Promise<T> {
+    checkHeld(this.#held + characters)
+    this.#held += characters
+    try {
+      return await work()
+    } finally {
+      this.#held -= characters
     }
   }
 
@@ -131,13 +148,26 @@ export class ActionHost implements RunnerHost {
     const hosts = this.#invocation.definition.uses?.network ?? []
     try {
       const perform = () => this.#port.requests.perform(request, hosts, signal)
-      return await this.#requests.use(signal, perform)
+      const characters = request.url.length + (request.body?.length ?? 0)
+      return await this.#holding(characters, () => this.#requests.use(signal, perform))
     } catch (error) {
       if (signal.aborted) throw new Refusal('AbortError', 'fetch: it was aborted')
       throw error
     } finally {
       this.#open.delete(handle)
     }
+  }
+
+  #configured([, kind, name]: ConfigOperation): string {
+    const { configuration, definition } = this.#invocation
+    if (kind === 'variable') return JSON.stringify(configuration.variable(name))
+    const call = `ctx.config.secret("${name}")`
+    if (!definition.uses?.secrets.includes(name)) {
+      throw new Refusal('TypeError', `${call}: add it to uses.secrets of this Action`)
+    }
+    const secret = configuration.secret(name)
+    if (secret !== null) return JSON.stringify(secret.reveal())
+    throw new Refusal('Error', `${call}: it is not set: svc config set ${name} --secret --remote`)
   }
 
   #sleep(millis: number): Promise<string> {

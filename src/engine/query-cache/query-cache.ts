@@ -3,6 +3,7 @@
  * present holds at the newest durable sequence: commits remove entries before they are answered.
  */
 import type { System } from '../../system/system.ts'
+import type { ConfigurationSource, ConfigurationState } from '../configuration.ts'
 import { CACHE_CHARACTERS_MAX } from '../limits.ts'
 import type { CommitWrites, ReadSet } from '../read-set.ts'
 import { ReadSetIndex } from './read-set-index.ts'
@@ -12,6 +13,8 @@ export interface CachedResult {
   readonly resultText: string
   /** Whether any document or index was read. */
   readonly hasRead: boolean
+  /** The one that it read variables of; null where it read none. */
+  readonly configuration: ConfigurationState | null
 }
 
 /**
@@ -43,8 +46,14 @@ export interface CacheStatistics {
   readonly misses: number
 }
 
+interface CacheOptions {
+  readonly system: System
+  readonly configuration: ConfigurationSource
+}
+
 export class QueryCache {
   readonly #system: System
+  readonly #configuration: ConfigurationSource
   readonly #entries = new Map<string, Entry>()
   readonly #readSets: ReadSetIndex<Entry>
   #asked = new Set<string>()
@@ -53,8 +62,9 @@ export class QueryCache {
   #hits = 0
   #misses = 0
 
-  constructor(system: System) {
+  constructor({ system, configuration }: CacheOptions) {
     this.#system = system
+    this.#configuration = configuration
     this.#readSets = new ReadSetIndex(Buffer.from(system.randomBytes(4)).readInt32BE())
   }
 
@@ -69,7 +79,7 @@ export class QueryCache {
 
   get({ shared, own }: ResultKeys): CachedResult | null {
     const entry = this.#entries.get(shared) ?? this.#entries.get(own)
-    if (entry === undefined || entry.expiresAt <= this.#system.monotonicMillis()) {
+    if (entry === undefined || !this.#holds(entry)) {
       this.#misses += 1
       if (entry !== undefined) this.#remove(entry)
       return null
@@ -113,6 +123,11 @@ export class QueryCache {
 
   clear(): void {
     for (const entry of [...this.#entries.values()]) this.#remove(entry)
+  }
+
+  #holds({ configuration, expiresAt }: Entry): boolean {
+    if (configuration !== null && configuration !== this.#configuration.current) return false
+    return expiresAt > this.#system.monotonicMillis()
   }
 
   /** Two generations of keys, so that what was forgotten is old. */

@@ -224,4 +224,40 @@ describe('processes', () => {
     await expect(outcome).rejects.toMatchObject({ code: 'UNAVAILABLE' })
     await broken.pool.close()
   })
+
+  test('code that does not load is tried again after a pause that grows', async () => {
+    const lean = poolBench({ limits: { restartMillis: 300, restartMillisMax: 600 } })
+    try {
+      await lean.pool.start({ sandbox: 'preferred' })
+      const code = { ...release(''), source: 'throw new Error("it does not load")' }
+      const spent: number[] = []
+      for (let i = 0; i < 12; i++) {
+        const started = performance.now()
+        const outcome = await lean.pool.invoke(code, call('one'), oneDocument)
+        expect(outcome).toMatchObject({ kind: 'threw', error: { message: 'it does not load' } })
+        spent.push(performance.now() - started)
+        await new Promise((resolve) => setTimeout(resolve, 50))
+      }
+      // Tried at once, after 300 ms and perhaps after 600 more; the others were answered at once.
+      const tried = spent.filter((millis) => millis > 5).length
+      expect(tried).toBeGreaterThanOrEqual(2)
+      expect(tried).toBeLessThanOrEqual(3)
+    } finally {
+      await lean.pool.close()
+    }
+  })
+
+  test('Actions have processes of their own', async () => {
+    const code = release(`
+      act: action(() => typeof setTimeout),
+      ask: query(() => typeof setTimeout),`)
+    const before = pool.statistics().runners
+    expect(await pool.invoke(code, call('ask'), oneDocument)).toMatchObject({ result: 'undefined' })
+    const act = await pool.invoke(code, call('act', { kind: 'action' }), oneDocument)
+    expect(act).toMatchObject({ result: 'function' })
+    expect(pool.statistics().runners).toBe(before + 2)
+    expect(pool.isWarm(code.releaseId, ['transactions', 'actions'])).toBe(true)
+    pool.forget(code.releaseId)
+    expect(pool.statistics().runners).toBe(before)
+  })
 })

@@ -7,6 +7,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect } from 'vitest'
+import { TestConfiguration } from '../../../build/testing/configurations.ts'
 import { fuzz, mutatedJson, type Random } from '../../../build/testing/fuzzing/fuzz.ts'
 import { openSqliteDocuments } from '../../documents/sqlite/stores.ts'
 import type { DocumentStore } from '../../documents/store.ts'
@@ -85,9 +86,11 @@ function hostOf(random: Random): RunnerHost {
     writable: random.chance(2),
   })
   const report = () => undefined
-  const shared = { prepared, transaction, report, failures: new Map(), count: 0 }
+  const shared = { prepared, transaction, report, failures: new Map(), count: 0, characters: 0 }
   const nobody = { principal: null, issueGuest: () => 'guest', usedIdentity: false }
-  return new TransactionHost({ ...shared, ...nobody, usedClock: false, usedRandom: false }, CALL)
+  const unset = { configuration: new TestConfiguration().current, usedConfiguration: false }
+  const unused = { ...unset, usedClock: false, usedRandom: false }
+  return new TransactionHost({ ...shared, ...nobody, ...unused }, CALL)
 }
 
 /** A process of which only the messages exist. */

@@ -48,12 +48,17 @@ async function post(path: string, name: string, more: object = {}) {
     arguments: { type: 'object', value: [] },
     ...more,
   }
-  const response = await gateway.hono.request(path, {
+  const request = new Request(`https://app.test${path}`, {
     method: 'POST',
     headers: { 'content-type': 'application/json', 'x-service-key': gateway.key },
     body: JSON.stringify(body),
   })
-  return { response, body: (await response.json()) as Record<string, unknown> }
+  let tookTime = false
+  const takeTime = () => {
+    tookTime = true
+  }
+  const response = await gateway.application.fetch(request, { peer: '192.0.2.1', takeTime })
+  return { response, tookTime, body: (await response.json()) as Record<string, unknown> }
 }
 
 const codeOf = ({ body }: { body: Record<string, unknown> }) =>
@@ -61,7 +66,8 @@ const codeOf = ({ body }: { body: Record<string, unknown> }) =>
 
 describe('POST /v1/action', () => {
   test('answers the whole envelope', async () => {
-    const { response, body } = await post('/v1/action', 'a.both')
+    const { response, body, tookTime } = await post('/v1/action', 'a.both')
+    expect(tookTime).toBe(true)
     expect(body).toEqual({
       version: 1,
       status: 'ok',
@@ -82,7 +88,7 @@ describe('POST /v1/action', () => {
   ]
   test.each(refused)('refuses %s', async (_, path, name, more, status, code) => {
     const reply = await post(path, name, more)
-    expect([reply.response.status, codeOf(reply)]).toEqual([status, code])
+    expect([reply.response.status, codeOf(reply), reply.tookTime]).toEqual([status, code, false])
   })
 
   test('says of a deadline that the call may not be sent again, with the invocation', async () => {

@@ -87,7 +87,7 @@ async function call(name: string, sent: Sent = {}) {
   }
   const url = `http://app.test/v1/${isQuery ? 'query' : 'mutation'}`
   const request = new Request(url, { method: 'POST', headers, body: JSON.stringify(envelope) })
-  const response = await on.hono.fetch(request, peer === undefined ? undefined : { peer })
+  const response = await on.application.fetch(request, peer === undefined ? undefined : { peer })
   const body = (await response.json()) as {
     readonly result?: { readonly value: string }
     readonly error?: { readonly code: string }

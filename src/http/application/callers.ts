@@ -10,6 +10,8 @@ import type { ApplicationCaller, Gateway, Incoming } from './gateway.ts'
 /** RFC 6750, section 2.1. */
 const BEARER = /^Bearer +([A-Za-z0-9._~+/-]+=*)$/i
 const TOKEN_CHARACTERS_MAX = 16 * 1024
+const AFFINITY_HEADER = 'x-service-affinity'
+const AFFINITY = /^[\x21-\x7e]{1,128}$/
 
 /** Throws APPLICATION_KEY_REQUIRED, APPLICATION_KEY_INVALID and RATE_LIMITED. */
 export function authenticate(gateway: Gateway, incoming: Incoming): ApplicationCaller {
@@ -35,21 +37,65 @@ export function authenticate(gateway: Gateway, incoming: Incoming): ApplicationC
  * FUNCTIONAL_TOKEN_INVALID, AUTH_POLICY_DENIED, RATE_LIMITED, and UNAVAILABLE where the keys of a
  * provider are not known.
  */
-export async function identify(
+export function identify(
   gateway: Gateway,
   incoming: Incoming,
   caller: ApplicationCaller,
   mode: AuthMode,
+): Promise<Principal | null> | null {
+  return mode === 'none' ? null : identifyIn(mode, gateway, incoming, caller)
+}
+
+async function identifyIn(
+  mode: AuthMode,
+  gateway: Gateway,
+  incoming: Incoming,
+  caller: ApplicationCaller,
 ): Promise<Principal | null> {
-  if (mode === 'none') return null
   const header = incoming.request.headers.get('authorization')
-  const presented = header === null ? null : await verify(gateway, incoming, caller, header)
+  const presented = header === null ? null : await present(gateway, incoming, caller, header)
   const admitted = admit(mode, presented)
   if (admitted === 'missing') throw new Fault('FUNCTIONAL_TOKEN_REQUIRED')
   if (admitted === 'denied') {
     throw new Fault('AUTH_POLICY_DENIED', { detail: `a ${presented?.kind} is no ${mode}` })
   }
   return admitted
+}
+
+/**
+ * Where a weighted policy sends the caller: by what the client says, else by whom its token names,
+ * else anywhere. A token that is not good decides nothing here, since a Function of the mode `none`
+ * takes it all the same. Throws REQUEST_INVALID.
+ */
+export function affinityOf(
+  gateway: Gateway,
+  incoming: Incoming,
+  caller: ApplicationCaller,
+): string | Promise<string> {
+  const { request, requestId } = incoming
+  const said = request.headers.get(AFFINITY_HEADER)
+  if (said !== null && !AFFINITY.test(said)) {
+    throw new Fault('REQUEST_INVALID', {
+      detail: `${AFFINITY_HEADER}: 1 to 128 visible characters`,
+    })
+  }
+  const of = `${caller.credentialId}/`
+  const header = request.headers.get('authorization')
+  if (said !== null || header === null) return of + (said ?? requestId)
+  return present(gateway, incoming, caller, header).then(
+    ({ key }) => of + key,
+    () => of + requestId,
+  )
+}
+
+function present(
+  gateway: Gateway,
+  incoming: Incoming,
+  caller: ApplicationCaller,
+  header: string,
+): Promise<Principal> {
+  incoming.presented ??= verify(gateway, incoming, caller, header)
+  return incoming.presented
 }
 
 async function verify(

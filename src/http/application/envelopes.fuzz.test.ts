@@ -139,7 +139,7 @@ function defect({ status, headers }: Response, text: string): string | null {
 }
 
 fuzz('any request to the application origin has a documented answer', async (random) => {
-  const response = await gateway.hono.fetch(requestOf(random))
+  const response = await gateway.application.fetch(requestOf(random))
   const text = await response.text()
   const found = defect(response, text)
   if (found !== null) expect.fail(`${found}: ${response.status} ${text}`)

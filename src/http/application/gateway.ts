@@ -39,7 +39,12 @@ export interface Incoming {
   readonly takeTime: () => void
   /** Once the invocation has one: its failure is told with it. */
   invocationId: InvocationId | null
+  /** The verification of its functional token, once that began: it is verified once. */
+  presented?: Promise<Principal>
 }
+
+/** Tells callers apart for a weighted policy: the same text for one who is to stay where it is. */
+export type Affinity = () => string | Promise<string>
 
 /** What the listener tells about a request. */
 export interface RequestBinding {
@@ -58,8 +63,12 @@ export interface Gateway {
   readonly allowedOrigins: ReadonlySet<string>
   /** Null for a key that is unknown, revoked or deleted. */
   authenticateKey(key: string): ApplicationCaller | null
-  /** Throws TARGET_NOT_FOUND, TARGET_DENIED, RELEASE_RETIRED or REQUEST_INVALID. */
-  resolveTarget(target: string, caller: ApplicationCaller): Release | Promise<Release>
-  /** Whether a Channel was promoted: before the first promotion nothing is served. */
+  /** Throws TARGET_NOT_FOUND, TARGET_DENIED, RELEASE_RETIRED, UNAVAILABLE or REQUEST_INVALID. */
+  resolveTarget(
+    target: string,
+    caller: ApplicationCaller,
+    affinity: Affinity,
+  ): Release | Promise<Release>
+  /** Whether anything is: not before the first promotion or policy, nor while archived. */
   serving(): boolean
 }

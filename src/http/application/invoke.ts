@@ -9,7 +9,7 @@ import type { Principal } from '../../value/identities.ts'
 import type { FunctionKind, FunctionManifest } from '../../value/manifest.ts'
 import { readBody } from '../bodies.ts'
 import { APPLICATION_CODES } from '../errors.ts'
-import { authenticate, identify } from './callers.ts'
+import { affinityOf, authenticate, identify } from './callers.ts'
 import { type QueryEnvelope, readAction, readMutation } from './envelopes.ts'
 import type { ApplicationCaller, Gateway, Incoming } from './gateway.ts'
 
@@ -28,11 +28,14 @@ export async function invokeQuery(gateway: Gateway, incoming: Incoming): Promise
   const { request, requestId } = incoming
   const caller = authenticate(gateway, incoming)
   const envelope = gateway.envelopes.read(await readEnvelope(request))
-  const { release, definition } = await resolve(gateway, caller, envelope, 'query')
-  const principal = await identify(gateway, incoming, caller, definition.auth)
+  // What is at hand is not awaited: that would cost a cached result a fifth of its time.
+  const resolved = resolve(gateway, incoming, caller, envelope, 'query')
+  const { release, definition } = resolved instanceof Promise ? await resolved : resolved
+  const identified = identify(gateway, incoming, caller, definition.auth)
+  const principal = identified === null ? null : await identified
   const invocationId = gateway.system.ids.make('ivc')
   incoming.invocationId = invocationId
-  const outcome = await gateway.engine.query({
+  const ran = gateway.engine.query({
     release,
     definition,
     arguments: envelope.arguments,
@@ -42,6 +45,7 @@ export async function invokeQuery(gateway: Gateway, incoming: Incoming): Promise
       return request.signal
     },
   })
+  const outcome = ran instanceof Promise ? await ran : ran
   const sequence = outcome.snapshotSequence === null ? 'null' : `"${outcome.snapshotSequence}"`
   return {
     releaseId: release.releaseId,
@@ -58,7 +62,7 @@ export async function invokeMutation(gateway: Gateway, incoming: Incoming): Prom
   const { request, requestId } = incoming
   const caller = authenticate(gateway, incoming)
   const envelope = readMutation(await readEnvelope(request))
-  const { release, definition } = await resolve(gateway, caller, envelope, 'mutation')
+  const { release, definition } = await resolve(gateway, incoming, caller, envelope, 'mutation')
   const principal = await identify(gateway, incoming, caller, definition.auth)
   const invocationId = gateway.system.ids.make('ivc')
   incoming.invocationId = invocationId
@@ -87,7 +91,7 @@ export async function invokeAction(gateway: Gateway, incoming: Incoming): Promis
   const { request, requestId } = incoming
   const caller = authenticate(gateway, incoming)
   const envelope = readAction(await readEnvelope(request))
-  const { release, definition } = await resolve(gateway, caller, envelope, 'action')
+  const { release, definition } = await resolve(gateway, incoming, caller, envelope, 'action')
   const principal = await identify(gateway, incoming, caller, definition.auth)
   const invocationId = gateway.system.ids.make('ivc')
   incoming.invocationId = invocationId
@@ -125,21 +129,38 @@ function callerKey({ clientId, credentialId }: ApplicationCaller, principal: Pri
   return principal === null ? key : `${key}/${principal.key}`
 }
 
-async function readEnvelope(request: Request): Promise<Uint8Array> {
+function readEnvelope(request: Request): Promise<Uint8Array> {
   if (!JSON_MEDIA_TYPE.test(request.headers.get('content-type') ?? '')) {
     throw new Fault('MEDIA_TYPE_UNSUPPORTED')
   }
   return readBody(request, ENVELOPE_BYTES_MAX, APPLICATION_CODES)
 }
 
-async function resolve(
+interface Resolved {
+  readonly release: Release
+  readonly definition: FunctionManifest
+}
+
+function resolve(
   gateway: Gateway,
+  incoming: Incoming,
   caller: ApplicationCaller,
   envelope: QueryEnvelope,
   kind: FunctionKind,
-): Promise<{ readonly release: Release; readonly definition: FunctionManifest }> {
-  const found = gateway.resolveTarget(envelope.target, caller)
-  const release = found instanceof Promise ? await found : found
+): Resolved | Promise<Resolved> {
+  const affinity = () => affinityOf(gateway, incoming, caller)
+  const found = gateway.resolveTarget(envelope.target, caller, affinity)
+  return found instanceof Promise
+    ? found.then((release) => functionOf(release, caller, envelope, kind))
+    : functionOf(found, caller, envelope, kind)
+}
+
+function functionOf(
+  release: Release,
+  caller: ApplicationCaller,
+  envelope: QueryEnvelope,
+  kind: FunctionKind,
+): Resolved {
   const definition = release.functions.get(envelope.function)
   if (definition === undefined || definition.visibility !== 'public' || definition.kind !== kind) {
     throw new Fault('FUNCTION_NOT_FOUND')

@@ -3,7 +3,7 @@ import { type Context, Hono } from 'hono'
 import { Fault } from '../../errors/fault.ts'
 import type { RequestId } from '../../value/ids.ts'
 import { APPLICATION_CODES, errorResponse, toFault } from '../errors.ts'
-import { peerOf } from '../rate-limits.ts'
+import { type PeerBinding, peerOf } from '../rate-limits.ts'
 import type { Gateway, Incoming, RequestBinding } from './gateway.ts'
 import { type Answer, invokeAction, invokeMutation, invokeQuery } from './invoke.ts'
 
@@ -13,27 +13,46 @@ const EXPOSED = 'Retry-After, X-Service-Request-Id, X-Service-Invocation-Id, X-S
 
 type Invoke = (gateway: Gateway, incoming: Incoming) => Promise<Answer>
 
-const INVOCATIONS: readonly (readonly [path: string, invoke: Invoke])[] = [
+const INVOCATIONS: ReadonlyMap<string, Invoke> = new Map([
   ['/v1/query', invokeQuery],
   ['/v1/mutation', invokeMutation],
   ['/v1/action', invokeAction],
-]
+])
 /** Methods of each path, for the answer to any other. */
 const ALLOW: ReadonlyMap<string, string> = new Map([
-  ...INVOCATIONS.map(([path]) => [path, 'POST, OPTIONS'] as const),
+  ...[...INVOCATIONS.keys()].map((path) => [path, 'POST, OPTIONS'] as const),
   ['/healthz', 'GET'],
   ['/readyz', 'GET'],
 ])
 
-export function mountApplication(gateway: Gateway): Hono {
+export interface ApplicationOrigin {
+  fetch(request: Request, binding?: Partial<ApplicationBinding>): Response | Promise<Response>
+}
+
+export type ApplicationBinding = PeerBinding & RequestBinding
+
+/** Calls of Functions go straight to their handler: a router would cost each of them 2 us. */
+export function mountApplication(gateway: Gateway): ApplicationOrigin {
+  const hono = router(gateway)
+  return {
+    fetch(request, binding) {
+      const { url } = request
+      const invoke = INVOCATIONS.get(url.slice(url.indexOf('/', url.indexOf('://') + 3)))
+      if (invoke === undefined || request.method !== 'POST') return hono.fetch(request, binding)
+      return answer(gateway, request, binding, invoke)
+    },
+  }
+}
+
+function router(gateway: Gateway): Hono {
   const hono = new Hono({ strict: true })
   for (const [path, invoke] of INVOCATIONS) {
-    hono.post(path, (context) => answer(gateway, context, invoke))
+    // Those whose URL has more than this path.
+    hono.post(path, ({ req, env }) => answer(gateway, req.raw, env as ApplicationBinding, invoke))
     hono.options(path, (context) => preflight(gateway, context))
   }
   hono.get('/healthz', () => probe(200, 'live'))
   hono.get('/readyz', () => (isReady(gateway) ? probe(200, 'ready') : probe(503, 'unavailable')))
-  // A second handler on a path would make Hono compose the two for every call.
   hono.notFound((context) => {
     const allow = ALLOW.get(context.req.path)
     return allow === undefined
@@ -43,12 +62,16 @@ export function mountApplication(gateway: Gateway): Hono {
   return hono
 }
 
-async function answer(gateway: Gateway, context: Context, invoke: Invoke): Promise<Response> {
-  const request = context.req.raw
+async function answer(
+  gateway: Gateway,
+  request: Request,
+  binding: Partial<ApplicationBinding> | undefined,
+  invoke: Invoke,
+): Promise<Response> {
   const requestId = gateway.system.ids.make('req')
   const origin = request.headers.get('origin')
-  const takeTime = () => (context.env as Partial<RequestBinding> | undefined)?.takeTime?.()
-  const peer = () => peerOf(context)
+  const takeTime = () => binding?.takeTime?.()
+  const peer = () => peerOf({ env: binding })
   const incoming: Incoming = { request, requestId, peer, takeTime, invocationId: null }
   let response: Response
   try {

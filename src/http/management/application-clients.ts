@@ -6,8 +6,14 @@ import {
 } from '../../product/application-clients.ts'
 import {
   type ApplicationCredential,
+  type CredentialCreated as Created,
+  type CredentialName,
   createCredential,
+  deleteCredential,
   listCredentials,
+  revealKey,
+  revokeCredential,
+  rotateCredential,
 } from '../../product/application-credentials.ts'
 import { parseId } from '../../value/ids.ts'
 import {
@@ -19,8 +25,10 @@ import {
   type CredentialField,
   type CredentialList,
   CredentialRequest,
+  type CredentialRevoked,
+  RotateRequest,
 } from '../../wire/application-clients.ts'
-import { environmentRoute, type Route } from '../route.ts'
+import { environmentRoute, type Reply, type Route } from '../route.ts'
 import type { ProductApp } from './product-app.ts'
 
 export const applicationClientRoutes: readonly Route<ProductApp>[] = [
@@ -68,7 +76,7 @@ export const applicationClientRoutes: readonly Route<ProductApp>[] = [
     body: { schema: CredentialRequest },
     cache: 'no-store, max-age=0',
     handle({ app, actor, params, body: asked, requestId }) {
-      const { credential, key, secretShownOnce, replayed } = createCredential(app.product, actor, {
+      const created = createCredential(app.product, actor, {
         clientId: parseId('app', params.clientId),
         credentialId: asked.credentialId,
         name: asked.name,
@@ -77,17 +85,87 @@ export const applicationClientRoutes: readonly Route<ProductApp>[] = [
         createdAtMicros: BigInt(asked.createdAtMicros),
         requestId,
       })
-      const body: CredentialCreated = {
-        version: 1,
-        credential: credentialField(credential),
-        key: key?.reveal() ?? null,
-        secretShownOnce,
-        replayed,
-      }
-      return { status: replayed ? 200 : 201, body }
+      return createdReply(created)
+    },
+  }),
+
+  environmentRoute({
+    method: 'POST',
+    path: '/application-clients/:clientId/credentials/:credentialId/rotate',
+    capability: 'credentials:manage',
+    body: { schema: RotateRequest },
+    cache: 'no-store, max-age=0',
+    handle({ app, actor, params, body: asked, requestId }) {
+      const { credentialId: replacementId, createdAtMicros, ...changes } = asked
+      const rotated = rotateCredential(app.product, actor, {
+        ...readName(params),
+        replacementId,
+        changes,
+        createdAtMicros: BigInt(createdAtMicros),
+        requestId,
+      })
+      return createdReply(rotated)
+    },
+  }),
+
+  environmentRoute({
+    method: 'POST',
+    path: '/application-clients/:clientId/credentials/:credentialId/reveal',
+    capability: 'credentials:read',
+    cache: 'no-store, max-age=0',
+    handle({ app, actor, params, requestId }) {
+      const revealed = revealKey(app.product, actor, { ...readName(params), requestId })
+      // Nothing was made, so nothing was repeated.
+      const body = createdBody({ ...revealed, secretShownOnce: false, replayed: false })
+      return { status: 200, body }
+    },
+  }),
+
+  environmentRoute({
+    method: 'POST',
+    path: '/application-clients/:clientId/credentials/:credentialId/revoke',
+    capability: 'credentials:manage',
+    handle({ app, actor, params, requestId }) {
+      const credential = revokeCredential(app.product, actor, { ...readName(params), requestId })
+      const body: CredentialRevoked = { version: 1, credential: credentialField(credential) }
+      return { status: 200, body }
+    },
+  }),
+
+  environmentRoute({
+    method: 'DELETE',
+    path: '/application-clients/:clientId/credentials/:credentialId',
+    capability: 'credentials:manage',
+    handle({ app, actor, params, requestId }) {
+      deleteCredential(app.product, actor, { ...readName(params), requestId })
+      return { status: 204 }
     },
   }),
 ]
+
+function readName(params: {
+  readonly clientId: string
+  readonly credentialId: string
+}): CredentialName {
+  return {
+    clientId: parseId('app', params.clientId),
+    credentialId: parseId('crd', params.credentialId),
+  }
+}
+
+function createdReply(created: Created): Reply {
+  return { status: created.replayed ? 200 : 201, body: createdBody(created) }
+}
+
+function createdBody({ credential, key, secretShownOnce, replayed }: Created): CredentialCreated {
+  return {
+    version: 1,
+    credential: credentialField(credential),
+    key: key?.reveal() ?? null,
+    secretShownOnce,
+    replayed,
+  }
+}
 
 function clientField({
   maximumScopes,

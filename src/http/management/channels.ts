@@ -1,7 +1,12 @@
-/** Promotion of a Channel. */
+/** Promotion and rollback of a Channel. */
 import { Fault } from '../../errors/fault.ts'
-import { CHANNEL_NAME, promote } from '../../product/channels.ts'
-import { type Promoted, PromoteRequest } from '../../wire/channels.ts'
+import {
+  type Promoted as Binding,
+  CHANNEL_NAME,
+  promote,
+  rollback,
+} from '../../product/channels.ts'
+import { type Promoted, PromoteRequest, RollbackRequest } from '../../wire/channels.ts'
 import { environmentRoute, type Route } from '../route.ts'
 import type { ProductApp } from './product-app.ts'
 
@@ -18,19 +23,34 @@ export const channelRoutes: readonly Route<ProductApp>[] = [
         expectedReleaseId,
         requestId,
       })
-      const body: Promoted = {
-        version: 1,
-        channel: promoted.name,
-        releaseId: promoted.releaseId,
-        previousReleaseId: promoted.previousReleaseId,
-        revision: String(promoted.revision),
-        changedAtMicros: String(promoted.changedAtMicros),
-        serving: promoted.serving,
-      }
-      return { status: 200, body }
+      return { status: 200, body: promotedBody(promoted) }
+    },
+  }),
+
+  environmentRoute({
+    method: 'POST',
+    path: '/channels/:channel/rollback',
+    capability: 'channels:promote',
+    body: { schema: RollbackRequest },
+    async handle({ app, actor, params, body: asked, requestId }) {
+      const channel = readChannel(params.channel)
+      const rolledBack = await rollback(app.product, actor, { ...asked, channel, requestId })
+      return { status: 200, body: promotedBody(rolledBack) }
     },
   }),
 ]
+
+function promotedBody({ name, revision, changedAtMicros, ...binding }: Binding): Promoted {
+  return {
+    version: 1,
+    channel: name,
+    releaseId: binding.releaseId,
+    previousReleaseId: binding.previousReleaseId,
+    revision: String(revision),
+    changedAtMicros: String(changedAtMicros),
+    serving: binding.serving,
+  }
+}
 
 function readChannel(text: string): string {
   if (CHANNEL_NAME.test(text)) return text

@@ -9,7 +9,6 @@ import {
   readConfigurationHistory,
   setConfiguration,
 } from '../../product/configuration.ts'
-import type { Operation } from '../../product/operations.ts'
 import { isConfigurationName } from '../../value/configuration.ts'
 import {
   type ChangeField,
@@ -23,9 +22,9 @@ import {
   HISTORY_PAGE_DEFAULT,
   HISTORY_PAGE_MAX,
 } from '../../wire/configuration.ts'
-import type { OperationField } from '../../wire/operations.ts'
 import { readPageLimit } from '../queries.ts'
 import { environmentRoute, type Route } from '../route.ts'
+import { operationField } from './operations.ts'
 import type { ProductApp } from './product-app.ts'
 
 const REVISION = /^[1-9][0-9]{0,15}$/
@@ -137,14 +136,4 @@ function changeField({ revision, changedAtMicros, ...change }: ConfigurationChan
 
 function changedBody({ change, operation }: Changed): ConfigurationChanged {
   return { version: 1, change: changeField(change), operation: operationField(operation) }
-}
-
-function operationField({ revision, createdAtMicros, ...operation }: Operation): OperationField {
-  return {
-    version: 1,
-    ...operation,
-    outcome: 'applied',
-    revision: String(revision),
-    createdAtMicros: String(createdAtMicros),
-  }
 }

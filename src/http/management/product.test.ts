@@ -45,7 +45,9 @@ describe('access', () => {
         .replace(/^.*:environmentId/, '')
         .replace(':releaseId', it.system.ids.make('rel'))
         .replace(':channel', 'production')
+        .replace(':credentialId', it.system.ids.make('crd'))
         .replace(':clientId', it.system.ids.make('app'))
+        .replace(':operationId', it.system.ids.make('opn'))
         .replace(':name', 'API_KEY')
       const access = route.access as { capability: Capability }
       routes.capabilities = CAPABILITIES
@@ -75,10 +77,21 @@ describe('access', () => {
     })
     expect(table).toEqual([
       'GET {base} environments:read',
+      'POST {base} environments:manage',
+      'PUT {base} environments:manage',
+      'POST {base}/archive environments:manage',
+      'POST {base}/restore environments:manage',
+      'GET {base}/environment-operations/:operationId environments:read',
       'GET {base}/status releases:read',
       'POST {base}/workspace/publish releases:publish',
       'POST {base}/releases/:releaseId releases:publish',
+      'POST {base}/releases/:releaseId/retire releases:publish',
       'PUT {base}/channels/:channel channels:promote',
+      'POST {base}/channels/:channel/rollback channels:promote',
+      'GET {base}/serving-policy releases:read',
+      'PUT {base}/serving-policy channels:promote',
+      'GET {base}/serving-policy-operations/:operationId releases:read',
+      'GET {base}/schemas/compatibility releases:read',
       'GET {base}/functions releases:read',
       'GET {base}/configuration configuration:read',
       'GET {base}/configuration/history configuration:read',
@@ -88,6 +101,10 @@ describe('access', () => {
       'POST {base}/application-clients credentials:manage',
       'GET {base}/application-clients/:clientId/credentials credentials:read',
       'POST {base}/application-clients/:clientId/credentials credentials:manage',
+      'POST {base}/application-clients/:clientId/credentials/:credentialId/rotate credentials:manage',
+      'POST {base}/application-clients/:clientId/credentials/:credentialId/reveal credentials:read',
+      'POST {base}/application-clients/:clientId/credentials/:credentialId/revoke credentials:manage',
+      'DELETE {base}/application-clients/:clientId/credentials/:credentialId credentials:manage',
     ])
   })
 })
@@ -148,7 +165,8 @@ test('a package is published, validated, promoted and shown', async () => {
   })
   for (const target of ['channel:production', 'workspace:default', `release:${releaseId}`]) {
     const catalog = await answer(call('GET', `/functions?target=${target}`), 200, FunctionCatalog)
-    expect(catalog).toEqual({ version: 1, releaseId, functions: FUNCTIONS })
+    const functions = FUNCTIONS.map((item) => ({ ...item, uses: { network: [], secrets: [] } }))
+    expect(catalog).toEqual({ version: 1, releaseId, functions })
   }
   expect((await answer(call('GET', ''), 200, EnvironmentState)).observed.serving).toBe('serving')
   await it.product.audit.settled()
@@ -185,19 +203,27 @@ describe('a publication', () => {
     expect(error.violations).toEqual([{ path: 'package', rule: 'a Workspace package' }])
   })
 
-  test('over the bound is refused, declared or streamed, without being read whole', async () => {
+  test('over the bound is refused before it is read', async () => {
     const declared = { 'content-length': String(PACKAGE_BYTES_MAX + 1) }
     await refusal(publish(makePackage(), 'empty', declared), 413, 'PLATFORM_BODY_TOO_LARGE')
+  })
+
+  test.each<[string, () => Uint8Array]>([
+    ['is no package', () => new Uint8Array(1)],
+    ['goes on behind its end', () => makePackage()],
+    ['states more than the bound', () => makePackage().fill(0xff, 12, 16)],
+  ])('that %s is not read to the end', async (_, begin) => {
     let sent = 0
     const chunk = new Uint8Array(1024 * 1024)
     const endless = new ReadableStream({
+      start: (controller) => controller.enqueue(begin()),
       pull(controller) {
         sent += chunk.length
         controller.enqueue(chunk)
       },
     })
-    await refusal(publish(endless, 'empty'), 413, 'PLATFORM_BODY_TOO_LARGE')
-    expect(sent).toBeLessThan(PACKAGE_BYTES_MAX + 8 * chunk.length)
+    await refusal(publish(endless, 'empty'), 400, 'PRODUCT_INVALID')
+    expect(sent).toBeLessThan(8 * chunk.length)
   })
 
   test('is refused for now while four others are being read', async () => {

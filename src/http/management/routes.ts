@@ -15,6 +15,7 @@ import { oidcRoutes } from './oidc.ts'
 import type { ProductApp } from './product-app.ts'
 import { releaseRoutes } from './releases.ts'
 import { type ResourcesApp, resourceRoutes } from './resources.ts'
+import { servingPolicyRoutes } from './serving-policy.ts'
 import { type SessionsApp, sessionRoutes } from './sessions.ts'
 import { statusRoutes } from './status.ts'
 import { workspaceRoutes } from './workspace.ts'
@@ -42,6 +43,7 @@ export const managementRoutes: readonly Route<ManagementApp>[] = [
   ...(workspaceRoutes as readonly Route<ManagementApp>[]),
   ...(releaseRoutes as readonly Route<ManagementApp>[]),
   ...(channelRoutes as readonly Route<ManagementApp>[]),
+  ...(servingPolicyRoutes as readonly Route<ManagementApp>[]),
   ...(configurationRoutes as readonly Route<ManagementApp>[]),
   ...(applicationClientRoutes as readonly Route<ManagementApp>[]),
   ...(functionRoutes as readonly Route<ManagementApp>[]),

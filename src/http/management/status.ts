@@ -10,7 +10,8 @@ export const statusRoutes: readonly Route<ProductApp>[] = [
     path: '/status',
     capability: 'releases:read',
     handle({ app }) {
-      const { revision, lifecycle, workspaces, releases, channels } = readStatus(app.product)
+      const status = readStatus(app.product)
+      const { revision, lifecycle, workspaces, releases, channels, servingPolicy } = status
       const body: Status = {
         version: 1,
         revision: String(revision),
@@ -28,7 +29,10 @@ export const statusRoutes: readonly Route<ProductApp>[] = [
           revision: String(channel.revision),
           history: [...channel.history],
         })),
-        servingPolicy: null,
+        servingPolicy: servingPolicy && {
+          desiredRevision: String(servingPolicy.desiredRevision),
+          observedRevision: String(servingPolicy.observedRevision),
+        },
       }
       return { status: 200, body }
     },

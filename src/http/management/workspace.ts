@@ -4,7 +4,7 @@ import { type ExpectedHead, publish } from '../../product/workspaces.ts'
 import { isId } from '../../value/ids.ts'
 import { PACKAGE_BYTES_MAX, PACKAGE_MEDIA_TYPE } from '../../value/workspace-package.ts'
 import { EXPECTED_HEAD_HEADER, type Published } from '../../wire/workspace.ts'
-import { readBody } from '../bodies.ts'
+import { streamBody } from '../bodies.ts'
 import { MANAGEMENT_CODES } from '../errors.ts'
 import { environmentRoute, type Route } from '../route.ts'
 import type { ProductApp } from './product-app.ts'
@@ -18,7 +18,7 @@ export const workspaceRoutes: readonly Route<ProductApp>[] = [
     async handle({ app: { product }, actor, request, requestId }) {
       const expectedHead = readExpectedHead(request)
       const published = await product.publications.pass(async () => {
-        const frame = await readBody(request, PACKAGE_BYTES_MAX, MANAGEMENT_CODES)
+        const frame = streamBody(request, PACKAGE_BYTES_MAX, MANAGEMENT_CODES)
         return publish(product, actor, { frame, expectedHead, requestId })
       })
       const body: Published = { version: 1, ...published }

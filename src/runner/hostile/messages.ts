@@ -13,6 +13,13 @@ const RANGE = {
   cursor: 'c',
   paginate: true,
 }
+const REQUEST = {
+  url: 'https://a.test/',
+  method: 'POST',
+  headers: [['a', 'b']],
+  body: 'AA==',
+  redirect: 'follow',
+}
 const CONTAINMENT = { landlock: 7, seccomp: true, unprivileged: true, seatbelt: false }
 
 export const VALID_MESSAGES: readonly (readonly [type: string, ...unknown[]])[] = [
@@ -27,6 +34,12 @@ export const VALID_MESSAGES: readonly (readonly [type: string, ...unknown[]])[] 
   ['operation', 1, 2, ['patch', 'x_1', { a: 1 }, ['b']]],
   ['operation', 1, 2, ['replace', 'x_1', {}]],
   ['operation', 1, 2, ['delete', 'x_1']],
+  ['operation', 1, 2, ['run', 'mutation', 'f.x', { a: 1 }]],
+  ['operation', 1, 2, ['usage']],
+  ['operation', 1, 2, ['fetch', 3, REQUEST]],
+  ['operation', 1, 2, ['abort', 3]],
+  ['operation', 1, 2, ['sleep', 5]],
+  ['operation', 1, 2, ['config', 'variable', 'API_KEY']],
   ['returned', 1, { any: ['thing'] }, USAGE],
   ['failed', 1, 'CODE', USAGE],
   ['threw', 1, ['TypeError', 'm', 's'], USAGE],

@@ -2,6 +2,7 @@
 import type { makeAuth } from './callers.ts'
 import type { Call, makeOperations } from './calls.ts'
 import type { Codec } from './codec.ts'
+import type { makeConfiguration } from './configuration.ts'
 import type { makeMutationDatabase, makeQueryDatabase } from './database.ts'
 import type { makeLog } from './logging.ts'
 
@@ -14,6 +15,7 @@ export function makeContext(
     readonly Mutation: ReturnType<typeof makeMutationDatabase>
     readonly log: (call: Call) => ReturnType<typeof makeLog>
     readonly Auth: ReturnType<typeof makeAuth>
+    readonly Configuration: ReturnType<typeof makeConfiguration>
     readonly runOf: ReturnType<typeof makeRunOf>
     /** Microseconds of the clock that the call may see. */
     readonly nowMicros: (call: Call) => bigint
@@ -37,6 +39,7 @@ export function makeContext(
         throw new TypeError('ctx.db in an Action: use ctx.runQuery and ctx.runMutation')
       },
       auth: new parts.Auth(call),
+      config: new parts.Configuration(call),
       log: parts.log(call),
       runQuery: runOf(call, 'query'),
       runMutation: runOf(call, 'mutation'),

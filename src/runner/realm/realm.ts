@@ -26,6 +26,7 @@ import {
 import { makeDate, makeFixedFormats, makeFixedTemporal } from './clock.ts'
 import { makeStructuredClone } from './cloning.ts'
 import { makeDecode, makeDescribe, makeEncode, makeEncodePlain, makeTrail } from './codec.ts'
+import { makeConfiguration } from './configuration.ts'
 import { makeContext, makeRunOf } from './contexts.ts'
 import { makeMutationDatabase, makeQueryDatabase, makeReads } from './database.ts'
 import { makeDispatch, makeLoad, makeSettle, type Script } from './dispatching.ts'
@@ -82,6 +83,7 @@ const PARTS = {
   makeClock,
   makeConsole,
   makeAuth,
+  makeConfiguration,
   makeContext,
   makeDate,
   makeDecode,
@@ -227,11 +229,13 @@ export function makeRealm(parts: Parts, outer: Bridge, bounds: Bounds): Realm {
     const Mutation = parts.makeMutationDatabase(Reads, encode)
     const open = [Array, Array.prototype, Reflect.getPrototypeOf([].values())!]
     const Auth = parts.makeAuth(operations, bounds.guestSeconds)
-    parts.makeFreeze(open)([Rows, Builder, Query, Mutation, Auth, writes.Write])
+    const Configuration = parts.makeConfiguration(operations)
+    const classes = [Rows, Builder, Query, Mutation, Auth, Configuration, writes.Write]
+    parts.makeFreeze(open)(classes)
     const restore = parts.makeGuard(open)()
     const log = (call: Call) => parts.makeLog(call, write)
     const runOf = parts.makeRunOf(operations, encode)
-    const ctx = { Query, Mutation, Auth, log, runOf, nowMicros: clock }
+    const ctx = { Query, Mutation, Auth, Configuration, log, runOf, nowMicros: clock }
     const contextOf = parts.makeContext(operations, failures, ctx)
     const handled = { contextOf, failures, restore }
     const run = parts.makeRun(calls, { encode, decode }, operations, endings, report, handled)

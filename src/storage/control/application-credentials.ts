@@ -78,9 +78,11 @@ export function listCredentials(reader: ControlReader, client: ClientId): Applic
     .map(toCredential)
 }
 
+/** Those that are not deleted. */
 export function countCredentials(reader: ControlReader, client: ClientId): number {
   return reader.get<{ count: number }>(
-    'select count(*) as count from application_credentials where client_id = ?',
+    `select count(*) as count from application_credentials
+      where client_id = ? and state <> 'deleted'`,
     client,
   )!.count
 }
@@ -106,6 +108,25 @@ export function insertCredential(
     credential.replaces,
     key.keyId,
     key.digest,
+  )
+}
+
+/** For good: nothing makes it active again. */
+export function markCredentialRevoked(tx: ControlTx, id: CredentialId, atMicros: bigint): void {
+  tx.run(
+    `update application_credentials set state = 'revoked', revoked_at = ?
+      where credential_id = ? and state = 'active'`,
+    atMicros,
+    id,
+  )
+}
+
+/** The row stays, so that neither its ID nor its key is ever another's. */
+export function markCredentialDeleted(tx: ControlTx, id: CredentialId): void {
+  tx.run(
+    `update application_credentials set state = 'deleted'
+      where credential_id = ? and state = 'revoked'`,
+    id,
   )
 }
 

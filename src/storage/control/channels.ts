@@ -50,6 +50,16 @@ export function listChannelHistory(
     .map((row) => row.previous_release_id)
 }
 
+/** Whether the Channel was ever bound to the Release. */
+export function channelHadRelease(reader: ControlReader, name: string, id: ReleaseId): boolean {
+  const row = reader.get(
+    'select 1 from channel_history where channel = ? and release_id = ? limit 1',
+    name,
+    id,
+  )
+  return row !== null
+}
+
 /** Binds the Channel, new or not, and records the step. */
 export function insertBinding(
   tx: ControlTx,

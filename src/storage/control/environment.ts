@@ -18,9 +18,10 @@ export type EnvironmentConfiguration = {
 export interface Environment {
   readonly projectId: ProjectId
   readonly environmentId: EnvironmentId
-  /** Of Workspaces, Releases and Channels together; 0 when nothing was published yet. */
+  /** Of all that the status shows; 0 when nothing was published yet. */
   readonly revision: bigint
   readonly configuration: EnvironmentConfiguration
+  /** Of configuration and lifecycle; 0 while both are as `svc init` made them. */
   readonly configurationRevision: bigint
   readonly lifecycle: 'active' | 'archived'
   readonly createdAtMicros: bigint
@@ -80,7 +81,22 @@ export function insertEnvironment(tx: ControlTx, descriptor: RootDescriptor): vo
   )
 }
 
-/** Once in every transaction that changes a Workspace, Release or Channel. */
+/** Its next revision of configuration and lifecycle. */
+export function updateEnvironment(
+  tx: ControlTx,
+  { configuration, lifecycle, configurationRevision, updatedAtMicros }: Environment,
+): void {
+  tx.run(
+    `update environment set configuration = ?, lifecycle = ?, configuration_revision = ?,
+            updated_at = ?`,
+    canonicalJson(configuration),
+    lifecycle,
+    configurationRevision,
+    updatedAtMicros,
+  )
+}
+
+/** Once in every transaction that changes what the status shows. */
 export function advanceRevision(tx: ControlTx): void {
   tx.run('update environment set revision = revision + 1')
 }

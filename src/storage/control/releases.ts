@@ -53,19 +53,60 @@ export function findRelease(reader: ControlReader, id: ReleaseId): ReleaseRecord
   return row === null ? null : toRelease(row)
 }
 
-/** The newest `limit`, and every one that a Channel or the HEAD of a Workspace names. */
+/** The newest `limit`, and every one that a Channel, a policy or the HEAD of a Workspace names. */
 export function listReleases(reader: ControlReader, limit: number): ReleaseRecord[] {
   return reader
     .all<Row>(
       `select ${COLUMNS} from releases
         where release_id in (select release_id from releases order by release_id desc limit ?)
            or release_id in (select release_id from channels)
+           or release_id in (select release_id from serving_policy_releases)
            or release_id in (select r.release_id from workspaces w
                                join workspace_revisions r on r.revision_id = w.revision_id)
         order by release_id desc`,
       limit,
     )
     .map(toRelease)
+}
+
+/**
+ * Releases that something runs or promises to run. Whatever else comes to name a Release adds its
+ * select here, so that nothing retires what it needs.
+ */
+const IN_USE = `select release_id from channels
+   union select release_id from serving_policy_releases`
+
+export function releaseIsInUse(reader: ControlReader, id: ReleaseId): boolean {
+  return reader.get(`select 1 from (${IN_USE}) where release_id = ?`, id) !== null
+}
+
+/** Beyond the newest `kept` of those that are not retired: in no use, and no HEAD's. */
+export function listUnusedReleases(reader: ControlReader, kept: number): ReleaseId[] {
+  return reader
+    .all<{ release_id: ReleaseId }>(
+      `select release_id from releases
+        where state <> 'retired'
+          and release_id not in (select release_id from releases where state <> 'retired'
+                                  order by release_id desc limit ?)
+          and release_id not in (${IN_USE})
+          and release_id not in (select r.release_id from workspaces w
+                                   join workspace_revisions r on r.revision_id = w.revision_id)
+        order by release_id`,
+      kept,
+    )
+    .map((row) => row.release_id)
+}
+
+/** What Releases that are not retired are made of. */
+const NAMED = `select manifest_digest as digest from releases where state <> 'retired'
+   union select artifact_digest from releases where state <> 'retired'`
+
+export function listNamedArtifacts(reader: ControlReader): string[] {
+  return reader.all<{ digest: string }>(NAMED).map((row) => row.digest)
+}
+
+export function artifactIsNamed(reader: ControlReader, digest: string): boolean {
+  return reader.get(`select 1 from (${NAMED}) where digest = ?`, digest) !== null
 }
 
 export function insertRelease(
@@ -103,6 +144,19 @@ export function markReleaseDecided(
     decision.state,
     canonicalJson([...decision.checks]),
     decision.atMicros,
+    id,
+  )
+  return changed === 1
+}
+
+/** Answers false where the Release is retired already. One that was never decided is so hereby. */
+export function markReleaseRetired(tx: ControlTx, id: ReleaseId, atMicros: bigint): boolean {
+  const changed = tx.run(
+    `update releases
+        set state = 'retired', checks = coalesce(checks, '[]'),
+            validated_at = coalesce(validated_at, ?)
+      where release_id = ? and state <> 'retired'`,
+    atMicros,
     id,
   )
   return changed === 1

@@ -1,0 +1,24 @@
+/** The configuration that Functions see, as a test sets it. */
+import type { ConfigurationSource, ConfigurationState } from '../../src/engine/configuration.ts'
+import { Secret } from '../../src/value/secret.ts'
+
+type Values = Readonly<Record<string, string>>
+
+export class TestConfiguration implements ConfigurationSource {
+  #current: ConfigurationState = stateOf({}, {})
+
+  get current(): ConfigurationState {
+    return this.#current
+  }
+
+  change({ variables = {}, secrets = {} }: { variables?: Values; secrets?: Values }): void {
+    this.#current = stateOf(variables, secrets)
+  }
+}
+
+function stateOf(variables: Values, secrets: Values): ConfigurationState {
+  return {
+    variable: (name) => variables[name] ?? null,
+    secret: (name) => (secrets[name] === undefined ? null : new Secret(secrets[name])),
+  }
+}

@@ -1,0 +1,41 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, expect, test } from 'vitest'
+import { startServer } from './server-process.ts'
+
+const directory = mkdtempSync(join(tmpdir(), 'svc-server-process-'))
+afterEach(() => rmSync(directory, { recursive: true, force: true }))
+
+/** Listens, as far as its lines say, and then prints more to both streams, in pieces. */
+const SCRIPT = `#!/bin/sh
+echo 'starting'
+echo '{"event":"server.listening","surface":"management","address":"127.0.0.1:1"}' >&2
+sleep 0.1
+printf 'one\\ntw' >&2
+sleep 0.1
+printf 'out\\n'
+sleep 0.1
+printf 'o\\nlast'  >&2
+`
+
+test('lines are kept once the listeners are open, whether somebody listens or not', async () => {
+  const executable = join(directory, 'server')
+  writeFileSync(executable, SCRIPT, { mode: 0o755 })
+  for (const heard of [undefined, [] as string[]]) {
+    const server = await startServer({
+      executable,
+      directory,
+      environment: { PATH: '/usr/bin:/bin' },
+      ...(heard !== undefined && { onLine: (line) => heard.push(line) }),
+    })
+    expect(server.management).toBe('http://127.0.0.1:1')
+    expect(await server.ended).toBe(0)
+    await expect.poll(() => server.lines.at(-1)).toBe('last')
+    expect(server.lines).toEqual(expect.arrayContaining(['starting', 'out']))
+    // The two streams have no order between them.
+    const errors = server.lines.filter((line) => line !== 'starting' && line !== 'out')
+    expect(errors).toEqual([expect.stringContaining('listening'), 'one', 'two', 'last'])
+    if (heard !== undefined) expect(heard).toEqual(server.lines)
+  }
+})

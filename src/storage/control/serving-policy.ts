@@ -1,0 +1,94 @@
+/** Rows of serving_policies and serving_policy_releases: the desired policy and the served one. */
+import type { ReleaseId } from '../../value/ids.ts'
+import type { ControlReader, ControlTx } from './database.ts'
+
+export type ServingMode = 'atomic' | 'weighted'
+
+/** A type and not an interface, so that it is JSON to the compiler too. */
+export type WeightedRelease = {
+  releaseId: ReleaseId
+  /** 1 to 10,000; those of a policy are 10,000 together. */
+  weight: number
+}
+
+export interface ServingPolicy {
+  /** From 1; grows by one with each policy. */
+  readonly revision: bigint
+  readonly mode: ServingMode
+  /** Sorted by Release. */
+  readonly releases: readonly WeightedRelease[]
+  readonly changedAtMicros: bigint
+  /** null until every Release of it was ready. */
+  readonly convergedAtMicros: bigint | null
+}
+
+interface Row {
+  revision: number
+  mode: ServingMode
+  changed_at: number
+  converged_at: number | null
+}
+
+const POLICY = 'select revision, mode, changed_at, converged_at from serving_policies'
+
+/** null where there never was a policy. */
+export function findDesiredPolicy(reader: ControlReader): ServingPolicy | null {
+  return withReleases(reader, reader.get<Row>(`${POLICY} order by revision desc limit 1`))
+}
+
+/** The one to serve while the desired one is not ready. */
+export function findConvergedPolicy(reader: ControlReader): ServingPolicy | null {
+  return withReleases(
+    reader,
+    reader.get<Row>(`${POLICY} where converged_at is not null order by revision desc limit 1`),
+  )
+}
+
+/** Becomes the desired one in place of any that never converged. */
+export function insertPolicy(
+  tx: ControlTx,
+  policy: Omit<ServingPolicy, 'convergedAtMicros'>,
+): void {
+  tx.run('delete from serving_policies where converged_at is null')
+  tx.run(
+    'insert into serving_policies (revision, mode, changed_at) values (?, ?, ?)',
+    policy.revision,
+    policy.mode,
+    policy.changedAtMicros,
+  )
+  for (const { releaseId, weight } of policy.releases) {
+    tx.run(
+      'insert into serving_policy_releases (revision, release_id, weight) values (?, ?, ?)',
+      policy.revision,
+      releaseId,
+      weight,
+    )
+  }
+}
+
+/** Ends the ones before it. A policy that is not there any more, or converged before, stays so. */
+export function markPolicyConverged(tx: ControlTx, revision: bigint, atMicros: bigint): void {
+  const changed = tx.run(
+    `update serving_policies set converged_at = ?
+      where revision = ? and converged_at is null`,
+    atMicros,
+    revision,
+  )
+  if (changed === 1) tx.run('delete from serving_policies where revision < ?', revision)
+}
+
+function withReleases(reader: ControlReader, row: Row | null): ServingPolicy | null {
+  if (row === null) return null
+  const releases = reader.all<{ release_id: ReleaseId; weight: number }>(
+    `select release_id, weight from serving_policy_releases
+      where revision = ? order by release_id`,
+    row.revision,
+  )
+  return {
+    revision: BigInt(row.revision),
+    mode: row.mode,
+    releases: releases.map(({ release_id, weight }) => ({ releaseId: release_id, weight })),
+    changedAtMicros: BigInt(row.changed_at),
+    convergedAtMicros: row.converged_at === null ? null : BigInt(row.converged_at),
+  }
+}

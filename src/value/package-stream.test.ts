@@ -1,0 +1,79 @@
+import { expect, test } from 'vitest'
+import { makePackage, workspaceParts } from '../../build/testing/products.ts'
+import { sha256, sha256Stream } from '../system/digests.ts'
+import { readPackage } from './package-stream.ts'
+import { decodePackage, digestName } from './workspace-package.ts'
+
+const FRAME = makePackage({ source: 'export const name = "\u{1f600}"' })
+
+async function read(chunks: Iterable<Uint8Array>) {
+  const written: Uint8Array[] = []
+  const writeArtifact = async (bytes: Uint8Array) => void written.push(new Uint8Array(bytes))
+  const streamed = await readPackage(chunks, { hash: sha256Stream, writeArtifact })
+  return { ...streamed, written: new Uint8Array(Buffer.concat(written)) }
+}
+
+function* pieces(bytes: Uint8Array, size: number): Generator<Uint8Array> {
+  for (let at = 0; at < bytes.length; at += size) {
+    yield bytes.subarray(at, at + size)
+    yield new Uint8Array(0)
+  }
+}
+
+test.each([1, 2, 3, 7, 64, 1_000_000])('chunks of %i bytes are one package', async (size) => {
+  const { manifest, artifact, packageDigest } = decodePackage(FRAME, sha256)
+  expect(await read(pieces(FRAME, size))).toEqual({
+    manifest,
+    packageDigest,
+    artifact: { digest: digestName(sha256(artifact)), bytes: artifact.length },
+    written: new Uint8Array(artifact),
+  })
+})
+
+test('every frame that is cut is refused', async () => {
+  for (let length = 0; length < FRAME.length; length++) {
+    const cut = read(pieces(FRAME.subarray(0, length), 50))
+    await expect(cut, String(length)).rejects.toMatchObject({ name: 'Malformed' })
+  }
+})
+
+test('whoever sends more than the frame is not listened to any longer', async () => {
+  let ended = false
+  function* endless(): Generator<Uint8Array> {
+    try {
+      yield FRAME
+      for (;;) yield new Uint8Array(1)
+    } finally {
+      ended = true
+    }
+  }
+  await expect(read(endless())).rejects.toMatchObject({ path: 'package' })
+  expect(ended).toBe(true)
+})
+
+test('what cannot be written ends the reading with that failure', async () => {
+  const full = Object.assign(new Error('full'), { code: 'ENOSPC' })
+  const sink = { hash: sha256Stream, writeArtifact: () => Promise.reject(full) }
+  await expect(readPackage([FRAME], sink)).rejects.toBe(full)
+})
+
+test('an artifact is written in the order and only as fast as it is kept', async () => {
+  const { artifact } = workspaceParts({ source: 'x'.repeat(10_000) })
+  const frame = makePackage({ source: 'x'.repeat(10_000) })
+  let taken = 0
+  let held = 0
+  function* counted(): Generator<Uint8Array> {
+    for (const piece of pieces(frame, 100)) {
+      taken += piece.length
+      yield piece
+    }
+  }
+  const writeArtifact = async (bytes: Uint8Array) => {
+    const before = taken
+    await Bun.sleep(0)
+    expect(taken).toBe(before)
+    held += bytes.length
+  }
+  await readPackage(counted(), { hash: sha256Stream, writeArtifact })
+  expect(held).toBe(artifact.length)
+})
