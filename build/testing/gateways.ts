@@ -34,6 +34,8 @@ export interface TestGateway {
   issueKey(kind: ClientKind, rateLimit?: number | null): string
   /** Bound to the Channel `production`. */
   readonly releaseId: ReleaseId
+  /** Its engine finds in the code what tests say, and is idle when the one that runs it is. */
+  readonly it: TestProduct
   close(): Promise<void>
 }
 
@@ -78,6 +80,7 @@ export async function openTestGateway(input: GatewayInput): Promise<TestGateway>
   const { configuration } = it.product
   const issueGuest: IssueGuest = (request) => tokens.issueGuest(request)
   const engine = createEngine({ store, pool, system, log, issueGuest, configuration })
+  it.engine.idle = () => engine.idle()
   const application = mountApplication({
     system,
     log,
@@ -95,6 +98,7 @@ export async function openTestGateway(input: GatewayInput): Promise<TestGateway>
     key: issueKey(it, 'confidential'),
     issueKey: (kind, rateLimit) => issueKey(it, kind, rateLimit),
     releaseId,
+    it,
     async close() {
       await engine.close()
       await it.close()

@@ -29,7 +29,13 @@ const ids = new IdFactory(new TestSystem({ seed: 8 }))
 export const DYING_PUBLISHER = join(
   import.meta.dirname,
   '../..',
-  'build/testing/dying-publisher.ts',
+  'build/testing/dying/publisher.ts',
+)
+/** Retires a Release, removes its bytes, and kills itself likewise. */
+export const DYING_COLLECTOR = join(
+  import.meta.dirname,
+  '../..',
+  'build/testing/dying/collector.ts',
 )
 export const OTHER_PROJECT_ID = ids.make('prj')
 export const REQUEST_ID: RequestId = ids.make('req')

@@ -77,7 +77,7 @@ describe('the command line', () => {
 
   it('declares every option once, in words that fit the help', () => {
     for (const command of COMMANDS) {
-      expect(command.name).toMatch(/^[a-z]+(?: [a-z]+)?$/)
+      expect(command.name).toMatch(/^[a-z]+(?:-[a-z]+)?(?: [a-z]+)?$/)
       for (const [name, { description }] of Object.entries(command.options)) {
         expect(name).toMatch(/^[a-z]+(?:-[a-z]+)*$/)
         expect(description).not.toMatch(/\.$/)

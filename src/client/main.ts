@@ -9,6 +9,7 @@ import { callCommand } from './commands/call.ts'
 import { clientCommands } from './commands/clients.ts'
 import { configCommands } from './commands/config.ts'
 import { credentialCommands } from './commands/credentials.ts'
+import { environmentCommands } from './commands/environments.ts'
 import { auditCommand } from './commands/identity/audit.ts'
 import { authStatusCommand } from './commands/identity/auth-status.ts'
 import { invitationCommands } from './commands/identity/invitations.ts'
@@ -23,6 +24,9 @@ import { logoutCommand } from './commands/logout.ts'
 import { promoteCommand } from './commands/promote.ts'
 import { publishCommand } from './commands/publish.ts'
 import { releaseCommand } from './commands/release.ts'
+import { releaseCommands } from './commands/releases.ts'
+import { rollbackCommand } from './commands/rollback.ts'
+import { servePolicyCommands } from './commands/serve-policy.ts'
 import { statusCommand } from './commands/status.ts'
 import { versionCommand } from './commands/version.ts'
 import type { CommandSpec, Context, WorkspaceTools } from './contexts.ts'
@@ -46,7 +50,11 @@ export const COMMANDS: readonly CommandSpec[] = [
   publishCommand,
   releaseCommand,
   promoteCommand,
+  rollbackCommand,
+  ...releaseCommands,
   statusCommand,
+  ...servePolicyCommands,
+  ...environmentCommands,
   ...configCommands,
   ...clientCommands,
   ...credentialCommands,

@@ -13,6 +13,7 @@ import {
   ClientList,
   CredentialCreated,
   CredentialList,
+  CredentialRevoked,
 } from '../wire/application-clients.ts'
 import { Promoted } from '../wire/channels.ts'
 import {
@@ -20,9 +21,15 @@ import {
   ConfigurationHistory,
   ConfigurationList,
 } from '../wire/configuration.ts'
+import {
+  EnvironmentChanged,
+  type EnvironmentConfigurationField,
+  EnvironmentState,
+} from '../wire/environment.ts'
 import { FunctionCatalog } from '../wire/functions.ts'
 import { OPERATION_ID_HEADER } from '../wire/operations.ts'
-import { Validated } from '../wire/releases.ts'
+import { Retired, Validated } from '../wire/releases.ts'
+import { ServingPolicy, ServingPolicyChanged } from '../wire/serving-policy.ts'
 import { Status } from '../wire/status.ts'
 import { EXPECTED_HEAD_HEADER, Published } from '../wire/workspace.ts'
 import type { Context } from './contexts.ts'
@@ -139,6 +146,32 @@ export function promote(
   })
 }
 
+export interface Rollback {
+  readonly channel: string
+  readonly targetReleaseId: ReleaseId
+  readonly expectedReleaseId: ReleaseId
+}
+
+/** As with `promote`: what became of a lost answer is in the status. */
+export function rollback({ session, base }: Remote, { channel, ...body }: Rollback) {
+  return session.management({
+    method: 'POST',
+    path: `${base}/channels/${channel}/rollback`,
+    body,
+    reply: Promoted,
+    replay: 'unsafe',
+  })
+}
+
+export function retire({ session, base }: Remote, releaseId: ReleaseId) {
+  return session.management({
+    method: 'POST',
+    path: `${base}/releases/${releaseId}/retire`,
+    reply: Retired,
+    replay: 'safe',
+  })
+}
+
 export interface NewClient {
   readonly clientId: ClientId
   readonly name: string
@@ -171,6 +204,16 @@ export interface NewCredential {
   readonly name: string
   readonly scopes: string[]
   readonly createdAtMicros: string
+  readonly rateLimit?: number
+}
+
+/** What is left out is as with the credential that is replaced. */
+export type Replacement = Pick<NewCredential, 'credentialId' | 'createdAtMicros'> &
+  Partial<NewCredential>
+
+export interface CredentialPath {
+  readonly clientId: ClientId
+  readonly credentialId: CredentialId
 }
 
 /** Never repeated after a lost answer: a second secret key would differ from the kept digest. */
@@ -186,6 +229,55 @@ export function createCredential(
     reply: CredentialCreated,
     replay: 'unsafe',
   })
+}
+
+/** Never repeated after a lost answer, as with `createCredential`. */
+export function rotateCredential(
+  { session, base }: Remote,
+  source: CredentialPath,
+  replacement: Replacement,
+) {
+  return session.management({
+    method: 'POST',
+    path: `${base}${credentialPath(source)}/rotate`,
+    body: { ...replacement },
+    reply: CredentialCreated,
+    replay: 'unsafe',
+  })
+}
+
+export function revealKey({ session, base }: Remote, credential: CredentialPath) {
+  return session.management({
+    method: 'POST',
+    path: `${base}${credentialPath(credential)}/reveal`,
+    reply: CredentialCreated,
+    replay: 'safe',
+  })
+}
+
+export function revokeCredential({ session, base }: Remote, credential: CredentialPath) {
+  return session.management({
+    method: 'POST',
+    path: `${base}${credentialPath(credential)}/revoke`,
+    reply: CredentialRevoked,
+    replay: 'safe',
+  })
+}
+
+export async function deleteCredential(
+  { session, base }: Remote,
+  credential: CredentialPath,
+): Promise<void> {
+  await session.management({
+    method: 'DELETE',
+    path: `${base}${credentialPath(credential)}`,
+    reply: null,
+    replay: 'safe',
+  })
+}
+
+function credentialPath({ clientId, credentialId }: CredentialPath): string {
+  return `/application-clients/${clientId}/credentials/${credentialId}`
 }
 
 export function listCredentials({ session, base }: Remote, clientId: ClientId) {
@@ -252,6 +344,70 @@ export function editConfiguration(
     headers: { [OPERATION_ID_HEADER]: operationId },
     body: { ...expected, ...content },
     reply: ConfigurationChanged,
+    replay: 'safe',
+  })
+}
+
+export function readEnvironment({ session, base }: Remote) {
+  return session.management({
+    method: 'GET',
+    path: base,
+    reply: EnvironmentState,
+    replay: 'safe',
+  })
+}
+
+interface RevisionChange {
+  readonly operationId: OperationId
+  /** What must be the newest. */
+  readonly expectedRevision: string
+  readonly changedAtMicros: string
+}
+
+/** The Operation ID makes it happen once, however often it is sent. */
+export function changeEnvironment(
+  { session, base }: Remote,
+  { operationId, ...expected }: RevisionChange,
+  change:
+    | { readonly verb: 'update'; readonly configuration: EnvironmentConfigurationField }
+    | { readonly verb: 'archive' | 'restore' },
+) {
+  return session.management({
+    method: change.verb === 'update' ? 'PUT' : 'POST',
+    path: change.verb === 'update' ? base : `${base}/${change.verb}`,
+    headers: { [OPERATION_ID_HEADER]: operationId },
+    body:
+      change.verb === 'update' ? { ...expected, configuration: change.configuration } : expected,
+    reply: EnvironmentChanged,
+    replay: 'safe',
+  })
+}
+
+export function readServingPolicy({ session, base }: Remote) {
+  return session.management({
+    method: 'GET',
+    path: `${base}/serving-policy`,
+    reply: ServingPolicy,
+    replay: 'safe',
+  })
+}
+
+export interface PolicyChange extends RevisionChange {
+  readonly mode: 'atomic' | 'weighted'
+  readonly releases: readonly { readonly releaseId: ReleaseId; readonly weight: number }[]
+}
+
+/** The Operation ID makes it happen once, however often it is sent. */
+export function setServingPolicy(
+  { session, base }: Remote,
+  { operationId, releases, ...change }: PolicyChange,
+) {
+  return session.management({
+    method: 'PUT',
+    path: `${base}/serving-policy`,
+    headers: { [OPERATION_ID_HEADER]: operationId },
+    body: { ...change, releases: releases.map((release) => ({ ...release })) },
+    reply: ServingPolicyChanged,
     replay: 'safe',
   })
 }

@@ -111,8 +111,13 @@ export function encodeTrailer(document: {
   return encodeInt64(document.createdAtMicros) + document.id
 }
 
+/** Without a Buffer around the bytes: asking a row of the database for its memory costs 0.3 us. */
 export function binaryString(bytes: Uint8Array): string {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('latin1')
+  return latin1Slice.call(bytes, 0, bytes.length)
+}
+
+const { latin1Slice } = Buffer.prototype as unknown as {
+  latin1Slice(this: Uint8Array, start: number, end: number): string
 }
 
 export function binaryBytes(key: string): Buffer {

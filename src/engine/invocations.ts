@@ -8,7 +8,6 @@ import type { Principal } from '../value/identities.ts'
 import { Malformed } from '../value/malformed.ts'
 import type { DeclaredErrorKind, FunctionManifest } from '../value/manifest.ts'
 import { fromStoredJson } from '../value/stored.ts'
-import { encodeTagged } from '../value/tagged.ts'
 import type { ConfigurationSource, ConfigurationState } from './configuration.ts'
 import type { IssueGuest } from './guests.ts'
 import { INVOCATION_MILLIS_MAX, RESULT_BYTES_MAX } from './limits.ts'
@@ -226,14 +225,22 @@ function checkedResult(
   definition: FunctionManifest,
   json: unknown,
 ): string {
-  let text: string
-  try {
-    const { checkResult } = prepared.functions.get(definition.name)!
-    text = encodeTagged(checkResult(fromStoredJson(json), 'result'))
-  } catch (error) {
-    if (!(error instanceof Malformed)) throw error
-    throw new Fault('RESULT_INVALID', { detail: `${definition.name}: ${error.message}` })
+  const { encodeResult, checkResult } = prepared.functions.get(definition.name)!
+  const text = encodeResult(json)
+  if (text === null) {
+    const detail = whyRefused(() => checkResult(fromStoredJson(json), 'result'))
+    throw new Fault('RESULT_INVALID', { detail: `${definition.name}: ${detail}` })
   }
   if (text.length > RESULT_BYTES_MAX) throw limitFault('result bytes')
   return text
+}
+
+function whyRefused(check: () => unknown): string {
+  try {
+    check()
+    return 'the result is refused'
+  } catch (error) {
+    if (!(error instanceof Malformed)) throw error
+    return error.message
+  }
 }

@@ -2,6 +2,7 @@
 import type { PhysicalIndex } from '../documents/store.ts'
 import { assert } from '../errors/assert.ts'
 import type { IndexManifest, TableManifest } from '../value/manifest.ts'
+import { compileResult, type EncodeResult } from '../value/result-encoding.ts'
 import type { FieldsJson } from '../value/validators.ts'
 import { type Check, compileValidator } from '../value/validators.ts'
 import type { Release } from './release.ts'
@@ -13,6 +14,8 @@ export interface PreparedFunction {
   readonly coerceArguments: Check
   /** Coerces: a result comes from JavaScript. */
   readonly checkResult: Check
+  /** From stored JSON to tagged JSON; null where `checkResult` says what is wrong. */
+  readonly encodeResult: EncodeResult
 }
 
 export interface PreparedIndex {
@@ -50,6 +53,7 @@ export function prepareRelease(
       checkArguments: compileValidator(json, { coerce: false }),
       coerceArguments: compileValidator(json, { coerce: true }),
       checkResult: compileValidator(definition.returns, { coerce: true }),
+      encodeResult: compileResult(definition.returns),
     })
   }
   const tables = new Map<string, PreparedTable>()

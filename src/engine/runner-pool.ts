@@ -245,8 +245,10 @@ class Pool implements RunnerPool {
   /** The one that stands by, and another in its place. */
   async #take(role: RunnerRole): Promise<Runner | null> {
     if (!this.#makeRoom(role)) return null
-    let runner = (await this.#spare) ?? null
+    // Taken before it is waited for: two groups that ask at once must not get the same one.
+    const spare = this.#spare
     this.#spare = null
+    let runner = await spare
     if (runner === null || runner.isEnded) runner = await this.#greeted()
     if (this.#closed) runner?.stop()
     else this.#spare ??= this.#greeted()

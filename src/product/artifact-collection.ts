@@ -6,6 +6,7 @@ import type { ArtifactStore } from '../storage/artifacts.ts'
 import type { ControlDatabase } from '../storage/control/database.ts'
 import { artifactIsNamed, listNamedArtifacts } from '../storage/control/releases.ts'
 import type { Logger } from '../telemetry/log.ts'
+import { Background } from './concurrency.ts'
 
 interface CollectionOptions {
   readonly log: Logger
@@ -18,8 +19,7 @@ export class ArtifactCollection {
   /** Publications by the digest that they are about to name. */
   readonly #spared = new Map<string, number>()
   #removal: { readonly digest: string; readonly ended: Promise<void> } | null = null
-  #running: Promise<void> | null = null
-  #again = false
+  readonly #run = new Background(() => this.#collect())
   #closed = false
 
   constructor(options: CollectionOptions) {
@@ -47,32 +47,24 @@ export class ArtifactCollection {
 
   /** Starts in the background. Never throws; what fails is found again by the next run. */
   collect(): void {
-    if (this.#closed) return
-    this.#again = true
-    this.#running ??= this.#run().finally(() => {
-      this.#running = null
-    })
+    if (!this.#closed) this.#run.start()
   }
 
   /** Resolves when the run that is under way, if any, has ended. */
-  async settled(): Promise<void> {
-    await this.#running
+  settled(): Promise<void> {
+    return this.#run.settled()
   }
 
   async close(): Promise<void> {
     this.#closed = true
-    await this.#running
+    await this.#run.settled()
   }
 
-  async #run(): Promise<void> {
-    const { log } = this.#options
-    while (this.#again && !this.#closed) {
-      this.#again = false
-      try {
-        await this.#collectOnce()
-      } catch (error) {
-        log.warn('product.collection_failed', { error })
-      }
+  async #collect(): Promise<void> {
+    try {
+      await this.#collectOnce()
+    } catch (error) {
+      this.#options.log.warn('product.collection_failed', { error })
     }
   }
 

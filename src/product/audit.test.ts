@@ -66,6 +66,19 @@ test('records are delivered whole, in order, once', async () => {
   expect(pending()).toBe(0)
 })
 
+test('a record that is committed while a delivery ends is delivered too', async () => {
+  for (let turns = 0; turns < 30; turns++) {
+    const audit = outbox(async () => undefined)
+    append(audit, 'first')
+    audit.deliver()
+    for (let turn = 0; turn < turns; turn++) await null
+    append(audit, 'second')
+    audit.deliver()
+    await audit.settled()
+    expect(pending(), `after ${turns} turns`).toBe(0)
+  }
+})
+
 test('an outage of the trail keeps the records, and the next process delivers them', async () => {
   const audit = outbox(async () => {
     throw new RangeError('down')

@@ -13,6 +13,7 @@ import type { ControlDatabase, ControlTx } from '../storage/control/database.ts'
 import type { System } from '../system/system.ts'
 import type { Logger } from '../telemetry/log.ts'
 import type { AuditId, OperatorId, RequestId, SessionId } from '../value/ids.ts'
+import { Background } from './concurrency.ts'
 
 export interface ProductAudit {
   readonly auditId: AuditId
@@ -48,7 +49,7 @@ const RETRY_MS = 5_000
 
 export class AuditOutbox {
   readonly #options: OutboxOptions
-  #delivery: Promise<void> | null = null
+  readonly #delivery = new Background(() => this.#deliverAll())
   #retry: NodeJS.Timeout | null = null
   #closed = false
 
@@ -72,23 +73,20 @@ export class AuditOutbox {
     insertPendingAudit(tx, { auditId, record: JSON.stringify(record) })
   }
 
-  /** Starts delivery of what is pending, if none runs. Never throws; failures are tried again. */
+  /** Starts delivery of what is pending. Never throws; failures are tried again. */
   deliver(): void {
-    if (this.#closed || this.#delivery !== null) return
-    this.#delivery = this.#deliverAll().finally(() => {
-      this.#delivery = null
-    })
+    if (!this.#closed) this.#delivery.start()
   }
 
   /** Resolves when the delivery that runs, if any, has ended. */
-  async settled(): Promise<void> {
-    await this.#delivery
+  settled(): Promise<void> {
+    return this.#delivery.settled()
   }
 
   async close(): Promise<void> {
     this.#closed = true
     if (this.#retry !== null) clearTimeout(this.#retry)
-    await this.#delivery
+    await this.#delivery.settled()
   }
 
   async #deliverAll(): Promise<void> {

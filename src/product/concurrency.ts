@@ -42,3 +42,34 @@ export class Serial {
     })
   }
 }
+
+/** Work in the background: what is asked for while it runs makes it run once more. */
+export class Background {
+  readonly #work: () => Promise<void>
+  #running: Promise<void> | null = null
+  #again = false
+
+  /** `work` never rejects. */
+  constructor(work: () => Promise<void>) {
+    this.#work = work
+  }
+
+  start(): void {
+    this.#again = true
+    this.#running ??= this.#run()
+  }
+
+  /** Resolves when nothing runs. */
+  async settled(): Promise<void> {
+    await this.#running
+  }
+
+  /** Between the last look at `#again` and the end nothing else has a turn. */
+  async #run(): Promise<void> {
+    while (this.#again) {
+      this.#again = false
+      await this.#work()
+    }
+    this.#running = null
+  }
+}

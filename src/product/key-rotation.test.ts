@@ -13,7 +13,7 @@ import { FunctionalTokens } from './functional-tokens/tokens.ts'
 import { type KeyRotation, rotateKeys } from './key-rotation.ts'
 import { closeProduct } from './product.ts'
 
-const DYING_ROTATION = join(import.meta.dirname, '../..', 'build/testing/dying-rotation.ts')
+const DYING_ROTATION = join(import.meta.dirname, '../..', 'build/testing/dying/rotation.ts')
 const DAY_MS = 86_400_000
 const SECRETS = { API_KEY: 'sk_live_51H8xJ2eZvKYlo2C', OTHER: 'second secret', THIRD: 'third' }
 

@@ -61,8 +61,8 @@ export class ReleaseCache {
   }
 
   /**
-   * Throws PRODUCT_NOT_FOUND for an unknown Release, PRODUCT_RELEASE_RETIRED for one whose bytes may
-   * be gone, PRODUCT_CORRUPT where they are not those that were published, PRODUCT_UNAVAILABLE
+   * Throws PRODUCT_NOT_FOUND for an unknown Release, PRODUCT_RELEASE_RETIRED for one whose bytes
+   * may be gone, PRODUCT_CORRUPT where they are not those that were published, PRODUCT_UNAVAILABLE
    * where they cannot be read now.
    */
   async load(id: ReleaseId): Promise<LoadedRelease> {

@@ -19,8 +19,8 @@ export interface StagedArtifact {
   /** Appends. */
   write(bytes: Uint8Array): Promise<void>
   /**
-   * Resolves once what was written is durable under `digest`, which must be its own. Replaces a file
-   * that is there: it holds the same bytes or is damaged.
+   * Resolves once what was written is durable under `digest`, which must be its own. Replaces a
+   * file that is there: it holds the same bytes or is damaged.
    */
   keep(digest: string): Promise<void>
   /** Removes the file unless it was kept. */

@@ -1,8 +1,10 @@
 import { expect, test } from 'vitest'
 import { makePackage, workspaceParts } from '../../build/testing/products.ts'
 import { sha256, sha256Stream } from '../system/digests.ts'
+import { canonicalJson } from './canonical-json.ts'
 import { readPackage } from './package-stream.ts'
-import { decodePackage, digestName } from './workspace-package.ts'
+import type { Json } from './strict-json.ts'
+import { decodeArtifact, decodePackage, digestName, encodePackage } from './workspace-package.ts'
 
 const FRAME = makePackage({ source: 'export const name = "\u{1f600}"' })
 
@@ -34,6 +36,28 @@ test('every frame that is cut is refused', async () => {
   for (let length = 0; length < FRAME.length; length++) {
     const cut = read(pieces(FRAME.subarray(0, length), 50))
     await expect(cut, String(length)).rejects.toMatchObject({ name: 'Malformed' })
+  }
+})
+
+test.each([
+  ['a character that is cut', [0x61, 0xe2, 0x82]],
+  ['no UTF-8', [0xff, 0x61]],
+])('a source with %s is refused, however it comes', async (_, bytes) => {
+  // Made with ASCII of the same length first: the index and all digests are then put right.
+  const source = new Uint8Array(bytes)
+  const { artifact, manifest } = workspaceParts({ source: 'x'.repeat(source.length) })
+  const text = Buffer.from(artifact).toString('latin1')
+  const plain = digestName(sha256(Buffer.from('x'.repeat(source.length))))
+  const bent = text
+    .replace(plain, digestName(sha256(source)))
+    .replace('x'.repeat(source.length), Buffer.from(source).toString('latin1'))
+  const spoiled = new Uint8Array(Buffer.from(bent, 'latin1'))
+  const stated = canonicalJson(manifest as unknown as Json)
+  const frame = encodePackage({ manifest: stated, artifact: spoiled }, sha256)
+  const refusal = { path: 'bundle.js', rule: 'UTF-8 text' }
+  expect(() => decodeArtifact(spoiled, sha256)).toThrow(expect.objectContaining(refusal))
+  for (const size of [1, 5, 1_000]) {
+    await expect(read(pieces(frame, size))).rejects.toMatchObject(refusal)
   }
 })
 

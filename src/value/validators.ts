@@ -129,7 +129,7 @@ function string(json: { minimumLength?: number; maximumLength?: number }): Check
 }
 
 /** Counts up to `enough` + 1 code points, so that a huge string costs no more than its bound. */
-function codePoints(text: string, enough: number): number {
+export function codePoints(text: string, enough: number): number {
   let count = 0
   for (const _ of text) if (++count > enough) break
   return count

@@ -1,6 +1,5 @@
 /** `svc config`: variables and secrets of the linked Environment. A secret is never an argument. */
 import { isConfigurationName } from '../../value/configuration.ts'
-import { isId } from '../../value/ids.ts'
 import { formatTimestamp } from '../../value/plain.ts'
 import {
   type ConfigurationChanged,
@@ -8,7 +7,7 @@ import {
   HISTORY_PAGE_MAX,
 } from '../../wire/configuration.ts'
 import { usage } from '../arguments.ts'
-import { type CommandSpec, type Context, command, flag, option, requiredFlag } from '../contexts.ts'
+import { type CommandSpec, type Context, command, flag, option } from '../contexts.ts'
 import { printable } from '../output.ts'
 import {
   type ConfigurationEdit,
@@ -18,22 +17,10 @@ import {
   readConfigurationHistory,
 } from '../remotes.ts'
 import { secretValue, variableValue } from './config-values.ts'
-import { createdAtMicros } from './scopes.ts'
+import { type ChangeIntent, changeIntent, changeOptions, REMOTE } from './operations.ts'
 
-const REMOTE = {
-  remote: requiredFlag('Act on the linked Environment'),
-  root: option('DIR', 'The linked root; by default the working directory'),
-} as const
-const EDIT = {
-  ...REMOTE,
-  expected: option(
-    'REVISION',
-    'Change only this revision of the configuration; by default the newest',
-  ),
-  'operation-id': option('opn_ID', 'Operation ID; a new one by default'),
-} as const
+const EDIT = changeOptions('the configuration')
 const NAME = { name: 'NAME', description: 'The name, such as API_KEY', required: true } as const
-const REVISION = /^(?:0|[1-9][0-9]{0,15})$/
 /** Characters of a value in a table; --json has all of it. */
 const VALUE_SHOWN_MAX = 60
 
@@ -132,31 +119,19 @@ const history: CommandSpec = command({
   },
 })
 
-type Edit = Omit<ConfigurationEdit, 'content' | 'expectedRevision'> & {
-  readonly expected: string | undefined
-}
-
-interface EditOptions {
-  readonly expected: string | undefined
-  readonly 'operation-id': string | undefined
-}
+type Edit = ChangeIntent & Pick<ConfigurationEdit, 'name'>
 
 function editOf(
-  { environment }: Context,
+  context: Context,
   command: CommandSpec,
   name: string | undefined,
-  { expected, 'operation-id': given }: EditOptions,
+  options: Parameters<typeof changeIntent>[2],
 ): Edit {
   // What stands in the place of the name may be a secret, so it is not repeated.
   if (name === undefined || !isConfigurationName(name)) {
     throw usage('NAME has upper-case letters, digits and _, at most 64, such as API_KEY.', command)
   }
-  if (expected !== undefined && !REVISION.test(expected)) {
-    throw usage('--expected needs a revision such as 12.', command)
-  }
-  const operationId = given ?? environment.system.ids.make('opn')
-  if (!isId('opn', operationId)) throw usage('--operation-id needs an opn_ identifier.', command)
-  return { operationId, name, expected, changedAtMicros: createdAtMicros(operationId) }
+  return { ...changeIntent(context, command, options), name }
 }
 
 async function apply(

@@ -96,6 +96,82 @@ describe('credentials create', () => {
   })
 })
 
+describe('a key that exists', () => {
+  const credentialId = newId.make('crd')
+  const at = ['--client', clientId, '--credential', credentialId]
+  const path = () => `${server.base}/application-clients/${clientId}/credentials/${credentialId}`
+  const credential = {
+    credentialId,
+    clientId,
+    name: 'ci',
+    scopes: ['query'],
+    state: 'active',
+    createdAtMicros: '1800000000000000',
+    revokedAtMicros: null,
+    lastUsedAtMicros: null,
+    rateLimit: null,
+    replaces: null,
+  }
+  const told = { version: 1, credential, secretShownOnce: true, replayed: false }
+  const run = (verb: string, ...more: string[]) =>
+    client.run('credentials', verb, ...REMOTE, ...at, ...more)
+
+  it('is rotated into a new file, with what is given and nothing else', async () => {
+    server.intercept = () => ({ status: 201, body: { ...told, key: APPLICATION_KEY } })
+    const next = newId.make('crd')
+    const more = ['--credential-id', next, '--rate-limit', '9', '--key-out', 'next.key']
+    expect((await run('rotate', ...more)).exit).toBe(0)
+    expect(readFileSync(join(client.home, 'next.key'), 'utf8')).toBe(`${APPLICATION_KEY}\n`)
+    const [request] = server.asked('POST', `${path()}/rotate`)
+    expect(JSON.parse(request!.body)).toEqual({
+      credentialId: next,
+      createdAtMicros: String(BigInt(idMillis(next)) * 1000n),
+      rateLimit: 9,
+    })
+    expect((await run('rotate', '--rate-limit', '0')).exit).toBe(2)
+  })
+
+  it('is not rotated twice after a lost answer, and says which one to look for', async () => {
+    server.intercept = () => 'drop'
+    const ran = await run('rotate')
+    expect(ran.exit).toBe(9)
+    expect(ran.err).toMatch(/Look for crd_\w+ in `svc credentials list/)
+    expect(ran.err).not.toContain(`Look for ${credentialId}`)
+    expect(server.requests).toHaveLength(1)
+  })
+
+  it('is revealed, on standard output or into a file', async () => {
+    server.intercept = () => ({ status: 200, body: { ...told, key: APPLICATION_KEY } })
+    expect((await run('reveal')).out).toBe(`${APPLICATION_KEY}\n`)
+    const ran = await run('reveal', '--key-out', 'web.key', '--json')
+    expect(JSON.parse(ran.out)).toMatchObject({ key: null, credential: { credentialId } })
+    expect(readFileSync(join(client.home, 'web.key'), 'utf8')).toBe(`${APPLICATION_KEY}\n`)
+    server.intercept = () => failure('PRODUCT_INVALID')
+    expect((await run('reveal', '--key-out', 'none.key')).exit).toBe(8)
+    expect(existsSync(join(client.home, 'none.key'))).toBe(false)
+  })
+
+  it('is revoked, then deleted, each as often as it takes', async () => {
+    let lost = 1
+    const reply = (status: 200 | 204, body?: object) => () =>
+      lost-- > 0 ? ('drop' as const) : { status, ...(body && { body: body as never }) }
+    const revoked = { ...credential, state: 'revoked', revokedAtMicros: '1800000000000001' }
+    server.intercept = reply(200, { version: 1, credential: revoked })
+    expect(await run('revoke')).toMatchObject({ exit: 0, out: `${credentialId} is revoked.\n` })
+    expect(server.asked('POST', `${path()}/revoke`)).toHaveLength(2)
+    lost = 1
+    server.intercept = reply(204)
+    expect(JSON.parse((await run('delete', '--json')).out)).toEqual({
+      version: 1,
+      credentialId,
+      state: 'deleted',
+    })
+    expect(server.asked('DELETE', path())).toHaveLength(2)
+    server.intercept = () => failure('PRODUCT_STATE_CONFLICT')
+    expect((await run('delete')).exit).toBe(4)
+  })
+})
+
 describe('lists', () => {
   it('are tables for people and the answer of the server for programs', async () => {
     const human = await client.run('clients', 'list', ...REMOTE)

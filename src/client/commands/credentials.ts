@@ -2,14 +2,40 @@
 import { Fault, isFault } from '../../errors/fault.ts'
 import { type ClientId, type CredentialId, isId } from '../../value/ids.ts'
 import { formatTimestamp } from '../../value/plain.ts'
+import type { CredentialCreated } from '../../wire/application-clients.ts'
 import { usage } from '../arguments.ts'
-import { type CommandSpec, command, option, requiredFlag, requiredOption } from '../contexts.ts'
-import { createCredential, listCredentials, openRemote } from '../remotes.ts'
+import {
+  type CommandSpec,
+  type Context,
+  command,
+  option,
+  requiredFlag,
+  requiredOption,
+} from '../contexts.ts'
+import {
+  type CredentialPath,
+  createCredential,
+  deleteCredential,
+  listCredentials,
+  openRemote,
+  revealKey,
+  revokeCredential,
+  rotateCredential,
+} from '../remotes.ts'
 import { resolvePath } from '../roots.ts'
 import { withSecretFile } from '../secret-files.ts'
 import { createdAtMicros, parseScopes } from './scopes.ts'
 
 const DEFAULT_SCOPES = 'query,mutation'
+
+const REMOTE = {
+  remote: requiredFlag('Act on the linked Environment'),
+  root: option('DIR', 'The linked root; by default the working directory'),
+  client: requiredOption('app_ID', 'The Application Client'),
+}
+const CREDENTIAL = { ...REMOTE, credential: requiredOption('crd_ID', 'The credential') }
+const KEY_OUT = option('FILE', 'Write the key to this new file instead of printing it')
+const RATE_LIMIT = option('NUMBER', 'Calls a second that the key may make; by default 2000')
 
 const create: CommandSpec = command({
   name: 'credentials create',
@@ -19,43 +45,143 @@ const create: CommandSpec = command({
     'answer look at `svc credentials list` and create another one; a secret key is never repeated.',
   ],
   options: {
-    remote: requiredFlag('Act on the linked Environment'),
-    root: option('DIR', 'The linked root; by default the working directory'),
-    client: requiredOption('app_ID', 'The Application Client'),
+    ...REMOTE,
     name: requiredOption('NAME', 'What people see'),
     scopes: option('LIST', `What the key may do; by default ${DEFAULT_SCOPES}`),
+    'rate-limit': RATE_LIMIT,
     'credential-id': option('crd_ID', 'The identifier; a new one by default'),
-    'key-out': option('FILE', 'Write the key to this new file instead of printing it'),
+    'key-out': KEY_OUT,
   },
   examples: ['svc credentials create --remote --client app_... --name ci --key-out ci.key'],
   async run(context, options) {
     const clientId = clientIdOf(options.client, create)
-    const credentialId = options['credential-id'] ?? context.environment.system.ids.make('crd')
-    if (!isId('crd', credentialId)) throw usage('--credential-id needs a crd_ identifier.', create)
-    const scopes = parseScopes(options.scopes ?? DEFAULT_SCOPES, create)
+    const credentialId = newIdOf(context, options['credential-id'], create)
+    const request = {
+      credentialId,
+      name: options.name,
+      scopes: parseScopes(options.scopes ?? DEFAULT_SCOPES, create),
+      createdAtMicros: createdAtMicros(credentialId),
+      ...rateLimitOf(options['rate-limit'], create),
+    }
     const remote = openRemote(context, options.root)
-    const keyOut = options['key-out']
-    const file = keyOut === undefined ? null : resolvePath(context.environment, keyOut)
-    const request = { credentialId, name: options.name, scopes }
-    const creation = (): Promise<Created> =>
-      context.output.progress(
-        'creating the key',
-        createCredential(remote, clientId, {
-          ...request,
-          createdAtMicros: createdAtMicros(credentialId),
-        }).catch((error) => {
-          throw explained(error, clientId, credentialId)
-        }),
-      )
-    const created = await withSecretFile(file, creation, ({ key }) => key)
+    await receiveKey(context, options['key-out'], {
+      label: 'creating the key',
+      wanted: { clientId, credentialId },
+      request: () => createCredential(remote, clientId, request),
+    })
+  },
+})
+
+const rotate: CommandSpec = command({
+  name: 'credentials rotate',
+  summary: 'Create a key that replaces another, which stays valid until it is revoked',
+  details: [
+    'Deliver the new key, see in `svc credentials list` that it is used, then revoke the old one.',
+    'What is not given is as with the old key.',
+  ],
+  options: {
+    ...CREDENTIAL,
+    name: option('NAME', 'What people see'),
+    scopes: option('LIST', 'What the key may do'),
+    'rate-limit': RATE_LIMIT,
+    'credential-id': option('crd_ID', 'The identifier of the new one; by default made here'),
+    'key-out': KEY_OUT,
+  },
+  examples: ['svc credentials rotate --remote --client app_... --credential crd_... --key-out k'],
+  async run(context, options) {
+    const source = pathOf(options, rotate)
+    const credentialId = newIdOf(context, options['credential-id'], rotate)
+    const request = {
+      credentialId,
+      createdAtMicros: createdAtMicros(credentialId),
+      ...(options.name !== undefined && { name: options.name }),
+      ...(options.scopes !== undefined && { scopes: parseScopes(options.scopes, rotate) }),
+      ...rateLimitOf(options['rate-limit'], rotate),
+    }
+    const remote = openRemote(context, options.root)
+    await receiveKey(context, options['key-out'], {
+      label: 'rotating the key',
+      wanted: { clientId: source.clientId, credentialId },
+      request: () => rotateCredential(remote, source, request),
+    })
+  },
+})
+
+const reveal: CommandSpec = command({
+  name: 'credentials reveal',
+  summary: 'Show the key of a public client again',
+  details: ['Other keys are shown once and kept nowhere: replace a lost one with `rotate`.'],
+  options: { ...CREDENTIAL, 'key-out': KEY_OUT },
+  async run(context, options) {
+    const credential = pathOf(options, reveal)
+    const remote = openRemote(context, options.root)
+    const file = keyFileOf(context, options['key-out'])
+    const request = () => context.output.progress('reading the key', revealKey(remote, credential))
+    const revealed = await withSecretFile(file, request, ({ key }) => key)
+    const { credentialId } = credential
     await context.output.result(
-      { ...created, key: file === null ? created.key : null, keyFile: file },
-      humanResult(created, file),
+      { ...revealed, key: file === null ? revealed.key : null, keyFile: file },
+      [file === null ? (revealed.key ?? '') : `The key of ${credentialId} is in ${file}.`],
     )
   },
 })
 
-function explained(error: unknown, clientId: ClientId, credentialId: CredentialId): unknown {
+const revoke: CommandSpec = command({
+  name: 'credentials revoke',
+  summary: 'Refuse a key from its next call on, for good',
+  options: CREDENTIAL,
+  async run(context, options) {
+    const credential = pathOf(options, revoke)
+    const request = revokeCredential(openRemote(context, options.root), credential)
+    const revoked = await context.output.progress('revoking the key', request)
+    await context.output.result(revoked, [`${credential.credentialId} is revoked.`])
+  },
+})
+
+const remove: CommandSpec = command({
+  name: 'credentials delete',
+  summary: 'Delete a revoked credential',
+  details: ['Its identifier stays taken, and in the list, as deleted.'],
+  options: CREDENTIAL,
+  async run(context, options) {
+    const credential = pathOf(options, remove)
+    const request = deleteCredential(openRemote(context, options.root), credential)
+    await context.output.progress('deleting the credential', request)
+    const { credentialId } = credential
+    const document = { version: 1, credentialId, state: 'deleted' }
+    await context.output.result(document, [`${credentialId} is deleted.`])
+  },
+})
+
+interface KeyRequest {
+  readonly label: string
+  /** The credential that there is afterwards. */
+  readonly wanted: CredentialPath
+  readonly request: () => Promise<CredentialCreated>
+}
+
+/** Prints the new key, or writes it into the file, which is there before the key is. */
+async function receiveKey(
+  context: Context,
+  keyOut: string | undefined,
+  { label, wanted, request }: KeyRequest,
+): Promise<void> {
+  const file = keyFileOf(context, keyOut)
+  const creation = (): Promise<CredentialCreated> =>
+    context.output.progress(
+      label,
+      request().catch((error) => {
+        throw explained(error, wanted)
+      }),
+    )
+  const created = await withSecretFile(file, creation, ({ key }) => key)
+  await context.output.result(
+    { ...created, key: file === null ? created.key : null, keyFile: file },
+    humanResult(created, file),
+  )
+}
+
+function explained(error: unknown, { clientId, credentialId }: CredentialPath): unknown {
   if (!isFault(error, 'CLIENT_RESULT_UNCERTAIN')) return error
   return new Fault('CLIENT_RESULT_UNCERTAIN', {
     detail:
@@ -65,13 +191,10 @@ function explained(error: unknown, clientId: ClientId, credentialId: CredentialI
   })
 }
 
-interface Created {
-  readonly credential: { readonly credentialId: string }
-  readonly key: string | null
-  readonly secretShownOnce: boolean
-}
-
-function humanResult({ credential, key, secretShownOnce }: Created, file: string | null): string[] {
+function humanResult(
+  { credential, key, secretShownOnce }: CredentialCreated,
+  file: string | null,
+): string[] {
   const { credentialId } = credential
   if (key === null) return [`Created before: ${credentialId}. Its key was shown then.`]
   if (file !== null) return [`Created ${credentialId}. The key is in ${file}.`]
@@ -82,11 +205,7 @@ function humanResult({ credential, key, secretShownOnce }: Created, file: string
 const list: CommandSpec = command({
   name: 'credentials list',
   summary: 'List the keys of an Application Client, without the keys themselves',
-  options: {
-    remote: requiredFlag('Act on the linked Environment'),
-    root: option('DIR', 'The linked root; by default the working directory'),
-    client: requiredOption('app_ID', 'The Application Client'),
-  },
+  options: REMOTE,
   async run(context, { root, client }) {
     const clientId = clientIdOf(client, list)
     const request = listCredentials(openRemote(context, root), clientId)
@@ -111,4 +230,44 @@ function clientIdOf(text: string, command: CommandSpec): ClientId {
   throw usage('--client needs an app_ identifier.', command)
 }
 
-export const credentialCommands: readonly CommandSpec[] = [create, list]
+function pathOf(
+  options: { readonly client: string; readonly credential: string },
+  command: CommandSpec,
+): CredentialPath {
+  const { credential: credentialId } = options
+  const clientId = clientIdOf(options.client, command)
+  if (isId('crd', credentialId)) return { clientId, credentialId }
+  throw usage('--credential needs a crd_ identifier.', command)
+}
+
+function newIdOf(
+  { environment }: Context,
+  text: string | undefined,
+  command: CommandSpec,
+): CredentialId {
+  const credentialId = text ?? environment.system.ids.make('crd')
+  if (isId('crd', credentialId)) return credentialId
+  throw usage('--credential-id needs a crd_ identifier.', command)
+}
+
+function rateLimitOf(
+  text: string | undefined,
+  command: CommandSpec,
+): { readonly rateLimit?: number } {
+  if (text === undefined) return {}
+  if (/^[1-9][0-9]{0,6}$/.test(text)) return { rateLimit: Number(text) }
+  throw usage('--rate-limit needs a number from 1 to 1000000.', command)
+}
+
+function keyFileOf({ environment }: Context, keyOut: string | undefined): string | null {
+  return keyOut === undefined ? null : resolvePath(environment, keyOut)
+}
+
+export const credentialCommands: readonly CommandSpec[] = [
+  create,
+  list,
+  rotate,
+  reveal,
+  revoke,
+  remove,
+]

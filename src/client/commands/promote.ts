@@ -1,6 +1,7 @@
 /** `svc promote`: binds a Channel to a validated Release. */
 import { isFault } from '../../errors/fault.ts'
 import { isId, type ReleaseId } from '../../value/ids.ts'
+import type { Promoted } from '../../wire/channels.ts'
 import type { Status } from '../../wire/status.ts'
 import { usage } from '../arguments.ts'
 import {
@@ -52,9 +53,9 @@ export function parseChannel(text: string, command: CommandSpec): string {
   throw usage('--channel needs a name such as production.', command)
 }
 
-export function parseReleaseId(text: string, command: CommandSpec): ReleaseId {
+export function parseReleaseId(text: string, command: CommandSpec, name = 'release'): ReleaseId {
   if (isId('rel', text)) return text
-  throw usage('--release needs a rel_ identifier.', command)
+  throw usage(`--${name} needs a rel_ identifier.`, command)
 }
 
 function parseExpected(text: string | undefined): Expected<ReleaseId> | undefined {
@@ -71,27 +72,40 @@ export interface Bound {
 }
 
 /** What the status says of the Channel now; null where it is not bound to the Release. */
-export function boundIn(status: Status, { channel, releaseId }: Promotion): Bound | null {
+export function boundIn(status: Status, { channel, releaseId }: Binding): Bound | null {
   const found = status.channels.find((item) => item.channel === channel)
   if (found?.releaseId !== releaseId) return null
   return { channel, releaseId, revision: found.revision, changed: false }
 }
 
-/** When the answer is lost the status tells whether the Channel moved. */
-export async function promoteSettled(
+type Binding = Pick<Promotion, 'channel' | 'releaseId'>
+
+export function promoteSettled(
   context: Context,
   remote: Remote,
   promotion: Promotion,
 ): Promise<Bound> {
+  const request = promote(remote, promotion)
+  return settled(context, remote, { ...promotion, label: 'promoting', request })
+}
+
+/** When the answer is lost the status tells whether the Channel moved. */
+export async function settled(
+  context: Context,
+  remote: Remote,
+  asked: Binding & { readonly label: string; readonly request: Promise<Promoted> },
+): Promise<Bound> {
   try {
-    const request = promote(remote, promotion)
-    const { channel, releaseId, revision } = await context.output.progress('promoting', request)
+    const { channel, releaseId, revision } = await context.output.progress(
+      asked.label,
+      asked.request,
+    )
     return { channel, releaseId, revision, changed: true }
   } catch (error) {
     if (!isFault(error, 'CLIENT_RESULT_UNCERTAIN')) throw error
     await context.output.note('the answer was lost; reading the status')
     const status = await readStatus(remote).catch(() => null)
-    const bound = status === null ? null : boundIn(status, promotion)
+    const bound = status === null ? null : boundIn(status, asked)
     if (bound === null) throw error
     return { ...bound, changed: true }
   }

@@ -70,7 +70,9 @@ async function publishOnce(
   await output.note(`build     ${manifest.workspace}, ${frame.length} bytes, ${packageDigest}`)
   const status = await output.progress('reading the status', readStatus(remote))
   const head = headOf(status, manifest.workspace)
-  const current = status.releases.find((release) => release.releaseId === head.releaseId)
+  const current = status.releases.find(
+    ({ releaseId, state }) => releaseId === head.releaseId && state !== 'retired',
+  )
   if (current !== undefined && current.packageDigest === packageDigest) {
     await output.note(`publish   ${current.releaseId} (published before)`)
     return { releaseId: current.releaseId, status }

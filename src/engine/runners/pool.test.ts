@@ -188,6 +188,15 @@ describe('processes', () => {
     expect(await pool.invoke(a, call('count'), oneDocument)).toMatchObject({ result: 2 })
   })
 
+  test('two Releases that start at once share no process either', async () => {
+    const releases = ['a', 'b', 'c'].map((name) => release(`name: query(() => '${name}'),`))
+    const outcomes = await Promise.all(
+      releases.map((code) => pool.invoke(code, call('name'), oneDocument)),
+    )
+    expect(outcomes).toMatchObject(['a', 'b', 'c'].map((result) => ({ result })))
+    for (const { releaseId } of releases) pool.forget(releaseId)
+  })
+
   test('a forgotten Release starts afresh', async () => {
     const code = counting()
     await pool.invoke(code, call('count'), oneDocument)

@@ -6,6 +6,7 @@ import {
   ClientList,
   CredentialCreated,
   CredentialList,
+  CredentialRevoked,
 } from '../../wire/application-clients.ts'
 
 let routes: ProductRoutes
@@ -94,5 +95,83 @@ describe('Application Clients', () => {
     const repeated = { ...client, maximumScopes: ['query', 'query'] }
     const response = call('POST', '/application-clients', { body: repeated })
     await refusal(response, 400, 'PRODUCT_INVALID')
+  })
+})
+
+describe('a key', () => {
+  const micros = () => String(it.system.nowMicros())
+  const KEY_CACHE = 'no-store, max-age=0'
+
+  async function issue(kind: 'public' | 'confidential') {
+    const clientId = it.system.ids.make('app')
+    const client = { clientId, name: 'CI', kind, maximumScopes: ['query'] }
+    const body = { ...client, createdAtMicros: micros() }
+    await answer(call('POST', '/application-clients', { body }), 201, ClientCreated)
+    const path = `/application-clients/${clientId}/credentials`
+    const credentialId = it.system.ids.make('crd')
+    const asked = { credentialId, name: 'one', scopes: ['query'], createdAtMicros: micros() }
+    const response = call('POST', path, { body: { ...asked, rateLimit: 7 } })
+    const { key, credential } = await answer(response, 201, CredentialCreated)
+    expect(credential.rateLimit).toBe(7)
+    return { path, key: key!, credentialId, at: `${path}/${credentialId}` }
+  }
+
+  test('is rotated, revoked and deleted, each with its status and no cache', async () => {
+    const { path, key, credentialId, at } = await issue('confidential')
+    const body = { credentialId: it.system.ids.make('crd'), createdAtMicros: micros() }
+    const response = await call('POST', `${at}/rotate`, { body })
+    expect(response.headers.get('cache-control')).toBe(KEY_CACHE)
+    const rotated = await answer(Promise.resolve(response), 201, CredentialCreated)
+    expect(rotated).toMatchObject({
+      credential: { replaces: credentialId, rateLimit: 7, state: 'active' },
+      secretShownOnce: true,
+      replayed: false,
+    })
+    expect(await answer(call('POST', `${at}/rotate`, { body }), 200, CredentialCreated)).toEqual({
+      ...rotated,
+      key: null,
+      secretShownOnce: false,
+      replayed: true,
+    })
+    const other = { ...body, name: 'other' }
+    await refusal(call('POST', `${at}/rotate`, { body: other }), 409, 'PRODUCT_OPERATION_REUSED')
+    await refusal(call('DELETE', at), 409, 'PRODUCT_STATE_CONFLICT')
+    expect(it.product.keys.authenticate(key)).not.toBeNull()
+    const revoked = await answer(call('POST', `${at}/revoke`), 200, CredentialRevoked)
+    expect(revoked.credential).toMatchObject({ credentialId, state: 'revoked' })
+    expect(it.product.keys.authenticate(key)).toBeNull()
+    expect(
+      await answer(call('POST', `${at}/revoke`, { body: {} }), 200, CredentialRevoked),
+    ).toEqual(revoked)
+    for (let i = 0; i < 2; i++) expect((await call('DELETE', at)).status).toBe(204)
+    const { credentials } = await answer(call('GET', path), 200, CredentialList)
+    expect(credentials.map(({ state }) => state)).toEqual(['deleted', 'active'])
+    expect(it.log.text()).not.toContain(rotated.key!.slice(10))
+  })
+
+  test('of a public client is revealed with credentials:read, of another not at all', async () => {
+    const { at, key } = await issue('public')
+    const secret = await issue('confidential')
+    routes.capabilities = ['credentials:read']
+    const response = await call('POST', `${at}/reveal`)
+    expect(response.headers.get('cache-control')).toBe(KEY_CACHE)
+    expect(await answer(Promise.resolve(response), 200, CredentialCreated)).toMatchObject({
+      key,
+      secretShownOnce: false,
+      replayed: false,
+    })
+    await refusal(call('POST', `${secret.at}/reveal`), 400, 'PRODUCT_INVALID')
+    expect(it.log.text()).not.toContain(key.slice(10))
+  })
+
+  test("that is unknown, or another client's, is not found", async () => {
+    const { at, path } = await issue('public')
+    const crossed = at.replace(/app_\w+/, (await issue('public')).at.match(/app_\w+/)![0])
+    for (const where of [crossed, `${path}/${it.system.ids.make('crd')}`]) {
+      await refusal(call('POST', `${where}/reveal`), 404, 'PRODUCT_NOT_FOUND')
+      await refusal(call('POST', `${where}/revoke`), 404, 'PRODUCT_NOT_FOUND')
+      await refusal(call('DELETE', where), 404, 'PRODUCT_NOT_FOUND')
+    }
+    await refusal(call('POST', `${path}/crd_x/revoke`), 400, 'PLATFORM_REQUEST_INVALID')
   })
 })

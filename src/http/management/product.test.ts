@@ -15,7 +15,7 @@ import { PACKAGE_BYTES_MAX, PACKAGE_MEDIA_TYPE } from '../../value/workspace-pac
 import { Promoted } from '../../wire/channels.ts'
 import { EnvironmentState } from '../../wire/environment.ts'
 import { FunctionCatalog } from '../../wire/functions.ts'
-import { Validated } from '../../wire/releases.ts'
+import { Retired, Validated } from '../../wire/releases.ts'
 import { Status } from '../../wire/status.ts'
 import { Published } from '../../wire/workspace.ts'
 
@@ -175,6 +175,54 @@ test('a package is published, validated, promoted and shown', async () => {
     ['product.release.validate', 'req_'],
     ['product.channel.promote', 'req_'],
   ])
+})
+
+test('a Channel rolls back, and what it left is retired', async () => {
+  const frames = [makePackage({ source: 'a' }), makePackage({ source: 'b' })]
+  it.engine.describe = async () => ({ functions: [], tables: [] }) as unknown as Json
+  const released: Published[] = []
+  for (const frame of frames) {
+    const published = await answer(
+      publish(frame, released.at(-1)?.revisionId ?? 'empty'),
+      201,
+      Published,
+    )
+    released.push(published)
+    const { releaseId } = published
+    await answer(call('POST', `/releases/${releaseId}`, { body: {} }), 200, Validated)
+    await answer(call('PUT', '/channels/production', { body: { releaseId } }), 200, Promoted)
+  }
+  const [a, b] = released.map(({ releaseId }) => releaseId)
+  const body = { targetReleaseId: a, expectedReleaseId: b }
+  const path = '/channels/production/rollback'
+  await refusal(call('POST', `/releases/${b}/retire`), 409, 'PRODUCT_STATE_CONFLICT')
+  expect(await answer(call('POST', path, { body }), 200, Promoted)).toMatchObject({
+    channel: 'production',
+    releaseId: a,
+    previousReleaseId: b,
+    revision: '3',
+  })
+  await refusal(call('POST', path, { body }), 409, 'PRODUCT_CAS_CONFLICT')
+  await refusal(
+    call('POST', path, { body: { targetReleaseId: a } }),
+    400,
+    'PLATFORM_REQUEST_INVALID',
+  )
+  for (const empty of [undefined, {}]) {
+    const retired = await answer(
+      call('POST', `/releases/${b}/retire`, { body: empty }),
+      200,
+      Retired,
+    )
+    expect(retired).toEqual({ version: 1, releaseId: b, state: 'retired' })
+  }
+  await refusal(call('POST', `/releases/${b}`, { body: {} }), 410, 'PRODUCT_RELEASE_RETIRED')
+  const forward = { body: { releaseId: b } }
+  await refusal(call('PUT', '/channels/production', forward), 410, 'PRODUCT_RELEASE_RETIRED')
+  await refusal(call('GET', `/functions?target=release:${b}`), 410, 'PRODUCT_RELEASE_RETIRED')
+  const status = await answer(call('GET', '/status'), 200, Status)
+  expect(status.releases.map(({ state }) => state)).toEqual(['retired', 'validated'])
+  expect(status.channels).toMatchObject([{ releaseId: a, history: [b, a] }])
 })
 
 describe('a publication', () => {

@@ -5,12 +5,12 @@
  */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { rotateKeys } from '../../src/product/key-rotation.ts'
-import type { ControlDatabase, ControlTx } from '../../src/storage/control/database.ts'
-import { type KeyringFiles, keyringFiles } from '../../src/storage/keyring-files.ts'
-import { openProductRoot } from '../../src/storage/root.ts'
-import { realSystem } from '../../src/system/system.ts'
-import { formatKeyring } from '../../src/value/product-root.ts'
+import { rotateKeys } from '../../../src/product/key-rotation.ts'
+import type { ControlDatabase, ControlTx } from '../../../src/storage/control/database.ts'
+import { type KeyringFiles, keyringFiles } from '../../../src/storage/keyring-files.ts'
+import { openProductRoot } from '../../../src/storage/root.ts'
+import { realSystem } from '../../../src/system/system.ts'
+import { formatKeyring } from '../../../src/value/product-root.ts'
 
 const [directory = '', deathAt] = process.argv.slice(2)
 let steps = 0

@@ -1,0 +1,118 @@
+/** Publication at its bound: four packages of 64 MiB at once, which the server does not hold. */
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { sha256 } from '../src/system/digests.ts'
+import { canonicalJson } from '../src/value/canonical-json.ts'
+import {
+  digestName,
+  encodeArtifact,
+  encodePackage,
+  PACKAGE_BYTES_MAX,
+  PACKAGE_MEDIA_TYPE,
+} from '../src/value/workspace-package.ts'
+import { type Application, application, type Json, query } from './application.ts'
+import { residentBytes, serverOf } from './hostile/machine.ts'
+
+const MEBIBYTE = 1024 * 1024
+/** The four frames alone are 256 MiB. */
+const GROWTH_BYTES_MAX = 160 * MEBIBYTE
+
+let app: Application
+let url: string
+let projectId: string
+let token: string
+
+beforeAll(async () => {
+  app = await application()
+  const read = (path: string) => readFileSync(join(app.of.directory, path), 'utf8')
+  const root = JSON.parse(read('product/service.json'))
+  projectId = root.projectId
+  const base = `/v1/projects/${projectId}/environments/${root.environmentId}`
+  url = `${app.server.management}${base}/workspace/publish`
+  token = JSON.parse(read('config/credentials-v1.json')).accessToken
+}, 120_000)
+
+afterAll(async () => {
+  await app?.of.dispose()
+})
+
+function packageOf(workspace: string, sourceBytes: number): Uint8Array {
+  const source = `//${'x'.repeat(sourceBytes - 2)}`
+  const artifact = encodeArtifact({ source, sourceMap: null }, sha256)
+  const digest = digestName(sha256(artifact))
+  const manifest = canonicalJson({
+    version: 1,
+    projectId,
+    workspace,
+    artifact: { digest, bytes: artifact.length },
+    functions: [],
+    tables: [],
+  })
+  return encodePackage({ manifest, artifact }, sha256)
+}
+
+/** Exactly as long as a package may be. */
+function fullPackage(workspace: string): Uint8Array {
+  const guess = PACKAGE_BYTES_MAX - 4096
+  const frame = packageOf(workspace, guess + PACKAGE_BYTES_MAX - packageOf(workspace, guess).length)
+  expect(frame.length).toBe(PACKAGE_BYTES_MAX)
+  return frame
+}
+
+async function publish(frame: Uint8Array): Promise<{ status: number; body: Json }> {
+  const response = await fetch(url, {
+    method: 'POST',
+    headers: {
+      authorization: `Bearer ${token}`,
+      'content-type': PACKAGE_MEDIA_TYPE,
+      'x-service-expected-head': 'empty',
+    },
+    body: frame as BodyInit,
+  })
+  return { status: response.status, body: await response.json() }
+}
+
+test('packages of 64 MiB go to the disk, not into memory, and calls go on meanwhile', async () => {
+  const server = serverOf(app.of.directory)
+  const before = residentBytes(server)
+  let most = before
+  let calls = 0
+  let over = false
+  const others = (async () => {
+    while (!over) {
+      expect((await query(app, { function: 'channels.list' })).status).toBe(200)
+      most = Math.max(most, residentBytes(server))
+      calls += 1
+      await new Promise((resolve) => setTimeout(resolve, 5))
+    }
+  })()
+  const frames = ['one', 'two', 'three', 'four'].map(fullPackage)
+  const answers = await Promise.all(frames.map(publish)).finally(() => {
+    over = true
+  })
+  await others
+  expect(answers.map(({ status, body }) => [status, body.error])).toEqual(
+    Array(4).fill([201, undefined]),
+  )
+  expect(answers.map(({ body }) => body.packageDigest)).toEqual(
+    frames.map((frame) => digestName(sha256(frame.subarray(0, -32)))),
+  )
+  expect((most - before) / MEBIBYTE).toBeLessThan(GROWTH_BYTES_MAX / MEBIBYTE)
+  expect(calls).toBeGreaterThan(5)
+  const again = await publish(frames[0]!)
+  expect(again).toMatchObject({ status: 200, body: { replayed: true } })
+}, 120_000)
+
+test('one byte more is too large, and one byte that is not as stated is invalid', async () => {
+  const full = fullPackage('five')
+  const longer = new Uint8Array(full.length + 1)
+  longer.set(full)
+  const large = await publish(longer)
+  expect([large.status, large.body.error.code]).toEqual([413, 'PLATFORM_BODY_TOO_LARGE'])
+  full[full.length - 100]! ^= 1
+  const altered = await publish(full)
+  expect([altered.status, altered.body.error.code]).toEqual([400, 'PRODUCT_INVALID'])
+  const { workspaces } = await app.svc(['status', '--remote', '--root', app.of.productRoot])
+  expect(workspaces.map(({ name }: Json) => name)).not.toContain('five')
+}, 60_000)

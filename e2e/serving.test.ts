@@ -1,0 +1,137 @@
+/** What environment:default serves, through a restart, an archive and a restore. */
+import { randomBytes } from 'node:crypto'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { type Application, action, application, query, send, string } from './application.ts'
+
+const version = (text: string) => `
+  import { action, query, v } from 'svc'
+
+  export const which = query({ clients: ['confidential'], returns: v.string(), handler: () => '${text}' })
+  export const wait = action({
+    clients: ['confidential'],
+    returns: v.string(),
+    handler: async () => {
+      await new Promise((resolve) => setTimeout(resolve, 2_000))
+      return '${text}'
+    },
+  })
+`
+
+let app: Application
+let one: string
+let two: string
+
+beforeAll(async () => {
+  app = await application((workspace) => write(workspace, 'one'))
+  one = app.releaseId
+  write(app.of.workspace, 'two')
+  two = (await app.svc(['release', ...remote()])).releaseId
+}, 120_000)
+afterAll(async () => {
+  await app?.of.dispose()
+})
+
+function write(workspace: string, text: string): void {
+  writeFileSync(join(workspace, 'functions', 'versions.ts'), version(text))
+}
+
+const remote = () => ['--remote', '--root', app.of.productRoot]
+const policy = (...args: string[]) => app.svc(['serve-policy', ...args, ...remote()])
+const environments = (...args: string[]) => app.svc(['environments', ...args, ...remote()])
+const target = 'environment:default'
+
+async function which(affinity?: string): Promise<string> {
+  const headers: Record<string, string> = affinity ? { 'x-service-affinity': affinity } : {}
+  const reply = await query(app, { target, function: 'versions.which', headers })
+  return reply.status === 200
+    ? `${reply.body.result.value} ${reply.headers.get('x-service-release-id')}`
+    : `${reply.status} ${reply.body.error.code}`
+}
+
+async function served(revision: string): Promise<void> {
+  const observed = async () => (await policy('get')).observed.revision
+  await expect.poll(observed, { timeout: 20_000, interval: 200 }).toBe(revision)
+}
+
+const ready = async () => (await send(app.server.application!, 'GET', '/readyz')).status
+
+describe('environment:default of the compiled server', { timeout: 60_000 }, () => {
+  test('is nothing until a policy says what it is', async () => {
+    expect(await which()).toBe('404 TARGET_NOT_FOUND')
+    expect((await app.svc(['status', ...remote()])).servingPolicy).toBe(null)
+  })
+
+  test('is the Release of the policy, also after a crash', async () => {
+    const set = await policy('set', '--releases', one)
+    expect(set).toMatchObject({ desired: { revision: '1', mode: 'atomic' } })
+    await served('1')
+    expect(await which()).toBe(`one ${one}`)
+    await app.restart('kill')
+    expect(await which()).toBe(`one ${one}`)
+    await served('1')
+  })
+
+  test('is shared by weight, each caller on one Release, also after a restart', async () => {
+    const affinities = Array.from({ length: 40 }, () => randomBytes(8).toString('hex'))
+    const ask = () => Promise.all(affinities.map(which))
+    await policy('set', '--releases', `${one}=5000,${two}=5000`)
+    await served('2')
+    const before = await ask()
+    expect(new Set(before)).toEqual(new Set([`one ${one}`, `two ${two}`]))
+    expect(await ask()).toEqual(before)
+    await app.restart('stop')
+    await served('2')
+    expect(await ask()).toEqual(before)
+  })
+
+  test('stays as it is where a policy is refused', async () => {
+    const stale = await app.of.svc([
+      'serve-policy',
+      'set',
+      ...remote(),
+      '--releases',
+      two,
+      '--expected',
+      '1',
+    ])
+    expect([stale.status, stale.stderr]).toEqual([
+      4,
+      expect.stringContaining('PRODUCT_CAS_CONFLICT'),
+    ])
+    const retired = await app.of.svc(['releases', 'retire', ...remote(), '--release', one])
+    expect(retired.status).toBe(4)
+    expect((await policy('get')).desired.revision).toBe('2')
+  })
+
+  test('ends with the archive, except for what is in flight, and comes back', async () => {
+    await policy('set', '--releases', two)
+    await served('3')
+    const waiting = action(app, { target, function: 'versions.wait' })
+    await new Promise((resolve) => setTimeout(resolve, 500))
+    const { desired } = await environments('archive')
+    expect(desired).toMatchObject({ revision: '1', lifecycle: 'archived' })
+    expect([await ready(), await which()]).toEqual([503, '503 UNAVAILABLE'])
+    expect((await environments('get')).observed).toMatchObject({ lifecycle: 'active' })
+    expect((await waiting).body.result).toEqual(string('two'))
+    const observed = async () => (await environments('get')).observed
+    const archived = { revision: '1', lifecycle: 'archived', serving: 'stopped' }
+    await expect.poll(observed, { timeout: 10_000 }).toEqual(archived)
+    await app.restart('kill')
+    expect([await ready(), await which()]).toEqual([503, '503 UNAVAILABLE'])
+    expect(await observed()).toEqual(archived)
+    await environments('restore')
+    const serving = { revision: '2', lifecycle: 'active', serving: 'serving' }
+    await expect.poll(observed, { timeout: 20_000, interval: 200 }).toEqual(serving)
+    expect([await ready(), await which()]).toEqual([200, `two ${two}`])
+  })
+
+  test('is protected from promotions that do not say what they replace', async () => {
+    await environments('update', '--protection', 'protected')
+    const promote = ['promote', ...remote(), '--channel', 'production', '--release', two]
+    const blind = await app.of.svc(promote)
+    expect([blind.status, blind.stderr]).toEqual([8, expect.stringContaining('expectedReleaseId')])
+    await app.svc([...promote, '--expected', one])
+  })
+})

@@ -1,0 +1,129 @@
+/** `svc environments`: configuration and lifecycle of the linked Environment. */
+import type {
+  EnvironmentChanged,
+  EnvironmentConfigurationField,
+  EnvironmentState,
+} from '../../wire/environment.ts'
+import { EnvironmentConfigurationField as Configuration } from '../../wire/environment.ts'
+import { usage } from '../arguments.ts'
+import { type CommandSpec, type Context, command, flag, option } from '../contexts.ts'
+import { changeEnvironment, openRemote, type Remote, readEnvironment } from '../remotes.ts'
+import { type ChangeIntent, changeIntent, changeOptions, REMOTE } from './operations.ts'
+
+const CHANGE = changeOptions('the Environment')
+
+const get: CommandSpec = command({
+  name: 'environments get',
+  summary: 'Show the configuration of the Environment and whether it serves',
+  options: REMOTE,
+  async run(context, { root }) {
+    const request = readEnvironment(openRemote(context, root))
+    const state = await context.output.progress('reading the Environment', request)
+    const { configuration } = state.desired
+    const rows = Object.entries(configuration).map(([name, value]) => [name, value ?? '(none)'])
+    await context.output.result(state, [
+      ...context.output.table(['SETTING', 'VALUE'], rows),
+      progressOf(state),
+    ])
+  },
+})
+
+const update: CommandSpec = command({
+  name: 'environments update',
+  summary: 'Change settings of the Environment; those that are not given stay',
+  details: [
+    'In a protected Environment a promotion must name the Release that it replaces.',
+    'Denied Workspace targets keep workspace:NAME from every caller.',
+  ],
+  options: {
+    ...CHANGE,
+    name: option('NAME', 'What people see'),
+    slug: option('SLUG', 'Short name, unique in the Project'),
+    region: option('REGION', 'Logical region'),
+    purpose: option('PURPOSE', 'development, preview, staging or production'),
+    protection: option('PROTECTION', 'none or protected'),
+    location: option('TEXT', 'Where it is'),
+    'no-location': flag('It is nowhere in particular'),
+    'workspace-targets': option('POLICY', 'allowed or denied'),
+  },
+  examples: ['svc environments update --remote --purpose production --protection protected'],
+  async run(context, options) {
+    if (options.location !== undefined && options['no-location']) {
+      throw usage('--location and --no-location exclude each other.', update)
+    }
+    const given = {
+      ...pick(options, ['name', 'slug', 'region', 'purpose', 'protection', 'location']),
+      ...(options['no-location'] && { location: null }),
+      ...(options['workspace-targets'] && { workspaceTargets: options['workspace-targets'] }),
+    }
+    if (Object.keys(given).length === 0) throw usage('Give a setting to change.', update)
+    await change(context, options.root, changeIntent(context, update, options), (state) => ({
+      verb: 'update',
+      configuration: complete({ ...state.desired.configuration, ...given }),
+    }))
+  },
+})
+
+const archive: CommandSpec = command({
+  name: 'environments archive',
+  summary: 'Stop serving; calls in flight end, later ones are refused',
+  options: CHANGE,
+  async run(context, options) {
+    const intent = changeIntent(context, archive, options)
+    await change(context, options.root, intent, () => ({ verb: 'archive' }))
+  },
+})
+
+const restore: CommandSpec = command({
+  name: 'environments restore',
+  summary: 'Serve what the Channels and the policy say again',
+  options: CHANGE,
+  async run(context, options) {
+    const intent = changeIntent(context, restore, options)
+    await change(context, options.root, intent, () => ({ verb: 'restore' }))
+  },
+})
+
+type Given<N extends string> = { readonly [name in N]: string | undefined }
+
+function pick<N extends string>(options: Given<N>, names: readonly N[]): Partial<Given<N>> {
+  const given = names.filter((name) => options[name] !== undefined)
+  return Object.fromEntries(given.map((name) => [name, options[name]])) as Partial<Given<N>>
+}
+
+/** What the server would refuse is refused with the option's name. */
+function complete(configuration: object): EnvironmentConfigurationField {
+  if (Configuration.allows(configuration)) return configuration
+  const [wrong] = Object.entries(configuration).filter(
+    ([name, value]) => !Configuration.get(name as 'name').allows(value),
+  )
+  const name = wrong![0].replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
+  throw usage(`--${name} is not one that an Environment may have.`, update)
+}
+
+async function change(
+  context: Context,
+  root: string | undefined,
+  { expected, ...intent }: ChangeIntent,
+  asked: (state: EnvironmentState) => Parameters<typeof changeEnvironment>[2],
+): Promise<void> {
+  const remote: Remote = openRemote(context, root)
+  const work = async (): Promise<EnvironmentChanged> => {
+    const state = await readEnvironment(remote)
+    const expectedRevision = expected ?? state.desired.revision
+    return changeEnvironment(remote, { ...intent, expectedRevision }, asked(state))
+  }
+  const changed = await context.output.progress('changing the Environment', work())
+  const when = changed.operation.replayed ? 'Changed before' : 'Changed'
+  await context.output.result(changed, [`${when}: ${progressOf(changed)}`])
+}
+
+function progressOf({ desired, observed }: Pick<EnvironmentState, 'desired' | 'observed'>): string {
+  const state =
+    desired.revision === observed.revision
+      ? observed.serving
+      : `${observed.lifecycle} and ${observed.serving} until then`
+  return `revision ${desired.revision} is desired, ${desired.lifecycle}; ${state}.`
+}
+
+export const environmentCommands: readonly CommandSpec[] = [get, update, archive, restore]

@@ -1,0 +1,45 @@
+/** What commands share that change the linked Environment under an Operation ID. */
+import { isId, type OperationId } from '../../value/ids.ts'
+import { usage } from '../arguments.ts'
+import { type CommandSpec, type Context, option, requiredFlag } from '../contexts.ts'
+import { createdAtMicros } from './scopes.ts'
+
+export const REMOTE = {
+  remote: requiredFlag('Act on the linked Environment'),
+  root: option('DIR', 'The linked root; by default the working directory'),
+} as const
+
+const REVISION = /^(?:0|[1-9][0-9]{0,15})$/
+
+/** `of` names what has the revision. */
+export function changeOptions(of: string) {
+  return {
+    ...REMOTE,
+    expected: option('REVISION', `Change only this revision of ${of}; by default the newest`),
+    'operation-id': option('opn_ID', 'Operation ID; a new one by default'),
+  } as const
+}
+
+export interface ChangeIntent {
+  readonly operationId: OperationId
+  readonly changedAtMicros: string
+  /** The revision to change, where the line names one. */
+  readonly expected: string | undefined
+}
+
+/** The same line with the same --operation-id and --expected is the same request. */
+export function changeIntent(
+  { environment }: Context,
+  command: CommandSpec,
+  {
+    expected,
+    'operation-id': given,
+  }: { readonly expected: string | undefined; readonly 'operation-id': string | undefined },
+): ChangeIntent {
+  if (expected !== undefined && !REVISION.test(expected)) {
+    throw usage('--expected needs a revision such as 12.', command)
+  }
+  const operationId = given ?? environment.system.ids.make('opn')
+  if (!isId('opn', operationId)) throw usage('--operation-id needs an opn_ identifier.', command)
+  return { operationId, changedAtMicros: createdAtMicros(operationId), expected }
+}

@@ -1,0 +1,122 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import type { Json } from '../../value/strict-json.ts'
+import { FakeServer, failure, newId } from '../testing/fake-server.ts'
+import { TestClient } from '../testing/test-client.ts'
+
+let server: FakeServer
+let client: TestClient
+const [a, b] = [newId.make('rel'), newId.make('rel')]
+const REMOTE = ['--remote', '--root', 'root']
+const packageDigest = `sha256:${'0'.repeat(64)}`
+
+beforeEach(async () => {
+  server = await new FakeServer().start()
+  client = await new TestClient().linked(server)
+  server.releases.set(a, { state: 'validated', packageDigest })
+  server.releases.set(b, { state: 'published', packageDigest })
+  server.channels.set('production', { releaseId: a, revision: 1 })
+  server.requests.length = 0
+})
+
+afterEach(() => {
+  server.stop()
+  client[Symbol.dispose]()
+})
+
+describe('svc releases', () => {
+  it('lists what each Release is used by', async () => {
+    const human = await client.run('releases', 'list', ...REMOTE)
+    const lines = human.out.trim().split('\n')
+    expect(lines[0]).toMatch(/^RELEASE +STATE +CREATED +CHANNELS +HEAD OF$/)
+    expect(lines[1]).toMatch(new RegExp(`^${a}  validated .*  production +-$`))
+    expect(lines[2]).toMatch(new RegExp(`^${b}  published .*  - +-$`))
+    const document = JSON.parse((await client.run('releases', 'list', ...REMOTE, '--json')).out)
+    expect(document).toMatchObject({
+      version: 1,
+      releases: [
+        { releaseId: a, state: 'validated', packageDigest, channels: ['production'] },
+        { releaseId: b, state: 'published', channels: [], workspaces: [] },
+      ],
+    })
+  })
+
+  it('retires one, and says where it may not', async () => {
+    const path = `${server.base}/releases/${b}/retire`
+    const retired = { version: 1, releaseId: b, state: 'retired' }
+    server.intercept = () => ({ status: 200, body: retired })
+    const retire = ['releases', 'retire', ...REMOTE, '--release', b]
+    expect((await client.run(...retire)).out).toBe(`${b} is retired.\n`)
+    expect(JSON.parse((await client.run(...retire, '--json')).out)).toEqual(retired)
+    expect(server.asked('POST', path)).toHaveLength(2)
+    server.intercept = () => failure('PRODUCT_STATE_CONFLICT')
+    const refused = await client.run(...retire)
+    expect(refused.exit).toBe(4)
+    expect(refused.err).toContain('PRODUCT_STATE_CONFLICT')
+    expect((await client.run('releases', 'retire', ...REMOTE, '--release', 'x')).exit).toBe(2)
+  })
+})
+
+describe('svc rollback', () => {
+  const rollback = (...more: string[]) =>
+    client.run(
+      ...['rollback', ...REMOTE, '--channel', 'production', '--expected', a, '--to', b],
+      ...more,
+    )
+  const promoted = (): { [key: string]: Json } => ({
+    version: 1,
+    channel: 'production',
+    releaseId: b,
+    previousReleaseId: a,
+    revision: '2',
+    changedAtMicros: '1800000000000002',
+    serving: 'converged',
+  })
+  const isRollback = ({ path }: { path: string }) => path.endsWith('/rollback')
+
+  it('sends the target and the exact current Release', async () => {
+    server.intercept = () => ({ status: 200, body: promoted() })
+    const ran = await rollback()
+    expect(ran.out).toBe(`production is bound to ${b} again (revision 2).\n`)
+    const [request] = server.asked('POST', `${server.base}/channels/production/rollback`)
+    expect(JSON.parse(request!.body)).toEqual({ targetReleaseId: b, expectedReleaseId: a })
+    expect(JSON.parse((await rollback('--json')).out)).toEqual({
+      version: 1,
+      channel: 'production',
+      releaseId: b,
+      revision: '2',
+      changed: true,
+    })
+  })
+
+  it('asks the status once the answer is lost, and sends nothing twice', async () => {
+    server.intercept = (request) => {
+      if (!isRollback(request)) return null
+      server.channels.set('production', { releaseId: b, revision: 2 })
+      return 'drop'
+    }
+    expect((await rollback()).exit).toBe(0)
+    server.intercept = (request) => (isRollback(request) ? 'drop' : null)
+    server.channels.set('production', { releaseId: a, revision: 3 })
+    expect((await rollback()).exit).toBe(9)
+    expect(server.requests.filter(isRollback)).toHaveLength(2)
+  })
+
+  it.each([
+    ['PRODUCT_CAS_CONFLICT', 4],
+    ['PRODUCT_STATE_CONFLICT', 4],
+    ['PRODUCT_INCOMPATIBLE', 8],
+    ['PRODUCT_NOT_FOUND', 7],
+  ] as const)('that ends in %s ends with %i', async (code, exit) => {
+    server.intercept = () => failure(code)
+    expect((await rollback()).exit).toBe(exit)
+  })
+
+  it('needs the Channel, the current Release and the target', async () => {
+    for (const left of ['--channel', '--expected', '--to']) {
+      const line = ['rollback', ...REMOTE, '--channel', 'c', '--expected', a, '--to', b]
+      line.splice(line.indexOf(left), 2)
+      expect((await client.run(...line)).exit).toBe(2)
+    }
+    expect(server.requests).toEqual([])
+  })
+})

@@ -1,0 +1,60 @@
+/** `svc releases`: what was published, and giving up what nothing uses. */
+import { formatTimestamp } from '../../value/plain.ts'
+import type { Status } from '../../wire/status.ts'
+import { type CommandSpec, command, option, requiredFlag, requiredOption } from '../contexts.ts'
+import { openRemote, readStatus, retire as retireRemote } from '../remotes.ts'
+import { parseReleaseId } from './promote.ts'
+
+const list: CommandSpec = command({
+  name: 'releases list',
+  summary: 'List the Releases, newest first, and what uses each',
+  options: {
+    remote: requiredFlag('Act on the linked Environment'),
+    root: option('DIR', 'The linked root; by default the working directory'),
+  },
+  async run(context, { root }) {
+    const request = readStatus(openRemote(context, root))
+    const status = await context.output.progress('reading the Releases', request)
+    const releases = status.releases.map((release) => ({
+      ...release,
+      ...usesOf(status, release.releaseId),
+    }))
+    const rows = releases.map((release) => [
+      release.releaseId,
+      release.state,
+      formatTimestamp(BigInt(release.createdAtMicros)),
+      release.channels.join(',') || '-',
+      release.workspaces.join(',') || '-',
+    ])
+    const head = ['RELEASE', 'STATE', 'CREATED', 'CHANNELS', 'HEAD OF']
+    await context.output.result({ version: 1, releases }, context.output.table(head, rows))
+  },
+})
+
+/** Channels that are bound to it, and Workspaces whose HEAD it is. */
+function usesOf({ channels, workspaces }: Status, releaseId: string) {
+  return {
+    channels: channels.filter((item) => item.releaseId === releaseId).map((item) => item.channel),
+    workspaces: workspaces.filter((item) => item.releaseId === releaseId).map(({ name }) => name),
+  }
+}
+
+const retire: CommandSpec = command({
+  name: 'releases retire',
+  summary: 'Give up a Release that nothing uses, for good',
+  details: ['Whoever addresses it afterwards is told that it is gone. Its code is removed.'],
+  options: {
+    remote: requiredFlag('Act on the linked Environment'),
+    root: option('DIR', 'The linked root; by default the working directory'),
+    release: requiredOption('rel_ID', 'The Release'),
+  },
+  examples: ['svc releases retire --remote --release rel_...'],
+  async run(context, options) {
+    const releaseId = parseReleaseId(options.release, retire)
+    const request = retireRemote(openRemote(context, options.root), releaseId)
+    const retired = await context.output.progress('retiring', request)
+    await context.output.result(retired, [`${releaseId} is retired.`])
+  },
+})
+
+export const releaseCommands: readonly CommandSpec[] = [list, retire]

@@ -1,0 +1,80 @@
+/** `svc serve-policy`: which Releases serve environment:default, and to which share of callers. */
+import { isId } from '../../value/ids.ts'
+import type { ServingPolicy } from '../../wire/serving-policy.ts'
+import { usage } from '../arguments.ts'
+import { type CommandSpec, command, requiredOption } from '../contexts.ts'
+import { openRemote, type PolicyChange, readServingPolicy, setServingPolicy } from '../remotes.ts'
+import { changeIntent, changeOptions, REMOTE } from './operations.ts'
+
+const WEIGHTS_TOTAL = 10_000
+
+const get: CommandSpec = command({
+  name: 'serve-policy get',
+  summary: 'Show which Releases serve environment:default, and with which weights',
+  options: REMOTE,
+  async run(context, { root }) {
+    const request = readServingPolicy(openRemote(context, root))
+    const policy = await context.output.progress('reading the policy', request)
+    const rows = policy.desired.releases.map(({ releaseId, weight }) => [releaseId, String(weight)])
+    const table = rows.length === 0 ? [] : context.output.table(['RELEASE', 'WEIGHT'], rows)
+    await context.output.result(policy, [...table, progressOf(policy)])
+  },
+})
+
+const set: CommandSpec = command({
+  name: 'serve-policy set',
+  summary: 'Replace the policy of environment:default',
+  details: [
+    `One Release serves everybody; several share their callers by weights that are ${WEIGHTS_TOTAL}`,
+    'together, if each takes the documents of every other. A caller stays on one Release while the',
+    'weights stand. The policy is served once every Release of it is ready.',
+  ],
+  options: {
+    ...changeOptions('the policy'),
+    releases: requiredOption('LIST', 'rel_ID, or rel_ID=WEIGHT,rel_ID=WEIGHT'),
+  },
+  examples: [
+    'svc serve-policy set --remote --releases rel_...',
+    'svc serve-policy set --remote --releases rel_...=9500,rel_...=500',
+  ],
+  async run(context, options) {
+    const releases = parseReleases(options.releases)
+    const mode = releases.length === 1 ? ('atomic' as const) : ('weighted' as const)
+    const { expected, ...intent } = changeIntent(context, set, options)
+    const remote = openRemote(context, options.root)
+    const work = async () => {
+      const expectedRevision = expected ?? (await readServingPolicy(remote)).desired.revision
+      return setServingPolicy(remote, { ...intent, expectedRevision, mode, releases })
+    }
+    const changed = await context.output.progress('setting the policy', work())
+    const when = changed.operation.replayed ? 'Set before' : 'Set'
+    await context.output.result(changed, [`${when}: ${progressOf(changed)}`])
+  },
+})
+
+/** Sorted, as the request has to be. */
+function parseReleases(text: string): PolicyChange['releases'] {
+  const parts = text.split(',').map((part) => part.trim().split('='))
+  const releases = parts.map(([releaseId, weight, more]) => {
+    const share = weight ?? (parts.length === 1 ? String(WEIGHTS_TOTAL) : '')
+    if (!isId('rel', releaseId) || !/^[1-9][0-9]{0,4}$/.test(share) || more !== undefined) {
+      throw usage('--releases needs a list such as rel_...=9500,rel_...=500.', set)
+    }
+    return { releaseId, weight: Number(share) }
+  })
+  if (releases.reduce((sum, { weight }) => sum + weight, 0) !== WEIGHTS_TOTAL) {
+    throw usage(`The weights of --releases must be ${WEIGHTS_TOTAL} together.`, set)
+  }
+  return releases.sort((a, b) => (a.releaseId < b.releaseId ? -1 : 1))
+}
+
+function progressOf({ desired, observed }: Pick<ServingPolicy, 'desired' | 'observed'>): string {
+  if (desired.revision === '0') return 'There is no policy: environment:default serves nothing.'
+  const served =
+    observed.revision === '0' ? 'nothing is served' : `revision ${observed.revision} is served`
+  const state =
+    desired.revision === observed.revision ? 'and is served' : `and ${served} until then`
+  return `revision ${desired.revision} (${desired.mode}) is desired, ${state}.`
+}
+
+export const servePolicyCommands: readonly CommandSpec[] = [get, set]

@@ -1,0 +1,197 @@
+/** What a restart serves, and who is sent where by a policy. */
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import {
+  openTestProduct,
+  publishRelease,
+  REQUEST_ID,
+  type TestProduct,
+} from '../../../build/testing/products.ts'
+import type { ReleaseId } from '../../value/ids.ts'
+import { promote } from '../channels.ts'
+import { changeEnvironment, readEnvironment } from '../environments.ts'
+import { closeProduct } from '../product.ts'
+import type { LoadedRelease } from '../release-cache.ts'
+import { retire } from '../retirement.ts'
+import { pickRelease, readServingPolicy, setServingPolicy } from '../serving-policy.ts'
+
+let it: TestProduct
+let a: ReleaseId
+let b: ReleaseId
+beforeEach(async () => {
+  it = await openTestProduct()
+  a = (await publishRelease(it, { source: 'a' })).releaseId
+  b = (await publishRelease(it, { source: 'b' })).releaseId
+})
+afterEach(() => it.close())
+
+async function reopen(bend: (it: TestProduct) => void = () => undefined): Promise<void> {
+  const { directory } = it
+  await closeProduct(it.product)
+  it = await openTestProduct({ directory })
+  bend(it)
+}
+
+async function set(releaseId: ReleaseId, expectedRevision: bigint): Promise<void> {
+  await setServingPolicy(it.product, it.actor, {
+    operationId: it.system.ids.make('opn'),
+    expectedRevision,
+    mode: 'atomic',
+    releases: [{ releaseId, weight: 10_000 }],
+    changedAtMicros: it.system.nowMicros(),
+    requestId: REQUEST_ID,
+  })
+  await it.product.serving.settled()
+}
+
+function bind(releaseId: ReleaseId): void {
+  promote(it.product, it.actor, {
+    channel: 'production',
+    releaseId,
+    expectedReleaseId: 'empty',
+    requestId: REQUEST_ID,
+  })
+}
+
+function change(verb: 'archive' | 'restore', expectedRevision: bigint): void {
+  changeEnvironment(it.product, it.actor, {
+    operationId: it.system.ids.make('opn'),
+    change: { verb, expectedRevision },
+    changedAtMicros: it.system.nowMicros(),
+    requestId: REQUEST_ID,
+  })
+}
+
+const served = () =>
+  it.product.serving.observedPolicy?.releases.map(({ release }) => release.releaseId) ?? []
+
+describe('a server that starts again', () => {
+  test('serves the stored policy, converged when it first was', async () => {
+    await set(a, 0n)
+    const before = readServingPolicy(it.product)
+    it.system.advance(5_000)
+    await reopen()
+    expect(it.product.serving.isStarted).toBe(true)
+    await it.product.serving.settled()
+    expect(served()).toEqual([a])
+    expect(readServingPolicy(it.product)).toEqual(before)
+    expect(it.product.serving.overall()).toBe('serving')
+  })
+
+  test('answers the first call once the policy is loaded', async () => {
+    await set(a, 0n)
+    await reopen()
+    const policy = await it.product.serving.findPolicy()
+    expect(policy?.releases).toMatchObject([{ release: { releaseId: a }, weight: 10_000 }])
+  })
+
+  test('serves the policy that converged last while the desired one does not', async () => {
+    await set(a, 0n)
+    it.engine.warm = () => Promise.reject(new RangeError('no runner'))
+    await set(b, 1n)
+    await reopen((opened) => {
+      opened.engine.warm = async ({ releaseId }) => {
+        if (releaseId === b) throw new RangeError('no runner')
+      }
+    })
+    await it.product.serving.settled()
+    expect(served()).toEqual([a])
+    expect(it.product.serving.overall()).toBe('starting')
+    it.engine.warm = async () => undefined
+    it.system.advance(1_000)
+    await it.product.serving.findPolicy()
+    await it.product.serving.settled()
+    expect(served()).toEqual([b])
+  })
+
+  test('stays archived, and serves once it is restored', async () => {
+    await set(a, 0n)
+    bind(b)
+    change('archive', 0n)
+    await reopen()
+    await it.product.serving.settled()
+    expect(it.product.serving.isStarted).toBe(false)
+    expect(readEnvironment(it.product).observed).toEqual({
+      revision: '1',
+      lifecycle: 'archived',
+      serving: 'stopped',
+    })
+    change('restore', 1n)
+    await it.product.serving.settled()
+    expect(served()).toEqual([a])
+    expect(it.product.serving.find('production')).toMatchObject({ releaseId: b })
+  })
+})
+
+describe('serving', () => {
+  test('that is stopped does not begin with what is still being loaded', async () => {
+    const started = Promise.withResolvers<void>()
+    it.engine.isWarm = () => false
+    it.engine.warm = () => started.promise
+    const told: string[] = []
+    it.product.serving.listen((channel) => told.push(channel))
+    bind(b)
+    const setting = set(a, 0n)
+    await expect.poll(() => it.product.serving.isStarted).toBe(true)
+    await expect.poll(() => readServingPolicy(it.product).desired.revision).toBe('1')
+    change('archive', 0n)
+    started.resolve()
+    await setting
+    await Bun.sleep(20)
+    expect([it.product.serving.isStarted, served(), told]).toEqual([false, [], []])
+    expect(it.log.text()).not.toContain('product.policy_served')
+  })
+
+  test('takes no Release that was retired while it was being looked into', async () => {
+    const setting = set(a, 0n)
+    retire(it.product, it.actor, { releaseId: a, requestId: REQUEST_ID })
+    await expect(setting).rejects.toMatchObject({ code: 'PRODUCT_RELEASE_RETIRED' })
+    expect(readServingPolicy(it.product).desired.revision).toBe('0')
+  })
+
+  test('of the last of two quick policies wins, whichever is ready first', async () => {
+    const slow = Promise.withResolvers<void>()
+    it.engine.warm = ({ releaseId }) => (releaseId === a ? slow.promise : Promise.resolve())
+    const first = set(a, 0n)
+    await expect.poll(() => readServingPolicy(it.product).desired.revision).toBe('1')
+    const second = set(b, 1n)
+    await expect.poll(served).toEqual([b])
+    slow.resolve()
+    await Promise.all([first, second])
+    expect(served()).toEqual([b])
+    expect(readServingPolicy(it.product).observed.revision).toBe('2')
+  })
+})
+
+test('a policy sends callers by weight, and those with one key to one Release', () => {
+  const names = ['a', 'b', 'c']
+  const policy = (weights: readonly number[]) => ({
+    revision: 1n,
+    convergedAtMicros: 0n,
+    releases: names.map((name, i) => ({
+      release: { source: name } as LoadedRelease,
+      weight: weights[i]!,
+    })),
+  })
+  const count = (weights: readonly number[]) => {
+    const counts = new Map(names.map((name) => [name, 0]))
+    for (let i = 0; i < 20_000; i++) {
+      const { source } = pickRelease(policy(weights), `crd_1/caller-${i}`)
+      expect(pickRelease(policy(weights), `crd_1/caller-${i}`).source).toBe(source)
+      counts.set(source, counts.get(source)! + 1)
+    }
+    return names.map((name) => counts.get(name)! / 2)
+  }
+  for (const weights of [
+    [1_000, 2_000, 7_000],
+    [1, 1, 9_998],
+    [3_333, 3_333, 3_334],
+  ]) {
+    // Five standard deviations of 20,000 draws, in units of the weights.
+    const found = count(weights)
+    found.forEach((share, i) => {
+      const p = weights[i]! / 10_000
+      const deviation = (Math.sqrt(20_000 * p * (1 - p)) * 5) / 2
+      expect(Math.abs(share - weights[i]!), `${names[i]} of ${weights}`).toBeLessThan(deviation)
+    })
+  }
+})

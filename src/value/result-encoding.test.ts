@@ -1,0 +1,221 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { arbitraryValue } from './arbitrary-values.ts'
+import { Malformed } from './malformed.ts'
+import { compileResult } from './result-encoding.ts'
+import { encodeStored, fromStoredJson } from './stored.ts'
+import { encodeTagged } from './tagged.ts'
+import { compileValidator, type ValidatorJson } from './validators.ts'
+import { Timestamp, TypedId, type Value } from './values.ts'
+
+const SEED = Date.now() % 2 ** 31
+const ULID = '01ARZ3NDEKTSV4RRFFQ69G5FAV'
+const NAMES = ['a', 'b', 'body', 'constructor', 'toString', '_id', 'zz']
+const small = fc.nat({ max: 4 })
+const bound = fc.option(small, { nil: undefined })
+
+function defined<T extends object>(json: T): T {
+  return JSON.parse(JSON.stringify(json)) as T
+}
+
+const validator: fc.Arbitrary<ValidatorJson> = fc.letrec<{ any: ValidatorJson }>((tie) => ({
+  any: fc.oneof(
+    { maxDepth: 3, depthIdentifier: 'validator' },
+    fc.constantFrom<ValidatorJson>(
+      { type: 'any' },
+      { type: 'null' },
+      { type: 'boolean' },
+      { type: 'timestamp' },
+      { type: 'id', table: 'messages' },
+      { type: 'id', table: 'files' },
+      { type: 'literal', value: { string: 'text' } },
+      { type: 'literal', value: { boolean: true } },
+      { type: 'literal', value: { int64: '7' } },
+    ),
+    fc.record({ minimum: bound, maximum: bound }).map(({ minimum, maximum }) =>
+      defined({
+        type: 'int64' as const,
+        minimum: minimum && `${minimum}`,
+        maximum: maximum && '9',
+      }),
+    ) as fc.Arbitrary<ValidatorJson>,
+    fc
+      .record({ minimum: bound, maximum: bound })
+      .map((more) => defined({ type: 'float64' as const, ...more })) as fc.Arbitrary<ValidatorJson>,
+    fc
+      .record({ minimumLength: bound, maximumLength: bound })
+      .map((more) => defined({ type: 'string' as const, ...more })) as fc.Arbitrary<ValidatorJson>,
+    bound.map((maximumLength) =>
+      defined({ type: 'bytes' as const, maximumLength }),
+    ) as fc.Arbitrary<ValidatorJson>,
+    fc
+      .tuple(tie('any'), bound)
+      .map(([items, maximumItems]) =>
+        defined({ type: 'array' as const, items, maximumItems }),
+      ) as fc.Arbitrary<ValidatorJson>,
+    fc
+      .tuple(tie('any'), bound)
+      .map(([values, maximumItems]) =>
+        defined({ type: 'record' as const, values, maximumItems }),
+      ) as fc.Arbitrary<ValidatorJson>,
+    fc
+      .dictionary(fc.constantFrom(...NAMES), fc.tuple(tie('any'), fc.boolean()), { maxKeys: 4 })
+      .map(
+        (fields): ValidatorJson => ({
+          type: 'object',
+          fields: Object.fromEntries(
+            Object.entries(fields).map(([name, [inner, optional]]) => [
+              name,
+              optional ? { type: 'optional', inner } : inner,
+            ]),
+          ),
+        }),
+      ),
+    fc
+      .array(tie('any'), { minLength: 1, maxLength: 3 })
+      .map((members): ValidatorJson => ({ type: 'union', members })),
+    tie('any').map((inner): ValidatorJson => ({ type: 'nullable', inner })),
+  ),
+})).any
+
+/** A value that the validator accepts, as a runner may write it. */
+function accepted(json: ValidatorJson, pick: (max: number) => number): unknown {
+  switch (json.type) {
+    case 'boolean':
+      return pick(1) === 0
+    case 'int64':
+      return { $i: `${json.minimum ?? pick(9)}` }
+    case 'timestamp':
+      return pick(1) === 0 ? { $t: '5' } : { $i: '-5' }
+    case 'float64':
+      return json.minimum ?? Math.min(0.5, json.maximum ?? 1)
+    case 'string':
+      return 'é'.repeat(json.minimumLength ?? Math.min(1, json.maximumLength ?? 1))
+    case 'bytes':
+      return { $b: '' }
+    case 'id': {
+      const text = `${json.table === 'files' ? 'fil' : json.table}_${ULID}`
+      return pick(1) === 0 ? text : { $d: text }
+    }
+    case 'literal':
+      return 'int64' in json.value ? { $i: json.value.int64 } : Object.values(json.value)[0]
+    case 'array':
+      return Array.from({ length: Math.min(pick(3), json.maximumItems ?? 3) }, () =>
+        accepted(json.items, pick),
+      )
+    case 'record':
+      return (json.maximumItems ?? 1) === 0
+        ? {}
+        : { [['k', '$$x', '\u{1f600}'][pick(2)]!]: accepted(json.values, pick) }
+    case 'object': {
+      const fields = Object.entries(json.fields).filter(
+        ([, field]) => field.type !== 'optional' || pick(1) === 0,
+      )
+      return Object.fromEntries(
+        fields.map(([name, field]) => [
+          name,
+          accepted(field.type === 'optional' ? field.inner : field, pick),
+        ]),
+      )
+    }
+    case 'union':
+      return accepted(json.members[pick(json.members.length - 1)]!, pick)
+    case 'nullable':
+      return pick(2) === 0 ? null : accepted(json.inner, pick)
+    default:
+      return null
+  }
+}
+
+/** The same as encodeTagged(check(fromStoredJson(json))); null where that throws. */
+function slowly(json: ValidatorJson, value: unknown): string | null {
+  try {
+    const check = compileValidator(json, { coerce: true })
+    return encodeTagged(check(fromStoredJson(value), 'result'))
+  } catch (error) {
+    if (!(error instanceof Malformed)) throw error
+    return null
+  }
+}
+
+/** What only a hostile runner writes. */
+const oddities = fc.constantFrom<unknown>(
+  ...[
+    '\ud800',
+    Number.POSITIVE_INFINITY,
+    -0,
+    { $i: '07' },
+    { $i: '9223372036854775808' },
+    { $i: 7 },
+    { $x: '1' },
+  ],
+  ...[{ $b: 'A' }, { $b: '!' }, { $t: '1', $i: '1' }, { $d: 'messages_1' }, { '': 1 }, { $: 1 }],
+  ...[JSON.parse('{"__proto__":1}') as unknown, { a: '\udc00' }, { '\ud800': 1 }, { $a: null }],
+  ...[[[]], { $$a: null }, { $i: '-9223372036854775808' }, { $t: '9223372036854775807' }],
+)
+
+function parameters(seed: number) {
+  return { seed, numRuns: 5_000 }
+}
+
+test(`what a validator accepts is encoded as the checked value would be (seed ${SEED})`, () => {
+  let met = 0
+  const numbers = fc.infiniteStream(fc.nat({ max: 1_000 }))
+  const property = fc.property(validator, numbers, (json, stream) => {
+    const pick = (max: number): number => (stream.next().value ?? 0) % (max + 1)
+    const value = accepted(json, pick)
+    const expected = slowly(json, value)
+    if (expected !== null) met += 1
+    expect(compileResult(json)(value)).toBe(expected)
+  })
+  fc.assert(property, parameters(SEED))
+  expect(met).toBeGreaterThan(3_000)
+})
+
+test(`any other value is refused where the check refuses it (seed ${SEED})`, () => {
+  const stored = arbitraryValue.map((value): unknown => JSON.parse(encodeStored(value)))
+  const nested = fc.oneof(
+    stored,
+    oddities,
+    oddities.map((value) => [value]),
+    oddities.map((value) => ({ a: value })),
+  )
+  const property = fc.property(validator, nested, (json, value) => {
+    expect(compileResult(json)(value)).toBe(slowly(json, value))
+    const open = compileResult({ type: 'any' })
+    expect(open(value)).toBe(slowly({ type: 'any' }, value))
+  })
+  fc.assert(property, parameters(SEED))
+})
+
+test('depth and entries are bounded as for any value', () => {
+  const nest = (levels: number, leaf: unknown): unknown =>
+    levels === 0 ? leaf : [nest(levels - 1, leaf)]
+  const arrays = (levels: number): ValidatorJson =>
+    levels === 0 ? { type: 'int64' } : { type: 'array', items: arrays(levels - 1) }
+  for (const levels of [63, 64, 65, 66]) {
+    const value = nest(levels, { $i: '1' })
+    expect(compileResult(arrays(levels))(value)).toBe(slowly(arrays(levels), value))
+  }
+  const list: ValidatorJson = { type: 'array', items: { type: 'null' } }
+  const record: ValidatorJson = { type: 'record', values: { type: 'null' } }
+  for (const entries of [10_000, 10_001]) {
+    const items = Array.from({ length: entries }, () => null)
+    const object = Object.fromEntries(items.map((item, i) => [`k${i}`, item]))
+    expect(compileResult(list)(items) === null).toBe(entries > 10_000)
+    expect(compileResult(record)(object) === null).toBe(entries > 10_000)
+    expect(slowly(record, object) === null).toBe(entries > 10_000)
+  }
+})
+
+test('values that a check makes exact are told by their declared type', () => {
+  const text = `messages_${ULID}`
+  const cases: [ValidatorJson, unknown, Value][] = [
+    [{ type: 'timestamp' }, { $i: '5' }, new Timestamp(5n)],
+    [{ type: 'id', table: 'messages' }, text, new TypedId(text)],
+    [{ type: 'string' }, text, text],
+  ]
+  for (const [json, value, expected] of cases) {
+    expect(compileResult(json)(value)).toBe(encodeTagged(expected))
+  }
+})
