@@ -1,40 +1,54 @@
 /** What environment:default serves, through a restart, an archive and a restore. */
 import { randomBytes } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
+import { createServer, type Server, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Application, action, application, query, send, string } from './application.ts'
 
-const version = (text: string) => `
+const version = (text: string, port: number) => `
   import { action, query, v } from 'svc'
 
-  export const which = query({ clients: ['confidential'], returns: v.string(), handler: () => '${text}' })
-  export const wait = action({
+  export const which = query({
     clients: ['confidential'],
     returns: v.string(),
-    handler: async () => {
-      await new Promise((resolve) => setTimeout(resolve, 2_000))
-      return '${text}'
-    },
+    handler: () => '${text}',
+  })
+  export const wait = action({
+    clients: ['confidential'],
+    uses: { network: ['localhost:${port}'] },
+    returns: v.string(),
+    handler: async () => '${text} ' + (await (await fetch('http://localhost:${port}/')).text()),
   })
 `
 
 let app: Application
+/** Answers an Action when the test does. */
+let outside: Server
+const held: ServerResponse[] = []
 let one: string
 let two: string
 
 beforeAll(async () => {
-  app = await application((workspace) => write(workspace, 'one'))
+  outside = createServer((_, response) => held.push(response))
+  await new Promise<void>((resolve) => outside.listen(0, 'localhost', resolve))
+  app = await application((workspace) => write(workspace, 'one'), {
+    SERVICE_ACTION_ALLOWED_NETWORKS: '127.0.0.0/8,::1/128',
+  })
   one = app.releaseId
   write(app.of.workspace, 'two')
   two = (await app.svc(['release', ...remote()])).releaseId
 }, 120_000)
 afterAll(async () => {
+  outside.closeAllConnections()
+  outside.close()
   await app?.of.dispose()
 })
 
 function write(workspace: string, text: string): void {
-  writeFileSync(join(workspace, 'functions', 'versions.ts'), version(text))
+  const { port } = outside.address() as AddressInfo
+  writeFileSync(join(workspace, 'functions', 'versions.ts'), version(text, port))
 }
 
 const remote = () => ['--remote', '--root', app.of.productRoot]
@@ -109,12 +123,13 @@ describe('environment:default of the compiled server', { timeout: 60_000 }, () =
     await policy('set', '--releases', two)
     await served('3')
     const waiting = action(app, { target, function: 'versions.wait' })
-    await new Promise((resolve) => setTimeout(resolve, 500))
+    await expect.poll(() => held.length, { timeout: 10_000 }).toBe(1)
     const { desired } = await environments('archive')
     expect(desired).toMatchObject({ revision: '1', lifecycle: 'archived' })
     expect([await ready(), await which()]).toEqual([503, '503 UNAVAILABLE'])
     expect((await environments('get')).observed).toMatchObject({ lifecycle: 'active' })
-    expect((await waiting).body.result).toEqual(string('two'))
+    held[0]!.end('in time')
+    expect((await waiting).body.result).toEqual(string('two in time'))
     const observed = async () => (await environments('get')).observed
     const archived = { revision: '1', lifecycle: 'archived', serving: 'stopped' }
     await expect.poll(observed, { timeout: 10_000 }).toEqual(archived)

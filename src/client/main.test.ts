@@ -120,6 +120,7 @@ describe('a failure', () => {
 
 const RELEASE = ['--release', newId.make('rel')]
 const CLIENT_ID = newId.make('app')
+const CREDENTIAL = ['--client', CLIENT_ID, '--credential', newId.make('crd')]
 const REMOTE = ['--remote', '--root', 'root']
 /** One line for each command that needs no builder. */
 const LINES: readonly (readonly string[])[] = [
@@ -137,6 +138,9 @@ const LINES: readonly (readonly string[])[] = [
   ['link', '--root', 'root'],
   ['status', ...REMOTE],
   ['promote', ...REMOTE, '--channel', 'main', ...RELEASE],
+  ['rollback', ...REMOTE, '--channel', 'main', '--expected', RELEASE[1]!, '--to', RELEASE[1]!],
+  ['releases', 'list', ...REMOTE],
+  ['releases', 'retire', ...REMOTE, ...RELEASE],
   ['serve-policy', 'get', ...REMOTE],
   ['serve-policy', 'set', ...REMOTE, '--releases', newId.make('rel')],
   ['environments', 'get', ...REMOTE],
@@ -151,6 +155,10 @@ const LINES: readonly (readonly string[])[] = [
   ['config', 'history', ...REMOTE],
   ['credentials', 'create', ...REMOTE, '--client', CLIENT_ID, '--name', 'ci'],
   ['credentials', 'list', ...REMOTE, '--client', CLIENT_ID],
+  ['credentials', 'rotate', ...REMOTE, ...CREDENTIAL],
+  ['credentials', 'reveal', ...REMOTE, ...CREDENTIAL],
+  ['credentials', 'revoke', ...REMOTE, ...CREDENTIAL],
+  ['credentials', 'delete', ...REMOTE, ...CREDENTIAL],
   ['publish', ...REMOTE, '--package', 'missing'],
   ['release', ...REMOTE, '--package', 'missing'],
   ['build', '--root', 'root', '--workspace', 'missing'],

@@ -1,20 +1,7 @@
 /** The routes of the linked Environment that the commands use, one function each. */
 import { Fault } from '../errors/fault.ts'
-import type {
-  ClientId,
-  CredentialId,
-  OperationId,
-  ReleaseId,
-  WorkspaceRevisionId,
-} from '../value/ids.ts'
+import type { OperationId, ReleaseId, WorkspaceRevisionId } from '../value/ids.ts'
 import { PACKAGE_MEDIA_TYPE } from '../value/workspace-package.ts'
-import {
-  ClientCreated,
-  ClientList,
-  CredentialCreated,
-  CredentialList,
-  CredentialRevoked,
-} from '../wire/application-clients.ts'
 import { Promoted } from '../wire/channels.ts'
 import {
   ConfigurationChanged,
@@ -168,123 +155,6 @@ export function retire({ session, base }: Remote, releaseId: ReleaseId) {
     method: 'POST',
     path: `${base}/releases/${releaseId}/retire`,
     reply: Retired,
-    replay: 'safe',
-  })
-}
-
-export interface NewClient {
-  readonly clientId: ClientId
-  readonly name: string
-  readonly kind: string
-  readonly maximumScopes: string[]
-  readonly createdAtMicros: string
-}
-
-export function createClient({ session, base }: Remote, client: NewClient) {
-  return session.management({
-    method: 'POST',
-    path: `${base}/application-clients`,
-    body: { ...client },
-    reply: ClientCreated,
-    replay: 'safe',
-  })
-}
-
-export function listClients({ session, base }: Remote) {
-  return session.management({
-    method: 'GET',
-    path: `${base}/application-clients`,
-    reply: ClientList,
-    replay: 'safe',
-  })
-}
-
-export interface NewCredential {
-  readonly credentialId: CredentialId
-  readonly name: string
-  readonly scopes: string[]
-  readonly createdAtMicros: string
-  readonly rateLimit?: number
-}
-
-/** What is left out is as with the credential that is replaced. */
-export type Replacement = Pick<NewCredential, 'credentialId' | 'createdAtMicros'> &
-  Partial<NewCredential>
-
-export interface CredentialPath {
-  readonly clientId: ClientId
-  readonly credentialId: CredentialId
-}
-
-/** Never repeated after a lost answer: a second secret key would differ from the kept digest. */
-export function createCredential(
-  { session, base }: Remote,
-  clientId: ClientId,
-  credential: NewCredential,
-) {
-  return session.management({
-    method: 'POST',
-    path: `${base}/application-clients/${clientId}/credentials`,
-    body: { ...credential },
-    reply: CredentialCreated,
-    replay: 'unsafe',
-  })
-}
-
-/** Never repeated after a lost answer, as with `createCredential`. */
-export function rotateCredential(
-  { session, base }: Remote,
-  source: CredentialPath,
-  replacement: Replacement,
-) {
-  return session.management({
-    method: 'POST',
-    path: `${base}${credentialPath(source)}/rotate`,
-    body: { ...replacement },
-    reply: CredentialCreated,
-    replay: 'unsafe',
-  })
-}
-
-export function revealKey({ session, base }: Remote, credential: CredentialPath) {
-  return session.management({
-    method: 'POST',
-    path: `${base}${credentialPath(credential)}/reveal`,
-    reply: CredentialCreated,
-    replay: 'safe',
-  })
-}
-
-export function revokeCredential({ session, base }: Remote, credential: CredentialPath) {
-  return session.management({
-    method: 'POST',
-    path: `${base}${credentialPath(credential)}/revoke`,
-    reply: CredentialRevoked,
-    replay: 'safe',
-  })
-}
-
-export async function deleteCredential(
-  { session, base }: Remote,
-  credential: CredentialPath,
-): Promise<void> {
-  await session.management({
-    method: 'DELETE',
-    path: `${base}${credentialPath(credential)}`,
-    reply: null,
-    replay: 'safe',
-  })
-}
-
-function credentialPath({ clientId, credentialId }: CredentialPath): string {
-  return `/application-clients/${clientId}/credentials/${credentialId}`
-}
-
-export function listCredentials({ session, base }: Remote, clientId: ClientId) {
-  return session.management({
-    method: 'GET',
-    path: `${base}/application-clients/${clientId}/credentials`,
-    reply: CredentialList,
     replay: 'safe',
   })
 }

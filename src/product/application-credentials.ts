@@ -99,9 +99,9 @@ export function createCredential(
 }
 
 /**
- * A replacement with a key of its own. What `input` leaves out is as with the source, which stays as
- * it is and active. Throws what createCredential throws, and PRODUCT_STATE_CONFLICT where the source
- * is not active.
+ * A replacement with a key of its own. What `input` leaves out is as with the source, which stays
+ * as it is and active. Throws what createCredential throws, and PRODUCT_STATE_CONFLICT where the
+ * source is not active.
  */
 export function rotateCredential(app: App, actor: Actor, input: RotateInput): CredentialCreated {
   return issue(app, actor, 'rotate', input.requestId, (tx) => {
@@ -209,8 +209,8 @@ export function revokeCredential(
 }
 
 /**
- * Leaves a tombstone. Again it changes nothing. Throws PRODUCT_NOT_FOUND, PRODUCT_STATE_CONFLICT for
- * one that is not revoked.
+ * Leaves a tombstone. Again it changes nothing. Throws PRODUCT_NOT_FOUND, PRODUCT_STATE_CONFLICT
+ * for one that is not revoked.
  */
 export function deleteCredential(
   { root, audit }: Pick<App, 'root' | 'audit'>,

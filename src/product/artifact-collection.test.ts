@@ -16,8 +16,8 @@ import type { Product } from './product.ts'
 import { publish } from './workspaces.ts'
 
 /*
- * Goal: whatever a publication does while bytes are being removed, those that it names stay. Method:
- * the removal of one file is held back; the bytes of the package lie there already, unnamed.
+ * Goal: whatever a publication does while bytes are being removed, those that it names stay.
+ * Method: the removal of one file is held back; the bytes of the package lie there, unnamed.
  */
 
 const PACKAGE = makePackage({ source: 'left over' })

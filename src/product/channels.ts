@@ -36,8 +36,9 @@ export interface PromoteInput {
 
 /**
  * Throws PRODUCT_CAS_CONFLICT where the binding is not the expected one, PRODUCT_INVALID where none
- * is expected in a protected Environment, PRODUCT_NOT_FOUND for an unknown Release, PRODUCT_RELEASE_RETIRED and PRODUCT_STATE_CONFLICT for one that may not serve.
- * A Channel that is bound to the Release already stays as it is.
+ * is expected in a protected Environment, PRODUCT_NOT_FOUND for an unknown Release,
+ * PRODUCT_RELEASE_RETIRED and PRODUCT_STATE_CONFLICT for one that may not serve. A Channel that is
+ * bound to the Release already stays as it is.
  */
 export function promote(
   app: Pick<Product, 'system' | 'root' | 'audit' | 'serving'>,

@@ -1,7 +1,7 @@
 /**
  * Desired and observed state of the Environment. Every change of configuration or lifecycle is one
- * revision and names the one that it follows. Archiving stops serving and nothing else: Releases are
- * published and Channels promoted all the same, and serve once the Environment is restored.
+ * revision and names the one that it follows. Archiving stops serving and nothing else: Releases
+ * are published and Channels promoted all the same, and serve once the Environment is restored.
  */
 import { Fault } from '../errors/fault.ts'
 import type { Actor } from '../identity/actor.ts'

@@ -1,9 +1,10 @@
 /** `svc clients`: the Application Clients of the linked Environment. */
 import { isId } from '../../value/ids.ts'
 import { formatTimestamp } from '../../value/plain.ts'
+import { createClient, listClients } from '../application-clients.ts'
 import { usage } from '../arguments.ts'
 import { type CommandSpec, command, option, requiredFlag, requiredOption } from '../contexts.ts'
-import { createClient, listClients, openRemote } from '../remotes.ts'
+import { openRemote } from '../remotes.ts'
 import { createdAtMicros, parseScopes } from './scopes.ts'
 
 const KINDS: readonly string[] = ['public', 'confidential', 'development']

@@ -3,6 +3,15 @@ import { Fault, isFault } from '../../errors/fault.ts'
 import { type ClientId, type CredentialId, isId } from '../../value/ids.ts'
 import { formatTimestamp } from '../../value/plain.ts'
 import type { CredentialCreated } from '../../wire/application-clients.ts'
+import {
+  type CredentialPath,
+  createCredential,
+  deleteCredential,
+  listCredentials,
+  revealKey,
+  revokeCredential,
+  rotateCredential,
+} from '../application-clients.ts'
 import { usage } from '../arguments.ts'
 import {
   type CommandSpec,
@@ -12,16 +21,7 @@ import {
   requiredFlag,
   requiredOption,
 } from '../contexts.ts'
-import {
-  type CredentialPath,
-  createCredential,
-  deleteCredential,
-  listCredentials,
-  openRemote,
-  revealKey,
-  revokeCredential,
-  rotateCredential,
-} from '../remotes.ts'
+import { openRemote } from '../remotes.ts'
 import { resolvePath } from '../roots.ts'
 import { withSecretFile } from '../secret-files.ts'
 import { createdAtMicros, parseScopes } from './scopes.ts'

@@ -25,9 +25,9 @@ const set: CommandSpec = command({
   name: 'serve-policy set',
   summary: 'Replace the policy of environment:default',
   details: [
-    `One Release serves everybody; several share their callers by weights that are ${WEIGHTS_TOTAL}`,
-    'together, if each takes the documents of every other. A caller stays on one Release while the',
-    'weights stand. The policy is served once every Release of it is ready.',
+    'One Release serves everybody; several share their callers by weights, which are',
+    `${WEIGHTS_TOTAL} together, if each takes the documents of every other. A caller stays on one`,
+    'Release while the weights stand. The policy is served once every Release of it is ready.',
   ],
   options: {
     ...changeOptions('the policy'),

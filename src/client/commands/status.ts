@@ -37,9 +37,16 @@ function humanStatus({ output }: Context, environmentId: string, status: Status)
     rows.length === 0 ? [] : ['', ...output.table(head, rows)]
   return [
     `${output.bold(environmentId)}  ${status.lifecycle}  revision ${status.revision}`,
+    ...policyLine(status),
     ...section(['CHANNEL', 'RELEASE', 'REVISION', 'HISTORY'], channels),
     ...section(['WORKSPACE', 'REVISION', 'RELEASE'], workspaces),
     ...section(['RELEASE', 'STATE', 'CREATED', 'PACKAGE'], releases),
     ...(status.releases.length === 0 ? ['', 'Nothing is published yet.'] : []),
   ]
+}
+
+function policyLine({ servingPolicy }: Status): string[] {
+  if (servingPolicy === null) return []
+  const { desiredRevision, observedRevision } = servingPolicy
+  return [`environment:default  policy ${desiredRevision}, served ${observedRevision}`]
 }

@@ -43,8 +43,6 @@ interface Deferred {
 }
 
 const CANCELLED_MAX = 1_024
-/** The runner works on the first frames of a busy turn while the server makes the next ones. */
-const GATHERED_MAX = 8
 
 export class Runner {
   readonly process: RunnerProcess
@@ -64,8 +62,7 @@ export class Runner {
   /** Until when it must have answered; null while nothing of the kind is awaited. */
   #answerBy: number | null
   #lastCall = 0
-  /** Frames that were not flushed yet. */
-  #gathered = 0
+  #flushing = false
   #ended = false
   #isStopped = false
 
@@ -322,16 +319,14 @@ export class Runner {
     this.owner?.onRoom(this)
   }
 
-  /** Frames of one turn of the event loop go out together, a few at a time. */
+  /** Once for all that is gathered in one turn of the event loop. */
   #scheduleFlush(): void {
-    this.#gathered += 1
-    if (this.#gathered === GATHERED_MAX) this.#flush()
-    else if (this.#gathered === 1) setImmediate(() => this.#flush())
-  }
-
-  #flush(): void {
-    this.#gathered = 0
-    this.process.flush()
+    if (this.#flushing) return
+    this.#flushing = true
+    setImmediate(() => {
+      this.#flushing = false
+      this.process.flush()
+    })
   }
 
   #condemn({ call, limit }: Judgement): void {

@@ -19,6 +19,7 @@ import { Retired, Validated } from '../../wire/releases.ts'
 import { Status } from '../../wire/status.ts'
 import { Published } from '../../wire/workspace.ts'
 
+const CREDENTIAL = '{base}/application-clients/:clientId/credentials/:credentialId'
 const FUNCTIONS = [functionManifest('notes.list')]
 
 let routes: ProductRoutes
@@ -101,10 +102,10 @@ describe('access', () => {
       'POST {base}/application-clients credentials:manage',
       'GET {base}/application-clients/:clientId/credentials credentials:read',
       'POST {base}/application-clients/:clientId/credentials credentials:manage',
-      'POST {base}/application-clients/:clientId/credentials/:credentialId/rotate credentials:manage',
-      'POST {base}/application-clients/:clientId/credentials/:credentialId/reveal credentials:read',
-      'POST {base}/application-clients/:clientId/credentials/:credentialId/revoke credentials:manage',
-      'DELETE {base}/application-clients/:clientId/credentials/:credentialId credentials:manage',
+      `POST ${CREDENTIAL}/rotate credentials:manage`,
+      `POST ${CREDENTIAL}/reveal credentials:read`,
+      `POST ${CREDENTIAL}/revoke credentials:manage`,
+      `DELETE ${CREDENTIAL} credentials:manage`,
     ])
   })
 })

@@ -1,6 +1,6 @@
 /**
  * Carries the desired state of the Environment out: it serves while it is active and stops when it
- * is archived. What is observed trails what is desired: it is archived when its last call has ended.
+ * is archived. What is observed trails what is desired: it is archived once its last call ended.
  */
 import type { ControlDatabase } from '../../storage/control/database.ts'
 import { type Environment, findEnvironment } from '../../storage/control/environment.ts'
