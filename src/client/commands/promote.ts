@@ -8,6 +8,7 @@ import {
   type CommandSpec,
   type Context,
   command,
+  flag,
   option,
   requiredFlag,
   requiredOption,
@@ -21,19 +22,24 @@ import {
   type Remote,
   readStatus,
 } from '../remotes.ts'
+import { progressOf, serveAlone } from './serve-policy.ts'
 
 const CHANNEL = /^[a-z][a-z0-9-]{0,62}$/
 
 export const promoteCommand: CommandSpec = command({
   name: 'promote',
   summary: 'Bind a Channel to a validated Release',
-  details: ['With --expected the Channel moves only if that Release is bound to it now.'],
+  details: [
+    'With --expected the Channel moves only if that Release is bound to it now. With --serve the',
+    'Release then serves everybody who calls environment:default.',
+  ],
   options: {
     remote: requiredFlag('Act on the linked Environment'),
     root: option('DIR', 'The linked root; by default the working directory'),
     channel: requiredOption('NAME', 'The Channel'),
     release: requiredOption('rel_ID', 'The Release'),
     expected: option('empty|rel_ID', 'The Release that the Channel must be bound to'),
+    serve: flag('Let the Release serve environment:default, alone'),
   },
   examples: ['svc promote --remote --channel production --release rel_... --expected empty'],
   async run(context, options) {
@@ -42,11 +48,18 @@ export const promoteCommand: CommandSpec = command({
     const expectedReleaseId = parseExpected(options.expected)
     const remote = openRemote(context, options.root)
     const bound = await promoteSettled(context, remote, { channel, releaseId, expectedReleaseId })
-    await context.output.result({ version: 1, ...bound }, [
+    const served = options.serve ? await serve(context, remote, releaseId) : null
+    const policy = served === null ? null : served.desired.revision
+    await context.output.result({ version: 1, ...bound, servingPolicyRevision: policy }, [
       `${channel} is bound to ${releaseId} (revision ${bound.revision}).`,
+      ...(served === null ? [] : [`environment:default: ${progressOf(served)}`]),
     ])
   },
 })
+
+function serve(context: Context, remote: Remote, releaseId: ReleaseId) {
+  return context.output.progress('setting the policy', serveAlone(context, remote, releaseId))
+}
 
 export function parseChannel(text: string, command: CommandSpec): string {
   if (CHANNEL.test(text)) return text

@@ -156,3 +156,31 @@ it('status names the policy where there is one', async () => {
   const { out } = await status({ desiredRevision: '4', observedRevision: '3' })
   expect(out).toContain('environment:default  policy 4, served 3\n')
 })
+
+describe('promote --serve', () => {
+  const promote = (releaseId: string) =>
+    client.run('promote', ...REMOTE, '--channel', 'main', '--release', releaseId, '--serve')
+
+  beforeEach(() => {
+    server.intercept = (request) => {
+      if (!request.path.endsWith('/serving-policy')) return null
+      return { status: 200, body: answerOf(request) }
+    }
+  })
+
+  it('lets the promoted Release serve everybody', async () => {
+    const releaseId = newId.make('rel')
+    const ran = await promote(releaseId)
+    expect([ran.exit, ran.out]).toEqual([0, expect.stringContaining('environment:default: ')])
+    expect(sent()).toMatchObject([
+      { expectedRevision: '4', mode: 'atomic', releases: [{ releaseId, weight: 10_000 }] },
+    ])
+  })
+
+  it('changes no policy that has the Release alone', async () => {
+    const releaseId = newId.make('rel')
+    policy = policyOf('4', '4', [{ releaseId, weight: 10_000 }])
+    expect((await promote(releaseId)).exit).toBe(0)
+    expect(sent()).toEqual([])
+  })
+})

@@ -1,9 +1,15 @@
 /** `svc serve-policy`: which Releases serve environment:default, and to which share of callers. */
-import { isId } from '../../value/ids.ts'
+import { isId, type ReleaseId } from '../../value/ids.ts'
 import type { ServingPolicy } from '../../wire/serving-policy.ts'
 import { usage } from '../arguments.ts'
-import { type CommandSpec, command, requiredOption } from '../contexts.ts'
-import { openRemote, type PolicyChange, readServingPolicy, setServingPolicy } from '../remotes.ts'
+import { type CommandSpec, type Context, command, requiredOption } from '../contexts.ts'
+import {
+  openRemote,
+  type PolicyChange,
+  type Remote,
+  readServingPolicy,
+  setServingPolicy,
+} from '../remotes.ts'
 import { changeIntent, changeOptions, REMOTE } from './operations.ts'
 
 const WEIGHTS_TOTAL = 10_000
@@ -52,6 +58,25 @@ const set: CommandSpec = command({
   },
 })
 
+/**
+ * Lets one Release serve everybody; answers what is desired then. Sends nothing where that is so
+ * already, so that a repeated promotion changes nothing.
+ */
+export async function serveAlone(
+  context: Context,
+  remote: Remote,
+  releaseId: ReleaseId,
+): Promise<ServingPolicy> {
+  const policy = await readServingPolicy(remote)
+  const [first, ...others] = policy.desired.releases
+  if (first?.releaseId === releaseId && others.length === 0) return policy
+  const given = { expected: policy.desired.revision, 'operation-id': undefined }
+  const { expected: _, ...intent } = changeIntent(context, set, given)
+  const releases = [{ releaseId, weight: WEIGHTS_TOTAL }]
+  const expectedRevision = policy.desired.revision
+  return setServingPolicy(remote, { ...intent, expectedRevision, mode: 'atomic', releases })
+}
+
 /** Sorted, as the request has to be. */
 function parseReleases(text: string): PolicyChange['releases'] {
   const parts = text.split(',').map((part) => part.trim().split('='))
@@ -68,7 +93,10 @@ function parseReleases(text: string): PolicyChange['releases'] {
   return releases.sort((a, b) => (a.releaseId < b.releaseId ? -1 : 1))
 }
 
-function progressOf({ desired, observed }: Pick<ServingPolicy, 'desired' | 'observed'>): string {
+export function progressOf({
+  desired,
+  observed,
+}: Pick<ServingPolicy, 'desired' | 'observed'>): string {
   if (desired.revision === '0') return 'There is no policy: environment:default serves nothing.'
   const served =
     observed.revision === '0' ? 'nothing is served' : `revision ${observed.revision} is served`

@@ -16,6 +16,7 @@ import type {
   StoredDocument,
   StoreStatus,
 } from '../store.ts'
+import { encodeBatch } from './batch-texts.ts'
 import { openDatabase, storeFault } from './databases.ts'
 import { Reads } from './reads.ts'
 import { WRITER_SOURCE } from './writer.generated.ts'
@@ -117,7 +118,7 @@ class SqliteDocuments implements DocumentStore {
 
   async commit(batch: CommitBatch): Promise<void> {
     this.#checkOpen()
-    await this.#write({ kind: 'commit', batch })
+    await this.#write({ kind: 'commit', batch: encodeBatch(batch) })
     for (const { sequence, writes } of batch.transactions) {
       if (sequence === null) continue
       if (sequence > this.#latestSequence) this.#latestSequence = sequence

@@ -1,10 +1,11 @@
 /** What the main thread asks the writing thread for, and what it answers. Structured clones. */
 import type { IndexRow } from '../index-rows.ts'
-import type { CommitBatch, IndexDefinition } from '../store.ts'
+import type { IndexDefinition } from '../store.ts'
 
 export type WriterJob =
   | { readonly kind: 'open'; readonly path: string }
-  | { readonly kind: 'commit'; readonly batch: CommitBatch }
+  /** Text of `encodeBatch`. */
+  | { readonly kind: 'commit'; readonly batch: string }
   | { readonly kind: 'ensure'; readonly definitions: readonly IndexDefinition[] }
   | { readonly kind: 'build'; readonly index: number }
   | { readonly kind: 'drop'; readonly index: number }

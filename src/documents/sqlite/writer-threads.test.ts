@@ -3,7 +3,7 @@ import { fault } from '../store-suite.ts'
 import type { WriterJob } from './writer-jobs.ts'
 import { WriterThread } from './writer-threads.ts'
 
-const COMMIT: WriterJob = { kind: 'commit', batch: { transactions: [] } }
+const COMMIT: WriterJob = { kind: 'commit', batch: '[]' }
 const PRUNE: WriterJob = { kind: 'prune', horizon: 0, operationsBeforeMicros: 0n, rowsMax: 1 }
 
 /** A thread that answers every job with what `body` evaluates to, and closes when told. */

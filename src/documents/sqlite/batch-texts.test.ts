@@ -1,0 +1,50 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import type { CommitBatch } from '../store.ts'
+import { decodeBatch, encodeBatch } from './batch-texts.ts'
+
+const SEED = Date.now() % 2 ** 31
+const text = fc.string({ unit: 'binary', maxLength: 30 })
+/** One character a byte. */
+const key = fc.uint8Array({ maxLength: 40 }).map((bytes) => Buffer.from(bytes).toString('latin1'))
+const micros = fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n })
+const sequence = fc.option(fc.maxSafeNat())
+
+const batch: fc.Arbitrary<CommitBatch> = fc.record({
+  transactions: fc.array(
+    fc.record(
+      {
+        sequence,
+        atMicros: micros,
+        writes: fc.array(
+          fc.record({
+            id: text,
+            createdAtMicros: micros,
+            text: fc.option(text),
+            entries: fc.array(fc.record({ index: fc.nat(), key, live: fc.boolean() })),
+          }),
+          { maxLength: 4 },
+        ),
+        operation: fc.record({
+          operationId: text,
+          fingerprint: fc.uint8Array({ minLength: 32, maxLength: 32 }),
+          commitSequence: sequence,
+          releaseId: text,
+          function: text,
+          result: text,
+          attempts: fc.nat(),
+          createdAtMicros: micros,
+        }),
+      },
+      { requiredKeys: ['sequence', 'atMicros', 'writes'] },
+    ),
+    { maxLength: 4 },
+  ),
+})
+
+test(`a batch arrives as it was sent (seed ${SEED})`, () => {
+  const property = fc.property(batch, (sent) => {
+    expect(decodeBatch(encodeBatch(sent))).toEqual(sent)
+  })
+  fc.assert(property, { seed: SEED, numRuns: 1_000 })
+})
