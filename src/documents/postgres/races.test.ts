@@ -8,6 +8,7 @@ import { documentId, EVERYTHING } from '../store-fixtures.ts'
 /* What only a remote store can get wrong: something else happens while a read is on its way. */
 
 const DOCUMENTS = 200
+const READERS = 40
 
 let database: TestDatabase
 let store: DocumentStore
@@ -59,21 +60,33 @@ test('a read that retention overtakes is refused, never answered without its ver
   await commit(store, numbers)
   await commit(store, numbers)
   const outcomes = new Set<string>()
-  const prune = store.prune({
-    ...{ oldestSnapshot: EVERYTHING, beforeMicros: BigInt(EVERYTHING) },
-    ...{ operationsBeforeMicros: 0n, rowsMax: 10_000 },
-  })
-  const reads = numbers.map(async (number) => {
-    for (let turns = number; turns > 0; turns--) await new Promise(setImmediate)
+  let isPruned = false
+  const prune = store
+    .prune({
+      ...{ oldestSnapshot: EVERYTHING, beforeMicros: BigInt(EVERYTHING) },
+      ...{ operationsBeforeMicros: 0n, rowsMax: 10_000 },
+    })
+    .then(() => {
+      isPruned = true
+    })
+  const read = async (number: number): Promise<void> => {
     try {
       const version = await store.read(documentId('notes', number), snapshot)
-      return String(version?.sequence)
+      outcomes.add(String(version?.sequence))
     } catch (error) {
-      return isFault(error) ? error.code : String(error)
+      outcomes.add(isFault(error) ? error.code : String(error))
     }
+  }
+  // Each goes on until the versions are gone for certain, and reads once more then.
+  const readers = numbers.slice(0, READERS).map(async (number) => {
+    for (let turns = number; turns > 0; turns--) await new Promise(setImmediate)
+    while (!isPruned) {
+      await read(number)
+      await new Promise(setImmediate)
+    }
+    await read(number)
   })
-  for (const outcome of await Promise.all(reads)) outcomes.add(outcome)
-  await prune
+  await Promise.all([prune, ...readers])
   expect([...outcomes].filter((each) => !['1', 'UNAVAILABLE'].includes(each))).toEqual([])
   expect(outcomes).toContain('UNAVAILABLE')
 })
