@@ -8,6 +8,7 @@ import type { Figure, Measured } from './bench/figure.ts'
 import { CALLS } from './bench/figures/calls.ts'
 import { COMMITS } from './bench/figures/commits.ts'
 import { MEMORY } from './bench/figures/memory.ts'
+import { PROMOTIONS } from './bench/figures/promotions.ts'
 import { SIZES } from './bench/figures/sizes.ts'
 import { TRANSFERS } from './bench/figures/transfers.ts'
 import { benchInstallation } from './bench/installation.ts'
@@ -18,7 +19,14 @@ const ONLY = process.env.BENCH_ONLY ?? ''
 const LONG = process.env.BENCH_LONG === '1'
 
 /** In this order, those of one store after those of the other. */
-const FIGURES: readonly Figure[] = [...CALLS, ...COMMITS, ...TRANSFERS, ...SIZES, ...MEMORY]
+const FIGURES: readonly Figure[] = [
+  ...CALLS,
+  ...PROMOTIONS,
+  ...COMMITS,
+  ...TRANSFERS,
+  ...SIZES,
+  ...MEMORY,
+]
 /** Of the columns of text; the others hold numbers. */
 const WIDTHS = [44, 36]
 

@@ -1,6 +1,6 @@
 /** The first owner of an empty installation, through the compiled server alone. */
 import { existsSync, readFileSync, statSync, unlinkSync } from 'node:fs'
-import { dirname } from 'node:path'
+import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import {
   call,
@@ -23,6 +23,17 @@ test('check validates and changes nothing', async () => {
   expect(result.stderr).toBe('')
   expect(result.status).toBe(0)
   expect(existsSync(it.codeFile)).toBe(false)
+})
+
+test('the server answers the OpenAPI document that ships, to anybody', async () => {
+  const server = await it.start()
+  const response = await fetch(`${server.management}/v1/openapi.json`)
+  expect(response.status).toBe(200)
+  expect(response.headers.get('content-type')).toBe('application/json')
+  expect(response.headers.get('cache-control')).toBe('public, max-age=300')
+  const shipped = join(import.meta.dirname, '../dist-config/openapi.json')
+  expect(await response.text()).toBe(readFileSync(shipped, 'utf8'))
+  await server.stop()
 })
 
 test('migrate may be repeated', async () => {

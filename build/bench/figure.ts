@@ -53,10 +53,23 @@ export async function inTurns(
     ours.push(await contest.ours(seconds))
     limits.push(await contest.limit(seconds))
   }
+  return measuredBy({ ours, limits }, (our, limit) => our.perSecond / limit.perSecond)
+}
+
+interface Rounds {
+  readonly ours: readonly LoadResult[]
+  readonly limits: readonly LoadResult[]
+}
+
+/** `ratio` is that of one round. */
+export function measuredBy(
+  { ours, limits }: Rounds,
+  ratio: (our: LoadResult, limit: LoadResult) => number,
+): Measured {
   const failed = [...ours, ...limits].filter(({ failures }) => failures > 0)
   const failures = failed.reduce((sum, result) => sum + result.failures, 0)
   return {
-    ratio: median(ours.map(({ perSecond }, i) => perSecond / limits[i]!.perSecond)),
+    ratio: median(ours.map((our, round) => ratio(our, limits[round]!))),
     ours: sideOf(ours),
     limit: sideOf(limits),
     failure: failures === 0 ? null : `${failures} failures; ${failed[0]!.firstFailure}`,

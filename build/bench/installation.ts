@@ -25,6 +25,12 @@ export interface BenchInstallation {
   readonly application: Target
   /** The owner's access token is as of the start; it lives 10 minutes. */
   readonly management: Target
+  /** Path of the Environment on the management origin. */
+  readonly base: string
+  /** The one that the Channel `production` was bound to first. */
+  readonly releaseId: string
+  /** Publishes the Workspace with the Functions of this number; answers the Release's ID. */
+  release(number: number): string
   /** Of a new, empty database beside the server's own. */
   newDatabase(): Promise<string>
   dispose(): Promise<void>
@@ -48,7 +54,7 @@ export async function benchInstallation(documents: Documents): Promise<BenchInst
   const server = await serve(directory, cluster.url('postgres'), {
     ...(documents === 'postgres' && { SERVICE_PLATFORM_DATABASE_URL: await newDatabase() }),
   })
-  const { accessToken, key } = await release(directory, server.management)
+  const { accessToken, key, base, releaseId } = await release(directory, server.management)
   const accept = { accept: 'application/json' }
   return {
     directory,
@@ -59,6 +65,12 @@ export async function benchInstallation(documents: Documents): Promise<BenchInst
     management: {
       port: Number(new URL(server.management).port),
       headers: { ...accept, authorization: `Bearer ${accessToken}` },
+    },
+    base,
+    releaseId,
+    release: (number) => {
+      writeBenchWorkspace(join(directory, 'workspace'), number)
+      return svc(directory, ['release', '--remote']).releaseId
     },
     newDatabase,
     dispose: async () => {
@@ -98,13 +110,13 @@ async function release(directory: string, management: string) {
   svc(directory, ['login', '--url', management, '--code-env', 'CODE'], { CODE: code })
   const { projectId, environmentId } = JSON.parse(read('product/service.json'))
   svc(directory, ['link', '--project-id', projectId, '--environment-id', environmentId])
-  svc(directory, ['release', '--remote', '--channel', 'production'])
+  const { releaseId } = svc(directory, ['release', '--remote', '--channel', 'production'])
   const client = ['clients', 'create', '--remote', '--name', 'bench', '--kind', 'confidential']
   const { clientId } = svc(directory, client).client
   const accessToken: string = JSON.parse(read('config/credentials-v1.json')).accessToken
-  const path = `/v1/projects/${projectId}/environments/${environmentId}/application-clients`
+  const base = `/v1/projects/${projectId}/environments/${environmentId}`
   // The command line has no option for the rate.
-  const reply = await fetch(`${management}${path}/${clientId}/credentials`, {
+  const reply = await fetch(`${management}${base}/application-clients/${clientId}/credentials`, {
     method: 'POST',
     headers: { authorization: `Bearer ${accessToken}`, 'content-type': 'application/json' },
     body: JSON.stringify({
@@ -117,12 +129,13 @@ async function release(directory: string, management: string) {
   })
   const text = await reply.text()
   assert(reply.status === 201, `the credential was refused: ${text}`)
-  return { accessToken, key: JSON.parse(text).key as string }
+  return { accessToken, key: JSON.parse(text).key as string, base, releaseId }
 }
 
 /** What the commands of this file print, as far as it is read here. */
 interface Printed {
   readonly client: { readonly clientId: string }
+  readonly releaseId: string
 }
 
 /** On the Product root of the installation. */

@@ -3,6 +3,7 @@
  * the answer to the last one is whole. A general HTTP client would cost more than the server.
  */
 import { assert } from '../../src/errors/assert.ts'
+import { Answer } from './answers.ts'
 
 export interface LoadOptions {
   readonly port: number
@@ -27,12 +28,6 @@ export interface LoadResult {
 
 /** What comes in this share of a load is thrown away: everything is still warming up. */
 export const WARM_UP_SHARE = 0.2
-
-const HEADER_END = '\r\n\r\n'
-/** No JSON holds it. */
-const LAST_CHUNK = '\r\n0\r\n\r\n'
-const FAILURE_BYTES_MAX = 2_000
-const NOTHING = Buffer.alloc(0)
 
 /** Runs the load and throws away what came in its first fifth. */
 export async function load(options: LoadOptions): Promise<LoadResult> {
@@ -129,50 +124,5 @@ class Run {
       this.#firstFailure ??= answer.beginning
     }
     if (performance.now() >= this.#countFrom) this.#latencies.push(millis)
-  }
-}
-
-/** Counts the bytes of an answer and reads its head alone: a long body must cost little here. */
-class Answer {
-  /** Empty until it is whole. */
-  head = ''
-  #start = NOTHING
-  /** Null where the answer comes in chunks: its last one tells the end. */
-  #missing: number | null = 0
-  #end = ''
-
-  get beginning(): string {
-    return this.#start.toString('latin1', 0, FAILURE_BYTES_MAX)
-  }
-
-  /** Whether the answer is whole with this chunk. */
-  take(chunk: Buffer): boolean {
-    if (this.head !== '') return this.#isWhole(chunk, chunk.length)
-    this.#start =
-      this.#start.length === 0 ? Buffer.from(chunk) : Buffer.concat([this.#start, chunk])
-    const end = this.#start.indexOf(HEADER_END)
-    if (end === -1) return false
-    this.head = this.#start.toString('latin1', 0, end + 2)
-    const match = /\r\ncontent-length: (\d+)/i.exec(this.head)
-    this.#missing = match === null ? null : Number(match[1])
-    assert(match !== null || this.head.includes('chunked'), 'an answer without a length')
-    return this.#isWhole(chunk, this.#start.length - end - HEADER_END.length)
-  }
-
-  #isWhole(chunk: Buffer, bodyBytes: number): boolean {
-    if (this.#missing !== null) {
-      this.#missing -= bodyBytes
-      return this.#missing <= 0
-    }
-    const end = chunk.toString('latin1', Math.max(0, chunk.length - LAST_CHUNK.length))
-    this.#end = (this.#end + end).slice(-LAST_CHUNK.length)
-    return this.#end === LAST_CHUNK
-  }
-
-  clear(): void {
-    this.head = ''
-    this.#start = NOTHING
-    this.#missing = 0
-    this.#end = ''
   }
 }

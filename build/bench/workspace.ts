@@ -1,6 +1,7 @@
 /** The Workspace that the bench measures. */
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { MARKS, versions } from './promotions/versions.ts'
 
 const SCHEMA = `import { defineSchema, table, v } from 'svc'
 
@@ -11,6 +12,7 @@ export default defineSchema({
   few: table(item).index('byNumber', ['number']),
   many: table(item).index('byNumber', ['number']),
   accounts: table({ balance: v.int64() }),
+  ${MARKS}
 })
 `
 
@@ -128,8 +130,10 @@ export const sum = query({
 })
 `
 
-export function writeBenchWorkspace(directory: string): void {
+/** Releases of another number have other Functions that say which Release they are of. */
+export function writeBenchWorkspace(directory: string, release = 0): void {
   const functions = {
+    versions: versions(release),
     items: ITEMS,
     few: sized('few'),
     many: sized('many'),

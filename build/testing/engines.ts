@@ -10,15 +10,18 @@ import type { Release } from '../../src/engine/release.ts'
 import type { PoolLimits } from '../../src/engine/runner-pool.ts'
 import { realSystem } from '../../src/system/system.ts'
 import type { MemoryLog } from '../../src/telemetry/log.ts'
+import type { Metrics } from '../../src/telemetry/metrics/metrics.ts'
 import { parseDescription } from '../../src/value/manifest.ts'
 import { decodeTagged } from '../../src/value/tagged.ts'
 import type { Value, ValueObject } from '../../src/value/values.ts'
 import { TestConfiguration } from './configurations.ts'
+import { testCursors } from './cursors.ts'
 import { poolBench } from './runners.ts'
 
 export interface EngineBench {
   readonly engine: Engine
   readonly log: MemoryLog
+  readonly metrics: Metrics
   readonly release: Release
   /** Answers the result as values. */
   call(name: string, input?: Record<string, Value>, options?: CallOptions): Promise<Value>
@@ -44,12 +47,13 @@ export async function engineBench(
   functions: string,
   { schema, outbound, configuration = new TestConfiguration(), limits = {} }: BenchOptions = {},
 ): Promise<EngineBench> {
-  const { pool, log, release: releaseOf } = poolBench({ limits })
+  const { pool, log, metrics, release: releaseOf } = poolBench({ limits })
   await pool.start({ sandbox: 'preferred' })
   const directory = mkdtempSync(join(tmpdir(), 'svc-engine-'))
   const store = await openSqliteDocuments(join(directory, 'documents.db'))
   const issueGuest = () => 'nobody'
-  const base = { store, pool, system, log: log.log, issueGuest, configuration }
+  const cursors = testCursors()
+  const base = { store, pool, system, log: log.log, metrics, issueGuest, cursors, configuration }
   const engine = createEngine({ ...base, ...(outbound && { outbound }) })
   const code = releaseOf(functions, schema)
   const described = parseDescription(await engine.describe(code))
@@ -61,6 +65,7 @@ export async function engineBench(
   return {
     engine,
     log,
+    metrics,
     release,
     async call(name, input = {}, { signal, operationId = system.ids.make('opn') } = {}) {
       const definition = release.functions.get(`f.${name}`)!

@@ -7,20 +7,23 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { openSqliteDocuments } from '../../src/documents/sqlite/stores.ts'
 import type { DocumentStore } from '../../src/documents/store.ts'
-import { createEngine } from '../../src/engine/engine.ts'
+import { createEngine, type Engine } from '../../src/engine/engine.ts'
 import type { IssueGuest } from '../../src/engine/guests.ts'
 import { inProcessPool, type TestHandler } from '../../src/engine/in-process-pool.ts'
 import { QueryEnvelopes } from '../../src/http/application/envelopes.ts'
 import { type ApplicationOrigin, mountApplication } from '../../src/http/application/mount.ts'
 import { applicationLimits } from '../../src/http/rate-limits.ts'
+import { requestCounts } from '../../src/http/request-counts.ts'
 import { createClient } from '../../src/product/application-clients.ts'
 import { createCredential } from '../../src/product/application-credentials.ts'
 import { promote } from '../../src/product/channels.ts'
 import { openJwtProviders } from '../../src/product/functional-tokens/providers.ts'
 import { FunctionalTokens } from '../../src/product/functional-tokens/tokens.ts'
 import { resolveTarget } from '../../src/product/targets.ts'
+import { Cursors } from '../../src/storage/cursors.ts'
 import { realSystem } from '../../src/system/system.ts'
 import { createLog } from '../../src/telemetry/log.ts'
+import { Metrics } from '../../src/telemetry/metrics/metrics.ts'
 import type { ReleaseId } from '../../src/value/ids.ts'
 import type { JwtProvider } from '../../src/value/jwt-providers.ts'
 import type { ClientKind, FunctionManifest, TableManifest } from '../../src/value/manifest.ts'
@@ -28,6 +31,8 @@ import { openTestProduct, publishRelease, REQUEST_ID, type TestProduct } from '.
 
 export interface TestGateway {
   readonly application: ApplicationOrigin
+  readonly engine: Engine
+  readonly metrics: Metrics
   /** Confidential, with every scope. */
   readonly key: string
   /** Another one, of a client of its own. */
@@ -79,7 +84,10 @@ export async function openTestGateway(input: GatewayInput): Promise<TestGateway>
   })
   const { configuration } = it.product
   const issueGuest: IssueGuest = (request) => tokens.issueGuest(request)
-  const engine = createEngine({ store, pool, system, log, issueGuest, configuration })
+  const metrics = new Metrics(system)
+  const cursors = new Cursors(it.root.keyring)
+  const ports = { store, pool, system, log, metrics, issueGuest, cursors, configuration }
+  const engine = createEngine(ports)
   it.engine.idle = () => engine.idle()
   const application = mountApplication({
     system,
@@ -88,6 +96,7 @@ export async function openTestGateway(input: GatewayInput): Promise<TestGateway>
     envelopes: new QueryEnvelopes(),
     tokens,
     limits: input.limited === true ? applicationLimits(system) : null,
+    counts: requestCounts(metrics, 'application'),
     allowedOrigins: new Set([ORIGIN]),
     authenticateKey: (key) => product.keys.authenticate(key),
     resolveTarget: (target, caller, affinity) => resolveTarget(product, caller, target, affinity),
@@ -95,6 +104,8 @@ export async function openTestGateway(input: GatewayInput): Promise<TestGateway>
   })
   return {
     application,
+    engine,
+    metrics,
     key: issueKey(it, 'confidential'),
     issueKey: (kind, rateLimit) => issueKey(it, kind, rateLimit),
     releaseId,

@@ -1,25 +1,33 @@
 /** The lifecycle routes over a real Product, called in process by an operator of the test. */
 import { expect } from 'vitest'
+import type { ComponentHealth } from '../../src/engine/usage/health.ts'
 import { Fault } from '../../src/errors/fault.ts'
 import { applicationClientRoutes } from '../../src/http/management/application-clients.ts'
 import { channelRoutes } from '../../src/http/management/channels.ts'
 import { configurationRoutes } from '../../src/http/management/configuration.ts'
 import { environmentRoutes } from '../../src/http/management/environments.ts'
 import { functionRoutes } from '../../src/http/management/functions.ts'
+import { type InstancesApp, instanceRoutes } from '../../src/http/management/instances.ts'
+import { type MetricsApp, metricsRoutes } from '../../src/http/management/metrics.ts'
 import type { ProductApp } from '../../src/http/management/product-app.ts'
 import { releaseRoutes } from '../../src/http/management/releases.ts'
 import { servingPolicyRoutes } from '../../src/http/management/serving-policy.ts'
 import { statusRoutes } from '../../src/http/management/status.ts'
 import { workspaceRoutes } from '../../src/http/management/workspace.ts'
 import { mountManagement } from '../../src/http/mount.ts'
+import { requestCounts } from '../../src/http/request-counts.ts'
 import type { Route } from '../../src/http/route.ts'
+import { Metrics } from '../../src/telemetry/metrics/metrics.ts'
 import { CAPABILITIES, type Capability } from '../../src/value/capabilities.ts'
 import { PACKAGE_MEDIA_TYPE } from '../../src/value/workspace-package.ts'
 import { read, type Schema } from '../../src/wire/schema.ts'
+import { publishedContract } from './openapi/contract.ts'
 import { ENVIRONMENT_ID, PROJECT_ID } from './product-roots.ts'
 import { actorWith, openTestProduct, type TestProduct } from './products.ts'
 
-export const ROUTES: readonly Route<ProductApp>[] = [
+type App = ProductApp & InstancesApp & MetricsApp
+
+export const ROUTES: readonly Route<App>[] = [
   ...environmentRoutes,
   ...statusRoutes,
   ...workspaceRoutes,
@@ -29,7 +37,9 @@ export const ROUTES: readonly Route<ProductApp>[] = [
   ...functionRoutes,
   ...configurationRoutes,
   ...applicationClientRoutes,
-]
+  ...instanceRoutes,
+  ...metricsRoutes,
+] as readonly Route<App>[]
 export const BASE = `/v1/projects/${PROJECT_ID}/environments/${ENVIRONMENT_ID}`
 export const JSON_TYPE = 'application/json'
 const TOKEN = `rk_at_v1_${'a'.repeat(43)}`
@@ -44,13 +54,19 @@ export interface Call {
 export class ProductRoutes {
   readonly it: TestProduct
   capabilities: readonly Capability[] = CAPABILITIES
+  readonly metrics: Metrics
+  /** What the engine would say of itself. */
+  components: readonly ComponentHealth[] = []
   readonly #hono: ReturnType<typeof mountManagement>
 
   private constructor(it: TestProduct) {
     this.it = it
-    this.#hono = mountManagement<ProductApp>({
+    this.metrics = new Metrics(it.system)
+    this.#hono = mountManagement<App>({
       app: {
         product: it.product,
+        metrics: this.metrics,
+        health: async () => this.components,
         environment: it.root.descriptor,
         authenticate: async (token: string) => {
           if (token === TOKEN) return { ...it.actor, grants: actorWith(this.capabilities).grants }
@@ -60,6 +76,7 @@ export class ProductRoutes {
       system: it.system,
       log: it.log.log,
       routes: ROUTES,
+      counts: requestCounts(this.metrics, 'management'),
     })
   }
 
@@ -70,7 +87,7 @@ export class ProductRoutes {
   async call(method: string, path: string, options: Call = {}): Promise<Response> {
     const { body, headers = {}, token = TOKEN, base = BASE } = options
     const raw = body instanceof Uint8Array || body instanceof ReadableStream
-    return this.#hono.request(base + path, {
+    const response = await this.#hono.request(base + path, {
       method,
       headers: {
         ...(token === null ? {} : { authorization: `Bearer ${token}` }),
@@ -79,6 +96,8 @@ export class ProductRoutes {
       },
       ...(body === undefined ? {} : { body: raw ? (body as BodyInit) : JSON.stringify(body) }),
     })
+    await publishedContract().checkAny(method, base + path, response.clone())
+    return response
   }
 
   publish(frame: Uint8Array | ReadableStream, head: string, headers: Record<string, string> = {}) {

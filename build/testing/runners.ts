@@ -12,11 +12,13 @@ import { runnerCommand } from '../../src/runner/command.ts'
 import { runnerSpawner } from '../../src/runner/processes.ts'
 import { realSystem } from '../../src/system/system.ts'
 import { type MemoryLog, memoryLog } from '../../src/telemetry/log.ts'
+import { Metrics } from '../../src/telemetry/metrics/metrics.ts'
 import type { FunctionKind } from '../../src/value/manifest.ts'
 
 export interface PoolBench {
   readonly pool: RunnerPool
   readonly log: MemoryLog
+  readonly metrics: Metrics
   release(functions: string, schema?: string): ReleaseCode
   call(name: string, options?: CallOptions): RunnerCall
 }
@@ -34,10 +36,11 @@ export function poolBench(
   options: { command?: readonly string[]; size?: number; limits?: Partial<PoolLimits> } = {},
 ): PoolBench {
   const log = memoryLog()
+  const metrics = new Metrics(system)
   const { command = runnerCommand(), size = 1, limits = {} } = options
   const spawn = runnerSpawner(command)
-  const pool = createRunnerPool({ system, log: log.log, spawn, size, limits })
-  return { pool, log, release: releaseOf, call: callOf }
+  const pool = createRunnerPool({ system, log: log.log, metrics, spawn, size, limits })
+  return { pool, log, metrics, release: releaseOf, call: callOf }
 }
 
 /** `functions` are members of an object: `list: query(async (ctx, input) => ...),`. */

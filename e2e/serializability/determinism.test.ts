@@ -3,20 +3,24 @@
  * processes, while newer commits change everything that it reads. The invocation's time and seed
  * are part of its input, as they are when the engine runs it again.
  */
+
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { TestConfiguration } from '../../build/testing/configurations.ts'
+import { testCursors } from '../../build/testing/cursors.ts'
 import { poolBench } from '../../build/testing/runners.ts'
 import { openSqliteDocuments } from '../../src/documents/sqlite/stores.ts'
 import type { DocumentStore } from '../../src/documents/store.ts'
-import { Committer } from '../../src/engine/committer.ts'
+import { Committer } from '../../src/engine/commits/committer.ts'
 import { run, seededEntropy } from '../../src/engine/invocations.ts'
 import { Preparations } from '../../src/engine/preparations.ts'
 import type { PreparedRelease } from '../../src/engine/prepared-release.ts'
 import type { Release } from '../../src/engine/release.ts'
 import { Transaction } from '../../src/engine/transaction.ts'
+import { FunctionUsage } from '../../src/engine/usage/function-usage.ts'
+import { assert } from '../../src/errors/assert.ts'
 import { realSystem } from '../../src/system/system.ts'
 import type { FunctionManifest, TableManifest } from '../../src/value/manifest.ts'
 
@@ -67,13 +71,15 @@ const CODE = `
     await ctx.db.delete(light[1]._id)
     await ctx.db.replace(light[2]._id, { owner: 'o1', weight: -1, tags: crypto.randomUUID() })
     const after = await ctx.db.table('notes').index('byOwner', (q) => q.eq('owner', 'o1')).collect()
+    const page = await ctx.db.table('notes').scan().paginate({ cursor: null, limit: 3 })
     let failure = null
     try { await ctx.db.get('nothing_01ARZ3NDEKTSV4RRFFQ69G5FAV') } catch (error) {
       failure = [error.name, error.message]
     }
     const random = [...crypto.getRandomValues(new Uint8Array(24))]
     const shuffled = [...seen].sort(() => Math.random() - 0.5)
-    return { seen, made, after, failure, random, shuffled, now: ctx.now(), sum: 0.1 + step * 0.2,
+    return { seen, made, after, page, failure, random, shuffled, now: ctx.now(),
+      sum: 0.1 + step * 0.2,
       text: [1.1, 1e21, -0.5].map(String).join() + (0.1).toFixed(20), words: new Set(made).size }
   }, { arguments: { step: { type: 'float64' } } }),`
 
@@ -85,6 +91,7 @@ function named(name: string): FunctionManifest {
 }
 
 const bench = poolBench({ size: 2 })
+const { metrics } = bench
 const system = realSystem()
 const configuration = new TestConfiguration()
 const directory = mkdtempSync(join(tmpdir(), 'svc-determinism-'))
@@ -95,7 +102,7 @@ let prepared: PreparedRelease
 beforeAll(async () => {
   await bench.pool.start({ sandbox: 'preferred' })
   store = await openSqliteDocuments(join(directory, 'documents.db'))
-  committer = new Committer({ store, system, onCommit: () => undefined })
+  committer = new Committer({ store, system, metrics, onCommit: () => undefined })
   const tables = new Map([['notes', NOTES]])
   const functions = new Map(['seed', 'disturb', 'work'].map((name) => [`f.${name}`, named(name)]))
   const release: Release = { ...bench.release(CODE, SCHEMA), functions, tables }
@@ -120,7 +127,7 @@ async function finish(
   const { snapshot, seedByte } = options
   const { nowMicros, seed, deadline } = bench.call(name, { seedByte })
   const transaction = new Transaction({
-    ...{ store, release: prepared, snapshot, nowMicros, writable: true },
+    ...{ store, release: prepared, snapshot, unsettled: null, nowMicros, writable: true },
     entropy: seededEntropy(seed),
   })
   const invocation = {
@@ -131,7 +138,10 @@ async function finish(
     context: { requestId: 'req_test', invocationId: 'ivc_test' },
   }
   const issueGuest = () => 'guest'
-  const port = { pool: bench.pool, system, log: bench.log.log, issueGuest, configuration }
+  const log = bench.log.log
+  const usage = new FunctionUsage({ system, log, metrics })
+  const cursors = testCursors()
+  const port = { pool: bench.pool, system, log, usage, issueGuest, cursors, configuration }
   const ran = await run(port, invocation, transaction)
   return { transaction, resultText: ran!.resultText }
 }
@@ -141,7 +151,8 @@ async function commit(name: string): Promise<void> {
   const { transaction } = await finish(name, { snapshot: committer.durable, seedByte })
   const atMicros = system.nowMicros()
   const committed = await committer.commit({
-    ...{ snapshot: transaction.snapshot, readSet: transaction.readSet, atMicros, turn: null },
+    ...{ snapshot: transaction.snapshot, unsettled: null, readSet: transaction.readSet },
+    ...{ atMicros, turn: null },
     writes: transaction.writes(),
     operation: {
       ...{ operationId: system.ids.make('opn'), fingerprint: new Uint8Array(32) },
@@ -149,7 +160,8 @@ async function commit(name: string): Promise<void> {
       ...{ attempts: 1, createdAtMicros: atMicros },
     },
   })
-  expect(committed.kind).toBe('committed')
+  assert(committed.kind === 'assigned', 'nothing else commits')
+  await committed.durable
 }
 
 /** What it answered, wrote and looked at, as text. */

@@ -137,6 +137,8 @@ const LINES: readonly (readonly string[])[] = [
   ['logout'],
   ['link', '--root', 'root'],
   ['status', ...REMOTE],
+  ['health', ...REMOTE],
+  ['metrics', ...REMOTE],
   ['promote', ...REMOTE, '--channel', 'main', ...RELEASE],
   ['rollback', ...REMOTE, '--channel', 'main', '--expected', RELEASE[1]!, '--to', RELEASE[1]!],
   ['releases', 'list', ...REMOTE],

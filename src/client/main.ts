@@ -10,6 +10,7 @@ import { clientCommands } from './commands/clients.ts'
 import { configCommands } from './commands/config.ts'
 import { credentialCommands } from './commands/credentials.ts'
 import { environmentCommands } from './commands/environments.ts'
+import { healthCommand } from './commands/health.ts'
 import { auditCommand } from './commands/identity/audit.ts'
 import { authStatusCommand } from './commands/identity/auth-status.ts'
 import { invitationCommands } from './commands/identity/invitations.ts'
@@ -21,6 +22,7 @@ import { initCommand } from './commands/init.ts'
 import { linkCommand } from './commands/link.ts'
 import { loginCommand } from './commands/login.ts'
 import { logoutCommand } from './commands/logout.ts'
+import { metricsCommand } from './commands/metrics.ts'
 import { promoteCommand } from './commands/promote.ts'
 import { publishCommand } from './commands/publish.ts'
 import { releaseCommand } from './commands/release.ts'
@@ -53,6 +55,8 @@ export const COMMANDS: readonly CommandSpec[] = [
   rollbackCommand,
   ...releaseCommands,
   statusCommand,
+  healthCommand,
+  metricsCommand,
   ...servePolicyCommands,
   ...environmentCommands,
   ...configCommands,

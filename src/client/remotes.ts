@@ -14,6 +14,8 @@ import {
   EnvironmentState,
 } from '../wire/environment.ts'
 import { FunctionCatalog } from '../wire/functions.ts'
+import { Health } from '../wire/health.ts'
+import { MetricsReport } from '../wire/metrics.ts'
 import { OPERATION_ID_HEADER } from '../wire/operations.ts'
 import { Retired, Validated } from '../wire/releases.ts'
 import { ServingPolicy, ServingPolicyChanged } from '../wire/serving-policy.ts'
@@ -78,6 +80,24 @@ export function readStatus({ session, base }: Pick<Remote, 'session' | 'base'>):
     method: 'GET',
     path: `${base}/status`,
     reply: Status,
+    replay: 'safe',
+  })
+}
+
+export function readHealth({ session, base }: Remote): Promise<Health> {
+  return session.management({
+    method: 'GET',
+    path: `${base}/instances/healthz`,
+    reply: Health,
+    replay: 'safe',
+  })
+}
+
+export function readMetrics({ session, base }: Remote): Promise<MetricsReport> {
+  return session.management({
+    method: 'GET',
+    path: `${base}/metrics`,
+    reply: MetricsReport,
     replay: 'safe',
   })
 }

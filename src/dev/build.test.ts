@@ -213,6 +213,16 @@ const REFUSED: readonly [rule: string, files: Record<string, string>, said: stri
       '  Index "byChannel" lists "channel", which is no field of the table. Use "body".',
   ],
   [
+    'a pattern that would need backtracking is shown at its line',
+    {
+      'functions/a.ts':
+        "import { query, v } from 'svc'\n\nexport const find = query({\n" +
+        '  arguments: { word: v.string({ pattern: /^(a|b)\\1$/ }) },\n  handler: () => 1n,\n})\n',
+    },
+    'functions/a.ts:4:24\n' +
+      '  v.string pattern has a back-reference at character 7. Check the value in the handler.',
+  ],
+  [
     'code that throws while it is loaded is shown at its line',
     { 'functions/a.ts': 'const x: any = null\n\nexport const y = x.z\n' },
     'functions/a.ts:3:',

@@ -4,6 +4,7 @@ import { runnerCommand } from '../runner/command.ts'
 import { runnerSpawner } from '../runner/processes.ts'
 import { realSystem } from '../system/system.ts'
 import { createLog } from '../telemetry/log.ts'
+import { Metrics } from '../telemetry/metrics/metrics.ts'
 import type { Bundle } from './bundles.ts'
 
 /** Raises what RunnerPool.describe raises. */
@@ -12,7 +13,8 @@ export async function describeInSandbox(bundle: Bundle): Promise<unknown> {
   // Whatever matters of a failure is in the Fault; a line of the log would interleave with output.
   const log = createLog({ system, sink: () => undefined })
   const spawn = runnerSpawner(runnerCommand())
-  const pool = createRunnerPool({ system, log, spawn, size: 1 })
+  const metrics = new Metrics(system)
+  const pool = createRunnerPool({ system, log, metrics, spawn, size: 1 })
   try {
     await pool.start({ sandbox: 'preferred' })
     return await pool.describe({ ...bundle, releaseId: system.ids.make('rel') })

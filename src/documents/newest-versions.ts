@@ -23,8 +23,10 @@ export class NewestVersions {
     return version !== undefined && version.sequence <= snapshot ? version : undefined
   }
 
-  /** A version that is known to be the newest. */
-  keep(version: StoredDocument): void {
+  /** A version that is known to be the newest; the object that stands for it from now on. */
+  keep(version: StoredDocument): StoredDocument {
+    const known = this.#versions.get(version.id)
+    if (known?.sequence === version.sequence) return known
     this.forget(version.id)
     this.#versions.set(version.id, version)
     this.#characters += sizeOf(version)
@@ -32,6 +34,7 @@ export class NewestVersions {
       if (this.#characters <= this.#charactersMax) break
       this.forget(id)
     }
+    return version
   }
 
   forget(id: string): void {

@@ -89,7 +89,7 @@ export class Model {
       const key = indexKey(definition, { id, createdAtMicros, fields: version.fields })
       if (key < lower || key >= upper) continue
       const text = encodeStored(version.fields)
-      found.push({ key, id, createdAtMicros, sequence: version.sequence, text })
+      found.push({ key, document: { id, createdAtMicros, sequence: version.sequence, text } })
     }
     return found.sort((a, b) => (a.key < b.key ? -1 : 1))
   }

@@ -149,11 +149,11 @@ function rangeTests(context: Context): void {
     const pages: string[] = []
     for (;;) {
       const page = await store.range({ ...whole(byChannel.id, 20), lower, limit: 7 })
-      pages.push(...page.documents.map(({ id }) => id))
+      pages.push(...page.documents.map(({ document }) => document.id))
       if (page.exhausted) break
       lower = keySuccessor(page.documents.at(-1)!.key)
     }
-    expect(pages).toEqual(model.range(BY_CHANNEL, 20).map(({ id }) => id))
+    expect(pages).toEqual(model.range(BY_CHANNEL, 20).map(({ document }) => document.id))
     const exact = await store.range({ ...whole(byChannel.id, 20), limit: 20 })
     expect(exact.exhausted).toBe(false)
     const units = await store.range({ ...whole(byChannel.id, 20), textUnitsMax: 58 })

@@ -3,9 +3,7 @@
  * the commit that wrote it, and a read names the snapshot that it sees. Who may read, what an index
  * key is made of a document for and which commit gets which sequence is the engine's business.
  */
-
-/** Reads of an embedded store answer at once; those of a remote one in a promise. */
-export type Answer<T> = T | Promise<T>
+import type { Answer } from '../system/answers.ts'
 
 export interface StoredDocument {
   readonly id: string
@@ -16,9 +14,11 @@ export interface StoredDocument {
   readonly text: string
 }
 
-export interface KeyedDocument extends StoredDocument {
-  /** Its key in the index that was read, as a binary string (keys.ts). */
+export interface KeyedDocument {
+  /** Of the document in the index that was read, as a binary string (keys.ts). */
   readonly key: string
+  /** One object a version while it stays in memory: what is made of it can be kept beside it. */
+  readonly document: StoredDocument
 }
 
 export interface RangeRequest {
@@ -127,6 +127,7 @@ export type StoreStatus =
   | { readonly state: 'closed' }
 
 /**
+ * Reads of an embedded store answer at once, those of a remote one in a promise.
  * Every method raises UNAVAILABLE where the store cannot answer and PRODUCT_CORRUPT where what is
  * stored breaks an invariant. Sequences are safe integers; 0 is the snapshot of an empty store.
  */

@@ -3,9 +3,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
 import { TestConfiguration } from '../../build/testing/configurations.ts'
+import { testCursors } from '../../build/testing/cursors.ts'
 import { openSqliteDocuments } from '../documents/sqlite/stores.ts'
 import { realSystem } from '../system/system.ts'
 import { memoryLog } from '../telemetry/log.ts'
+import { Metrics } from '../telemetry/metrics/metrics.ts'
 import {
   type AuthMode,
   type FunctionalIdentity,
@@ -43,7 +45,9 @@ async function engineWith(declared: Declared) {
   const issueGuest = (request: { entropy: Uint8Array; expiresInSeconds: number }) =>
     `${Buffer.from(request.entropy).toString('hex')} for ${request.expiresInSeconds}`
   const configuration = new TestConfiguration()
-  const base = { store, pool, system, log: memoryLog().log, issueGuest, configuration }
+  const world = { system, log: memoryLog().log, metrics: new Metrics(system) }
+  const cursors = testCursors()
+  const base = { store, pool, ...world, issueGuest, cursors, configuration }
   const engine = createEngine(base)
   open.push(async () => {
     await engine.close()

@@ -3,7 +3,7 @@
  * share the key of a unique index. It reads in pages, so that other work goes on meanwhile.
  */
 import { encodeKey, keyInterval, keySuccessor } from '../documents/keys.ts'
-import type { DocumentStore, KeyedDocument, PhysicalIndex } from '../documents/store.ts'
+import type { DocumentStore, PhysicalIndex, StoredDocument } from '../documents/store.ts'
 import { Malformed } from '../value/malformed.ts'
 import { decodeStored } from '../value/stored.ts'
 import type { ValueObject } from '../value/values.ts'
@@ -76,7 +76,7 @@ async function* documentsOf(
   store: DocumentStore,
   index: PhysicalIndex,
   snapshot: number,
-): AsyncGenerator<KeyedDocument> {
+): AsyncGenerator<StoredDocument> {
   let { lower, upper } = keyInterval(index, { equals: [] })
   for (;;) {
     const page = await store.range({
@@ -88,7 +88,7 @@ async function* documentsOf(
       textUnitsMax: PAGE_TEXT_UNITS,
       snapshot,
     })
-    yield* page.documents
+    for (const { document } of page.documents) yield document
     if (page.exhausted) return
     lower = keySuccessor(page.documents.at(-1)!.key)
     await new Promise((resolve) => setImmediate(resolve))

@@ -1,18 +1,23 @@
 /**
- * Cursors come back from callers. One that was changed is refused as the caller's mistake, or leads
- * to a place in the same list: never to another list's documents, and never to a failure of ours.
+ * Cursors come back from callers. One that this list did not give is refused as the caller's
+ * mistake: it leads nowhere, to no other list's documents, and never to a failure of ours.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, expect } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { TestConfiguration } from '../../build/testing/configurations.ts'
+import { testCursors } from '../../build/testing/cursors.ts'
 import { fuzz, mutatedBytes, mutatedText, type Random } from '../../build/testing/fuzzing/fuzz.ts'
 import { functionManifest } from '../../build/testing/products.ts'
+import { encodeKey } from '../documents/keys.ts'
 import { openSqliteDocuments } from '../documents/sqlite/stores.ts'
 import { isFault } from '../errors/fault.ts'
+import type { RangeRequest } from '../runner/operations.ts'
 import { realSystem } from '../system/system.ts'
 import { createLog } from '../telemetry/log.ts'
+import { Metrics } from '../telemetry/metrics/metrics.ts'
+import { encodeBase64Url } from '../value/base64url.ts'
 import type { Value, ValueObject } from '../value/values.ts'
 import { createEngine, type Engine } from './engine.ts'
 import { inProcessPool } from './in-process-pool.ts'
@@ -24,17 +29,19 @@ const MANIFESTS = [
   functionManifest('page', PAGE),
   functionManifest('fill', { kind: 'mutation', returns: { type: 'any' } }),
 ]
-const LISTS = ['a', 'b', 'newest', 'secrets'] as const
+const LISTS = ['a', 'b', 'all', 'newest', 'secrets'] as const
 const system = realSystem()
 const directory = mkdtempSync(join(tmpdir(), 'svc-cursors-'))
 
 /** Each list by name: what the handler asks for, with the given cursor. */
-const RANGES: Record<(typeof LISTS)[number], object> = {
-  a: { table: 'notes', index: 'byList', equal: ['a'] },
-  b: { table: 'notes', index: 'byList', equal: ['b'] },
-  newest: { table: 'notes', order: 'desc' },
-  secrets: { table: 'secrets' },
-}
+const RANGES: Record<(typeof LISTS)[number], Pick<RangeRequest, 'table'> & Partial<RangeRequest>> =
+  {
+    a: { table: 'notes', index: 'byList', equal: ['a'] },
+    b: { table: 'notes', index: 'byList', equal: ['b'] },
+    all: { table: 'notes', index: 'byList' },
+    newest: { table: 'notes', order: 'desc' },
+    secrets: { table: 'secrets' },
+  }
 
 const release: Release = {
   releaseId: system.ids.make('rel'),
@@ -55,12 +62,16 @@ const release: Release = {
 }
 
 let engine: Engine
-/** Every cursor of every list. */
-const cursors: string[] = []
+/** Every cursor, by its list. */
+const cursors = new Map<string, string[]>(LISTS.map((list) => [list, []]))
 
-async function call(name: string, input: Record<string, Value>): Promise<ValueObject> {
+async function call(
+  name: string,
+  input: Record<string, Value>,
+  target = release,
+): Promise<ValueObject> {
   const request = {
-    release,
+    release: target,
     definition: release.functions.get(name)!,
     arguments: new Map(Object.entries(input)) as ValueObject,
     principal: null,
@@ -83,7 +94,7 @@ beforeAll(async () => {
   const pool = inProcessPool({
     page: (db, { list, cursor }) =>
       db.range({
-        ...(RANGES[list as 'a'] as { table: string }),
+        ...(RANGES[list as 'a'] ?? { table: 'notes', index: list, equal: ['a'] }),
         limit: 3,
         paginate: true,
         ...(cursor !== '' && { cursor }),
@@ -102,15 +113,17 @@ beforeAll(async () => {
     pool,
     system,
     log: createLog({ system, sink: () => undefined, level: 'error' }),
+    metrics: new Metrics(system),
     issueGuest: () => 'guest',
     configuration: new TestConfiguration(),
+    cursors: testCursors(),
   })
   await call('fill', {})
   for (const list of LISTS) {
     for (let cursor = '', done = false; !done; ) {
       const page = pageOf(await call('page', { list, cursor }))
       cursor = page.cursor
-      cursors.push(cursor)
+      cursors.get(list)!.push(cursor)
       done = page.done
     }
   }
@@ -142,10 +155,13 @@ function pageOf(result: unknown) {
 }
 
 function changed(random: Random, cursor: string): string {
-  switch (random.below(4)) {
+  switch (random.below(5)) {
     case 0:
       return cursor
     case 1:
+      // What an index keeps, which is what a sealed cursor opens to.
+      return encodeBase64Url(Buffer.from(encodeKey([random.pick(['a', 'b']), 'x']), 'latin1'))
+    case 2:
       return mutatedText(random, cursor).toWellFormed()
     default:
       return mutatedBytes(
@@ -158,14 +174,35 @@ function changed(random: Random, cursor: string): string {
   }
 }
 
-fuzz('a changed cursor is refused, or is a place in the same list', async (random) => {
+fuzz('a cursor opens in its list alone, and no changed one opens', async (random) => {
   const list = random.pick(LISTS)
-  const cursor = changed(random, random.pick(cursors))
+  const cursor = changed(random, random.pick(cursors.get(random.pick(LISTS))!))
+  // The handler takes no text for no cursor.
+  const isGiven = cursor === '' || cursors.get(list)!.includes(cursor)
   try {
     const { lists } = pageOf(await call('page', { list, cursor }))
-    const allowed = list === 'newest' ? ['a', 'b'] : [list]
+    const allowed = list === 'newest' || list === 'all' ? ['a', 'b'] : [list]
     if (!lists.every((each) => allowed.includes(each))) expect.fail(`${list}: ${lists}`)
+    if (!isGiven) expect.fail(`${list}: ${cursor} opened`)
   } catch (error) {
-    if (!isFault(error, 'ARGUMENTS_INVALID')) throw error
+    if (isGiven || !isFault(error, 'ARGUMENTS_INVALID')) throw error
   }
+})
+
+test('a cursor goes on in the next Release, whatever its index is called there', async () => {
+  const [first] = cursors.get('a')!
+  const notes = release.tables.get('notes')!
+  const nextRelease = (fields: string[]): Release => ({
+    ...release,
+    releaseId: system.ids.make('rel'),
+    tables: new Map(release.tables).set('notes', {
+      ...notes,
+      indexes: [{ name: 'renamed', fields, unique: false }],
+    }),
+  })
+  const input = { list: 'renamed', cursor: first! }
+  const here = pageOf(await call('page', { list: 'a', cursor: first! }))
+  expect(pageOf(await call('page', input, nextRelease(['list'])))).toEqual(here)
+  const refused = call('page', input, nextRelease(['list', 'text']))
+  await expect(refused).rejects.toMatchObject({ code: 'ARGUMENTS_INVALID' })
 })

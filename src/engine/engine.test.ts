@@ -3,9 +3,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
 import { TestConfiguration } from '../../build/testing/configurations.ts'
+import { testCursors } from '../../build/testing/cursors.ts'
 import { openSqliteDocuments } from '../documents/sqlite/stores.ts'
 import { realSystem } from '../system/system.ts'
 import { memoryLog } from '../telemetry/log.ts'
+import { Metrics } from '../telemetry/metrics/metrics.ts'
 import type { FunctionManifest, TableManifest } from '../value/manifest.ts'
 import { decodeTagged } from '../value/tagged.ts'
 import type { Value, ValueObject } from '../value/values.ts'
@@ -60,8 +62,10 @@ async function engineWith(
     pool,
     system,
     log: memoryLog().log,
+    metrics: new Metrics(system),
     issueGuest: ({ entropy }) => `guest ${Buffer.from(entropy).toString('hex')}`,
     configuration: new TestConfiguration(),
+    cursors: testCursors(),
   })
   open.push(async () => {
     await engine.close()

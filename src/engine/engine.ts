@@ -3,6 +3,7 @@ import type { DocumentStore } from '../documents/store.ts'
 import { Fault } from '../errors/fault.ts'
 import type { System } from '../system/system.ts'
 import type { Logger } from '../telemetry/log.ts'
+import type { Metrics } from '../telemetry/metrics/metrics.ts'
 import type { Principal } from '../value/identities.ts'
 import type { FunctionManifest } from '../value/manifest.ts'
 import type { Json } from '../value/strict-json.ts'
@@ -10,28 +11,34 @@ import type { ValueObject } from '../value/values.ts'
 import { type ActionOutcome, Actions } from './actions/actions.ts'
 import { Requests, type RequestsOptions } from './actions/requests.ts'
 import { CheckedArguments } from './checked-arguments.ts'
-import { Committer } from './committer.ts'
+import { Committer } from './commits/committer.ts'
+import { Retention } from './commits/retention.ts'
 import type { PreparationCheck } from './compatibility.ts'
 import type { ConfigurationSource } from './configuration.ts'
 import type { IssueGuest } from './guests.ts'
 import type { InvocationContext } from './invocations.ts'
 import { INVOCATIONS_MAX } from './limits.ts'
 import { type MutationOutcome, Mutations } from './mutations.ts'
+import type { Cursors } from './operations.ts'
 import { Preparations } from './preparations.ts'
 import type { PreparedRelease } from './prepared-release.ts'
 import { Queries, type QueryOutcome } from './queries.ts'
 import { type CacheStatistics, QueryCache } from './query-cache/query-cache.ts'
 import type { Release, ReleaseCode } from './release.ts'
-import { Retention } from './retention.ts'
 import type { RunnerPool } from './runner-pool.ts'
 import type { RunnerRole } from './runners/ports.ts'
+import { FunctionUsage } from './usage/function-usage.ts'
+import { type ComponentHealth, healthOf } from './usage/health.ts'
+import { measuredEngine } from './usage/measured-engine.ts'
 
 export interface EngineOptions {
   readonly store: DocumentStore
   readonly pool: RunnerPool
   readonly system: System
   readonly log: Logger
+  readonly metrics: Metrics
   readonly issueGuest: IssueGuest
+  readonly cursors: Cursors
   readonly configuration: ConfigurationSource
   /** Where the requests of Actions may go besides the public Internet. */
   readonly outbound?: RequestsOptions
@@ -72,6 +79,7 @@ export interface Engine {
   ready(): boolean
   /** Resolves once no invocation is in flight. */
   idle(): Promise<void>
+  health(): Promise<readonly ComponentHealth[]>
   statistics(): EngineStatistics
   close(): Promise<void>
 }
@@ -83,14 +91,16 @@ export interface EngineStatistics {
 }
 
 export function createEngine(options: EngineOptions): Engine {
-  const { store, pool, system, log } = options
+  const { store, pool, system, log, metrics } = options
   const cache = new QueryCache(options)
   const committer = new Committer({
     store,
     system,
+    metrics,
     onCommit: (_, writes) => cache.invalidate(writes),
   })
-  const port = { ...options, cache, committer }
+  const usage = new FunctionUsage(options)
+  const port = { ...options, cache, committer, usage }
   const queries = new Queries(port)
   const mutations = new Mutations(port)
   const requests = new Requests(options.outbound ?? { allowedNetworks: [] })
@@ -114,7 +124,7 @@ export function createEngine(options: EngineOptions): Engine {
     return admitted(request, (input) => queries.invoke({ ...request, ...input }))
   }
 
-  return {
+  const engine: Engine = {
     describe: (code) => pool.describe(code),
     prepare: async (release) => {
       const checks = await preparations.check(release)
@@ -133,6 +143,7 @@ export function createEngine(options: EngineOptions): Engine {
       await pool.warm(release, rolesOf(release))
     },
     ready: () => store.status.state === 'open',
+    health: () => healthOf(store, pool.statistics()),
     idle: () => admission.idle(),
     statistics: () => ({
       cache: cache.statistics,
@@ -144,8 +155,10 @@ export function createEngine(options: EngineOptions): Engine {
       await committer.drain()
       await pool.close()
       await store.close()
+      usage.stop()
     },
   }
+  return measuredEngine(engine, options)
 }
 
 /** Lets in as many invocations as there may be, each with its Release prepared. */

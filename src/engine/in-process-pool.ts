@@ -5,8 +5,10 @@
 import { isFault } from '../errors/fault.ts'
 import type { Operation, RangeRequest } from '../runner/operations.ts'
 import type { FunctionKind } from '../value/manifest.ts'
+import { documentText } from './document-text.ts'
 import { DECLARED_ERROR, Refusal } from './refusal.ts'
 import type { RunnerCall, RunnerHost, RunnerOutcome, RunnerPool } from './runner-pool.ts'
+import type { OperationAnswer } from './runners/outcomes.ts'
 
 /** Stored JSON as JSON.parse makes it. */
 // biome-ignore lint/suspicious/noExplicitAny: tests look into documents of many shapes.
@@ -39,6 +41,11 @@ export function inProcessPool(handlers: Readonly<Record<string, TestHandler>>): 
   let calls = 0
   const pool = {
     loseNext: 0,
+    statistics: () => ({
+      ...{ containment: null, releases: 1, runners: 0, transactionRunners: 0, actionRunners: 0 },
+      ...{ inFlight: 0, recentBreakdowns: 0, failedStarts: 0 },
+    }),
+    usage: () => ({ cpuMicros: 0, residentBytes: 0 }),
     get calls() {
       return calls
     },
@@ -53,9 +60,7 @@ export function inProcessPool(handlers: Readonly<Record<string, TestHandler>>): 
       }
       const part = (of: RunnerCall, by: RunnerHost) => pool.invoke(code, of, by)
       const context: TestContext = {
-        ...contextOf(
-          async (operation) => JSON.parse(await host.operation(operation, part)) as Loose,
-        ),
+        ...contextOf(async (operation) => looseOf(await host.operation(operation, part))),
         identity() {
           usage.usedIdentity = true
           return JSON.parse(call.identityText)
@@ -68,7 +73,7 @@ export function inProcessPool(handlers: Readonly<Record<string, TestHandler>>): 
           pool.loseNext -= 1
           return { kind: 'lost' }
         }
-        return { kind: 'returned', result, ...usage }
+        return { kind: 'returned', result, documents: [], ...usage }
       } catch (error) {
         if (error instanceof DeclaredFailure) return { kind: 'failed', code: error.code, ...usage }
         // What is no Refusal ends the call of a real runner, and its host hears of it.
@@ -91,6 +96,12 @@ export class DeclaredFailure extends Error {
     super(code)
     this.code = code
   }
+}
+
+function looseOf(answer: OperationAnswer): Loose {
+  if (typeof answer === 'string') return JSON.parse(answer)
+  const documents = answer.documents.map((document) => JSON.parse(documentText(document)))
+  return answer.page === null ? (documents[0] ?? null) : { documents, ...answer.page }
 }
 
 function contextOf(send: (operation: Operation) => Promise<Loose>): Omit<TestContext, 'identity'> {

@@ -7,15 +7,18 @@ import type { LogFields, Logger } from '../telemetry/log.ts'
 import type { Principal } from '../value/identities.ts'
 import { Malformed } from '../value/malformed.ts'
 import type { DeclaredErrorKind, FunctionManifest } from '../value/manifest.ts'
-import { fromStoredJson } from '../value/stored.ts'
+import { ResultTooLong } from '../value/result-encoding.ts'
 import type { ConfigurationSource, ConfigurationState } from './configuration.ts'
 import type { IssueGuest } from './guests.ts'
 import { INVOCATION_MILLIS_MAX, RESULT_BYTES_MAX } from './limits.ts'
+import { returnedValue } from './named-documents.ts'
 import { errorKind, type TransactionCalls, TransactionHost } from './nested-calls.ts'
+import type { Cursors } from './operations.ts'
 import type { PreparedRelease } from './prepared-release.ts'
 import type { RunnerCall, RunnerOutcome, RunnerPool } from './runner-pool.ts'
 import { mapStack } from './runners/stack-traces.ts'
 import type { Transaction } from './transaction.ts'
+import type { FunctionUsage } from './usage/function-usage.ts'
 
 /** Whom a call belongs to in the log. */
 export interface InvocationContext {
@@ -53,11 +56,13 @@ export interface Ran {
 }
 
 export interface InvocationPort {
+  readonly cursors: Cursors
   readonly issueGuest: IssueGuest
   readonly configuration: ConfigurationSource
   readonly pool: RunnerPool
   readonly system: System
   readonly log: Logger
+  readonly usage: FunctionUsage
 }
 
 export type InvocationInput = Omit<Invocation, 'nowMicros' | 'seed' | 'deadline' | 'configuration'>
@@ -108,6 +113,7 @@ export async function run(
   const calls: TransactionCalls = {
     prepared,
     transaction,
+    cursors: port.cursors,
     principal: invocation.principal,
     issueGuest: port.issueGuest,
     configuration: invocation.configuration,
@@ -121,7 +127,9 @@ export async function run(
     usedConfiguration: false,
   }
   const host = new TransactionHost(calls, call)
+  const startedMillis = port.system.monotonicMillis()
   const outcome = await port.pool.invoke(prepared.release, call, host)
+  port.usage.record(invocation, outcome, { startedMillis, grownBytes: host.grownBytes })
   report(port, invocation, definition, outcome)
   if (transaction.limit !== null) throw limitFault(transaction.limit)
   if (outcome.kind === 'threw' && transaction.refusedCursor) {
@@ -177,7 +185,7 @@ export function conclude(
   switch (outcome.kind) {
     case 'returned':
       return {
-        resultText: checkedResult(prepared, definition, outcome.result),
+        resultText: checkedResult(prepared, definition, outcome),
         usedClock: outcome.usedClock,
         usedRandom: outcome.usedRandom,
         usedIdentity: outcome.usedIdentity,
@@ -223,16 +231,25 @@ function declaredFault(
 function checkedResult(
   prepared: PreparedRelease,
   definition: FunctionManifest,
-  json: unknown,
+  { result, documents }: Extract<RunnerOutcome, { readonly kind: 'returned' }>,
 ): string {
   const { encodeResult, checkResult } = prepared.functions.get(definition.name)!
-  const text = encodeResult(json)
+  const text = withinBounds(() => encodeResult(result, documents))
   if (text === null) {
-    const detail = whyRefused(() => checkResult(fromStoredJson(json), 'result'))
+    const detail = whyRefused(() => checkResult(returnedValue(result, documents), 'result'))
     throw new Fault('RESULT_INVALID', { detail: `${definition.name}: ${detail}` })
   }
   if (text.length > RESULT_BYTES_MAX) throw limitFault('result bytes')
   return text
+}
+
+function withinBounds<T>(encode: () => T): T {
+  try {
+    return encode()
+  } catch (error) {
+    if (error instanceof ResultTooLong) throw limitFault('result bytes')
+    throw error
+  }
 }
 
 function whyRefused(check: () => unknown): string {

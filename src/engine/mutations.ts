@@ -5,7 +5,7 @@
 import type { DocumentStore, OperationRecord } from '../documents/store.ts'
 import { Fault } from '../errors/fault.ts'
 import { digestEquals, sha256 } from '../system/digests.ts'
-import type { Committer, Turn } from './committer.ts'
+import type { Committer, Turn } from './commits/committer.ts'
 import {
   beginInvocation,
   type Invocation,
@@ -41,6 +41,9 @@ export interface MutationOutcome {
   /** Runs until the commit, the first included. */
   readonly attempts: number
 }
+
+/** In stored JSON. A text that looks like one makes a call wait that need not: no harm. */
+const TYPED_ID = /"\$d":"([^"]{1,100})"/g
 
 interface Running {
   readonly fingerprint: Uint8Array
@@ -83,17 +86,20 @@ export class Mutations {
     const { committer, system } = this.#port
     // It is carried out whoever waits: the record is what answers a repeat.
     const invocation = beginInvocation(this.#port, { ...input, signal: undefined })
-    let turn: Turn | null = null
+    let turn = await this.#turnInAdvance(input)
     let attempts = 0
     try {
       while (attempts < ATTEMPTS_MAX) {
         if (system.monotonicMillis() >= invocation.deadline) throw new Fault('DEADLINE_EXCEEDED')
         const transaction = this.#transaction(invocation)
-        const ran = await run(this.#port, invocation, transaction)
+        const ran = await this.#run(invocation, transaction)
         if (ran === null) continue
         attempts += 1
         const outcome = await this.#commit(input, fingerprint, transaction, { ran, attempts, turn })
-        if (outcome.kind === 'committed') {
+        if (outcome.kind === 'assigned') {
+          // Whoever waits for the same keys reads what was assigned.
+          turn?.release()
+          await outcome.durable
           return {
             resultText: ran.resultText,
             releaseId: input.prepared.release.releaseId,
@@ -114,11 +120,32 @@ export class Mutations {
     throw new Fault('WRITE_CONFLICT')
   }
 
+  /** In line at once for those documents of its arguments that others stand in line for. */
+  async #turnInAdvance({ argumentsText }: MutationInput): Promise<Turn | null> {
+    const { committer } = this.#port
+    if (!committer.isContended) return null
+    const named = Array.from(argumentsText.matchAll(TYPED_ID), ([, id]) => id!)
+    const keys = committer.contended(named)
+    return keys.length === 0 ? null : committer.takeTurn(keys)
+  }
+
+  /** As `run`; what fails because of what it read is told when that is durable. */
+  async #run(invocation: Invocation, transaction: Transaction): Promise<Ran | null> {
+    try {
+      return await run(this.#port, invocation, transaction)
+    } catch (error) {
+      if (transaction.readUnsettled) await transaction.whenDurable()
+      throw error
+    }
+  }
+
   #transaction(invocation: Invocation): Transaction {
+    const { committer } = this.#port
     return new Transaction({
       store: this.#port.store,
       release: invocation.prepared,
-      snapshot: this.#port.committer.durable,
+      snapshot: committer.assigned,
+      unsettled: committer.unsettled,
       nowMicros: invocation.nowMicros,
       entropy: seededEntropy(invocation.seed),
       writable: true,
@@ -135,6 +162,7 @@ export class Mutations {
     const atMicros = system.nowMicros()
     return committer.commit({
       snapshot: transaction.snapshot,
+      unsettled: transaction.unsettled,
       readSet: transaction.readSet,
       writes: transaction.writes(),
       atMicros,

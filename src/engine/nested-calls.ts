@@ -5,6 +5,7 @@
  */
 import { Fault } from '../errors/fault.ts'
 import type { Operation } from '../runner/operations.ts'
+import type { Answer } from '../system/answers.ts'
 import { sha256 } from '../system/digests.ts'
 import { admit, type Principal } from '../value/identities.ts'
 import { Malformed } from '../value/malformed.ts'
@@ -18,19 +19,21 @@ import {
   NESTED_CHARACTERS_MAX,
   NESTED_DEPTH_MAX,
 } from './limits.ts'
-import { perform } from './operations.ts'
+import { returnedValue } from './named-documents.ts'
+import { type Performing, perform } from './operations.ts'
 import type { PreparedRelease } from './prepared-release.ts'
 import { DECLARED_ERROR, Refusal } from './refusal.ts'
 import type { InvokePart, RunnerCall, RunnerHost, RunnerOutcome } from './runner-pool.ts'
-import type { Transaction } from './transaction.ts'
+import type { OperationAnswer } from './runners/outcomes.ts'
 
 type RunOperation = Extract<Operation, readonly ['run', ...unknown[]]>
+const ignore = (): void => undefined
+
+type Returned = Extract<RunnerOutcome, { readonly kind: 'returned' }>
 type ConfigOperation = Extract<Operation, readonly ['config', ...unknown[]]>
 
 /** What all calls of one transaction share. */
-export interface TransactionCalls {
-  readonly prepared: PreparedRelease
-  readonly transaction: Transaction
+export interface TransactionCalls extends Performing {
   /** Of the invocation; each call sees of it what its Function's mode admits. */
   readonly principal: Principal | null
   readonly issueGuest: IssueGuest
@@ -50,11 +53,13 @@ export interface TransactionCalls {
 
 /** Serves one call of the transaction. */
 export class TransactionHost implements RunnerHost {
+  grownBytes?: number
   readonly #calls: TransactionCalls
   readonly #call: RunnerCall
   readonly #depth: number
   #guests = 0
-  #last: Promise<unknown> = Promise.resolve()
+  /** Settles with the operations that were begun; null where all have been answered. */
+  #last: Promise<unknown> | null = null
 
   constructor(calls: TransactionCalls, call: RunnerCall, depth = 0) {
     this.#calls = calls
@@ -67,20 +72,27 @@ export class TransactionHost implements RunnerHost {
    * patches of one document in a `Promise.all` must not both read the version before. A call that
    * it makes is one of them, and has an order of its own.
    */
-  operation(operation: Operation, invokePart: InvokePart): Promise<string> {
+  operation(operation: Operation, invokePart: InvokePart): Answer<OperationAnswer> {
     const work = () => this.#perform(operation, invokePart)
     if (!this.#calls.transaction.isWritable) return work()
-    const result = this.#last.then(work)
-    this.#last = result.catch(() => undefined)
+    const result = this.#last === null ? work() : this.#last.then(work)
+    if (result instanceof Promise) this.#follow(result)
     return result
   }
 
-  async #perform(operation: Operation, invokePart: InvokePart): Promise<string> {
+  #follow(result: Promise<unknown>): void {
+    const last = result.then(ignore, ignore).then(() => {
+      if (this.#last === last) this.#last = null
+    })
+    this.#last = last
+  }
+
+  #perform(operation: Operation, invokePart: InvokePart): Answer<OperationAnswer> {
     const { transaction, count } = this.#calls
     if (operation[0] === 'run') return this.#run(operation, invokePart)
     if (operation[0] === 'issueGuest') return this.#issueGuest(operation[1])
     if (operation[0] === 'config') return this.#configured(operation)
-    if (operation[0] !== 'usage') return perform(transaction, operation)
+    if (operation[0] !== 'usage') return perform(this.#calls, operation)
     const calls = { used: count, limit: NESTED_CALLS_MAX }
     return JSON.stringify({ ...transaction.usage, calls })
   }
@@ -147,7 +159,7 @@ export class TransactionHost implements RunnerHost {
     }
     switch (outcome.kind) {
       case 'returned':
-        return calleeResult(calls.prepared, definition, outcome.result)
+        return calleeResult(calls.prepared, definition, outcome)
       case 'failed':
         throw this.#failure(definition, outcome.code)
       case 'threw':
@@ -234,11 +246,11 @@ export function calleeArguments(
 function calleeResult(
   prepared: PreparedRelease,
   { name }: FunctionManifest,
-  json: unknown,
+  { result, documents }: Returned,
 ): string {
   const { checkResult } = prepared.functions.get(name)!
   return checked(`result of ${name}`, () =>
-    encodeStored(checkResult(fromStoredJson(json), 'result')),
+    encodeStored(checkResult(returnedValue(result, documents), 'result')),
   )
 }
 

@@ -1,33 +1,49 @@
 /** What a runner may ask of its transaction, and the texts it is answered with. */
 
+import type { StoredDocument } from '../documents/store.ts'
 import type { Operation, RangeRequest } from '../runner/operations.ts'
+import { type Answer, andThen } from '../system/answers.ts'
 import { decodeBase64Url, encodeBase64Url } from '../value/base64url.ts'
 import { Malformed } from '../value/malformed.ts'
+import type { PreparedRelease } from './prepared-release.ts'
 import type { RangeOutput } from './ranges.ts'
 import { INVALID_CURSOR, Refusal } from './refusal.ts'
+import type { FoundDocuments, OperationAnswer } from './runners/outcomes.ts'
 import type { Transaction } from './transaction.ts'
 
+/** Seals the places of lists that leave the server (storage/cursors.ts). */
+export interface Cursors {
+  /** The same text each time, so that a Query answers the same bytes. */
+  seal(list: string, key: string): string
+  /** The key; null for what was not sealed for this list. */
+  open(list: string, cursor: string): string | null
+}
+
+export interface Performing {
+  readonly prepared: PreparedRelease
+  readonly transaction: Transaction
+  readonly cursors: Cursors
+}
+
 /**
- * Answers Stored JSON text. Throws Refusal for the author's mistakes, a Fault for a limit. What is
- * no matter of documents is answered before it comes here, or is nothing that a transaction does.
+ * Throws Refusal for the author's mistakes, a Fault for a limit. What is no matter of documents is
+ * answered before it comes here, or is nothing that a transaction does.
  */
-export async function perform(transaction: Transaction, operation: Operation): Promise<string> {
+export function perform(performing: Performing, operation: Operation): Answer<OperationAnswer> {
+  const { transaction } = performing
   switch (operation[0]) {
     case 'get':
-      return transaction.get(operation[1])
+      return andThen(transaction.get(operation[1]), found)
     case 'range':
-      return range(transaction, operation[1])
+      return range(performing, operation[1])
     case 'insert':
-      return JSON.stringify(await transaction.insert(operation[1], operation[2]))
+      return andThen(transaction.insert(operation[1], operation[2]), JSON.stringify)
     case 'patch':
-      await transaction.patch(operation[1], operation[2], operation[3])
-      return 'null'
+      return andThen(transaction.patch(operation[1], operation[2], operation[3]), nothing)
     case 'replace':
-      await transaction.replace(operation[1], operation[2])
-      return 'null'
+      return andThen(transaction.replace(operation[1], operation[2]), nothing)
     case 'delete':
-      await transaction.delete(operation[1])
-      return 'null'
+      return andThen(transaction.delete(operation[1]), nothing)
     case 'run':
     case 'usage':
     case 'config':
@@ -39,37 +55,65 @@ export async function perform(transaction: Transaction, operation: Operation): P
   }
 }
 
-async function range(transaction: Transaction, request: RangeRequest): Promise<string> {
-  const { cursor } = request
-  const found = await page(transaction, request)
-  const next = found.lastKey === null ? null : encodeCursor(found.lastKey)
-  // Behind the last document there may be more later, so a finished list keeps its place too.
-  const place = next ?? cursor ?? null
-  const documents = found.documents.join(',')
-  return `{"cursor":${JSON.stringify(place)},"documents":[${documents}],"done":${found.done}}`
+function nothing(): string {
+  return 'null'
 }
 
-async function page(transaction: Transaction, request: RangeRequest): Promise<RangeOutput> {
+function found(document: StoredDocument | null): FoundDocuments {
+  return { documents: document === null ? [] : [document], page: null }
+}
+
+function range(performing: Performing, request: RangeRequest): Answer<FoundDocuments> {
+  return andThen(page(performing, request), ({ documents, done, lastKey }) => {
+    const next = lastKey === null ? null : cursorOf(performing, request, lastKey)
+    // Behind the last document there may be more later, so a finished list keeps its place too.
+    return { documents, page: { cursor: next ?? request.cursor ?? null, done } }
+  })
+}
+
+/** A cursor is looked at before anything is read. */
+function page(performing: Performing, request: RangeRequest): Answer<RangeOutput> {
   const { cursor } = request
+  const { transaction } = performing
   try {
-    const afterKey = cursor === undefined ? undefined : decodeCursor(cursor)
-    return await transaction.range({ ...request, afterKey })
+    if (cursor === undefined) return transaction.range(request)
+    return transaction.range({ ...request, afterKey: keyOf(performing, request, cursor) })
   } catch (error) {
     if (error instanceof Refusal && error.name === INVALID_CURSOR) transaction.refusedCursor = true
     throw error
   }
 }
 
-/** A cursor is the key of the last document; it is checked against the list that it is used on. */
-function encodeCursor(key: string): string {
+/**
+ * A cursor is the key of the last document: sealed where it leaves the invocation, since callers
+ * must neither read it nor make one up; plain where the runner reads on in the same invocation.
+ */
+function cursorOf({ prepared, cursors }: Performing, request: RangeRequest, key: string): string {
+  if (request.paginate) return cursors.seal(listOf(prepared, request), key)
   return encodeBase64Url(Buffer.from(key, 'latin1'))
 }
 
-function decodeCursor(cursor: string): string {
+function keyOf({ prepared, cursors }: Performing, request: RangeRequest, cursor: string): string {
+  const key = request.paginate ? cursors.open(listOf(prepared, request), cursor) : plainKey(cursor)
+  if (key !== null) return key
+  throw new Refusal(INVALID_CURSOR, 'the cursor is damaged, or of another list')
+}
+
+/**
+ * The same list in the next Release, whatever its index is called there. Bounds and direction are
+ * no part of it: a list of the last hour has other bounds at each page, and `behind` checks them.
+ */
+function listOf({ tables }: PreparedRelease, { table, index, equal }: RangeRequest): string {
+  const indexes = tables.get(table)?.indexes
+  const fields = index === null ? [] : (indexes?.get(index)?.manifest.fields ?? null)
+  return JSON.stringify([table, fields, equal])
+}
+
+function plainKey(cursor: string): string | null {
   try {
     return Buffer.from(decodeBase64Url(cursor)).toString('latin1')
   } catch (error) {
-    if (error instanceof Malformed) throw new Refusal(INVALID_CURSOR, 'the cursor is damaged')
+    if (error instanceof Malformed) return null
     throw error
   }
 }

@@ -92,7 +92,7 @@ export class Overlay {
       if (write.before !== null) hidden += 1
       if (write.after === null) continue
       const key = this.#keyOf(index, write)
-      if (key >= lower && key < upper) visible.push({ ...write.document, key })
+      if (key >= lower && key < upper) visible.push({ key, document: write.document })
     }
     return { visible, hidden }
   }
@@ -125,7 +125,7 @@ export class Overlay {
         examinedTo: found.exhausted || last === undefined ? null : last.key,
       }
     }
-    const stored = found.documents.filter((document) => !this.#writes.has(document.id))
+    const stored = found.documents.filter(({ document }) => !this.#writes.has(document.id))
     // Beyond the last stored key nothing was looked at, so own documents there must wait.
     const horizon = found.exhausted ? null : found.documents.at(-1)!.key
     const reached = (key: string): boolean =>

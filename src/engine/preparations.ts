@@ -2,7 +2,7 @@
 import type { DocumentStore, IndexDefinition } from '../documents/store.ts'
 import { isFault } from '../errors/fault.ts'
 import type { ReleaseId } from '../value/ids.ts'
-import type { Committer } from './committer.ts'
+import type { Committer } from './commits/committer.ts'
 import { checkStoredDocuments, type PreparationCheck } from './compatibility.ts'
 import { type PreparedRelease, prepareRelease } from './prepared-release.ts'
 import type { Release } from './release.ts'

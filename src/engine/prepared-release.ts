@@ -1,10 +1,11 @@
 /** A Release with its validators compiled and its tables bound to physical indexes. */
-import type { PhysicalIndex } from '../documents/store.ts'
+import type { PhysicalIndex, StoredDocument } from '../documents/store.ts'
 import { assert } from '../errors/assert.ts'
 import type { IndexManifest, TableManifest } from '../value/manifest.ts'
 import { compileResult, type EncodeResult } from '../value/result-encoding.ts'
 import type { FieldsJson } from '../value/validators.ts'
 import { type Check, compileValidator } from '../value/validators.ts'
+import { returnedContent } from './named-documents.ts'
 import type { Release } from './release.ts'
 
 export interface PreparedFunction {
@@ -53,7 +54,9 @@ export function prepareRelease(
       checkArguments: compileValidator(json, { coerce: false }),
       coerceArguments: compileValidator(json, { coerce: true }),
       checkResult: compileValidator(definition.returns, { coerce: true }),
-      encodeResult: compileResult(definition.returns),
+      encodeResult: compileResult(definition.returns, (document) =>
+        returnedContent(document as StoredDocument),
+      ),
     })
   }
   const tables = new Map<string, PreparedTable>()

@@ -2,7 +2,7 @@
 
 import type { DocumentStore } from '../documents/store.ts'
 import { Fault } from '../errors/fault.ts'
-import type { Committer } from './committer.ts'
+import type { Committer } from './commits/committer.ts'
 import type { ConfigurationState } from './configuration.ts'
 import {
   beginInvocation,
@@ -90,6 +90,7 @@ export class Queries {
         store,
         release: input.prepared,
         snapshot: committer.durable,
+        unsettled: null,
         nowMicros: invocation.nowMicros,
         entropy: seededEntropy(invocation.seed),
         writable: false,

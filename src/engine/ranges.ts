@@ -1,5 +1,10 @@
 /** Ranges of an index as a runner asks for them, and which part of one was looked at. */
-import { type KeyInterval, keySuccessor } from '../documents/keys.ts'
+import { type KeyInterval, keyInterval, keySuccessor } from '../documents/keys.ts'
+import type { PhysicalIndex, StoredDocument } from '../documents/store.ts'
+import { Malformed } from '../value/malformed.ts'
+import { fromStoredJson } from '../value/stored.ts'
+import { Timestamp, type Value } from '../value/values.ts'
+import type { PreparedTable } from './prepared-release.ts'
 import { INVALID_CURSOR, Refusal } from './refusal.ts'
 
 export interface RangeInput {
@@ -19,8 +24,7 @@ export interface RangeInput {
 }
 
 export interface RangeOutput {
-  /** Stored JSON of each document with its system fields. */
-  readonly documents: readonly string[]
+  readonly documents: readonly StoredDocument[]
   /** Whether nothing is left in the interval. */
   readonly done: boolean
   /** Key of the last document; null where there is none. */
@@ -47,4 +51,75 @@ export function behind(interval: KeyInterval, order: 'asc' | 'desc', key: string
   return order === 'asc'
     ? { lower: keySuccessor(key), upper: interval.upper }
     : { lower: interval.lower, upper: key }
+}
+
+/** Throws a Refusal for an index that the table does not have. */
+export function indexOf(table: PreparedTable, name: string | null): PhysicalIndex {
+  if (name === null) return table.creationOrder
+  const index = table.indexes.get(name)
+  if (index === undefined) {
+    const known = [...table.indexes.keys()].join(', ') || 'none'
+    throw new Refusal(
+      'TypeError',
+      `table "${table.manifest.name}" has no index "${name.slice(0, 64)}" (it has: ${known})`,
+    )
+  }
+  return index.physical
+}
+
+/** What of the index the input asks for. Throws a Refusal for bounds that do not fit it. */
+export function intervalOf(
+  table: PreparedTable,
+  physical: PhysicalIndex,
+  input: RangeInput,
+): KeyInterval {
+  const { fields } = physical
+  if (input.equal.length > fields.length) {
+    throw new Refusal('TypeError', `the index has ${fields.length} fields to compare`)
+  }
+  const equals = input.equal.map((json, i) => fieldValue(table, fields[i]!, json))
+  const bounded = fields[equals.length] ?? '_createdAt'
+  if (input.field !== undefined && input.field !== bounded) {
+    throw new Refusal(
+      'TypeError',
+      `the next field of the index is "${bounded}", not "${input.field.slice(0, 64)}"`,
+    )
+  }
+  const bound = (side: RangeInput['lower']) =>
+    side && { value: fieldValue(table, bounded, side.value), inclusive: side.inclusive }
+  const lower = bound(input.lower)
+  const upper = bound(input.upper)
+  const interval = keyInterval(physical, {
+    equals,
+    ...(lower && { lower }),
+    ...(upper && { upper }),
+  })
+  return input.afterKey === undefined ? interval : behind(interval, input.order, input.afterKey)
+}
+
+/** What the code of a Function sent as a value. Throws a Refusal for what is none. */
+export function storedValue(json: unknown, where: string): Value {
+  try {
+    return fromStoredJson(json)
+  } catch (error) {
+    if (!(error instanceof Malformed)) throw error
+    throw new Refusal('TypeError', `${where}: ${error.path} must be ${error.rule}`)
+  }
+}
+
+/** A value to compare an index field with, in the field's own type. */
+function fieldValue(table: PreparedTable, field: string, json: unknown): Value {
+  const value = storedValue(json, `index field "${field}"`)
+  if (field === '_createdAt') {
+    if (typeof value !== 'bigint' && !(value instanceof Timestamp)) {
+      throw new Refusal('TypeError', '_createdAt is compared with a bigint of microseconds')
+    }
+    return value instanceof Timestamp ? value : new Timestamp(value)
+  }
+  try {
+    return table.checkField.get(field)!(value, field)
+  } catch (error) {
+    if (!(error instanceof Malformed)) throw error
+    throw new Refusal('TypeError', `index field "${error.path}" must be ${error.rule}`)
+  }
 }

@@ -9,6 +9,7 @@ import { SELF_TEST_FLAG } from '../runner/messages.ts'
 import type { SpawnRunner } from '../runner/processes.ts'
 import type { System } from '../system/system.ts'
 import type { Logger } from '../telemetry/log.ts'
+import type { Metrics } from '../telemetry/metrics/metrics.ts'
 import type { ReleaseId } from '../value/ids.ts'
 import type { Json } from '../value/strict-json.ts'
 import { RESULT_BYTES_MAX } from './limits.ts'
@@ -20,7 +21,14 @@ import {
   levelOf,
 } from './runners/containment.ts'
 import { type GroupLimits, RunnerGroup } from './runners/groups.ts'
-import type { LoadFailure, RunnerCall, RunnerHost, RunnerOutcome } from './runners/outcomes.ts'
+import { RunnerLives } from './runners/lives.ts'
+import type {
+  LoadFailure,
+  RunnerCall,
+  RunnerFate,
+  RunnerHost,
+  RunnerOutcome,
+} from './runners/outcomes.ts'
 import type { RunnerLimits, RunnerRole } from './runners/ports.ts'
 import { Runner } from './runners/runner.ts'
 
@@ -37,6 +45,7 @@ export interface PoolLimits extends RunnerLimits, GroupLimits {
 export interface RunnerPoolOptions {
   readonly system: System
   readonly log: Logger
+  readonly metrics: Metrics
   readonly spawn: SpawnRunner
   /** Runners of one Release; the number of CPUs where absent. */
   readonly size?: number
@@ -64,13 +73,21 @@ export interface RunnerPool {
   forget(releaseId: ReleaseId): void
   close(): Promise<void>
   statistics(): PoolStatistics
+  /** What all runners used since the start, and hold now; asks the kernel. */
+  usage(): { readonly cpuMicros: number; readonly residentBytes: number }
 }
 
 export interface PoolStatistics {
   readonly containment: ContainmentLevel | null
   readonly releases: number
   readonly runners: number
+  readonly transactionRunners: number
+  readonly actionRunners: number
   readonly inFlight: number
+  /** Runners that broke or were killed within the last minute. */
+  readonly recentBreakdowns: number
+  /** Starts of a process that failed, one after the other. */
+  readonly failedStarts: number
 }
 
 const ROLES: readonly RunnerRole[] = ['transactions', 'actions']
@@ -111,15 +128,17 @@ class Pool implements RunnerPool {
     transactions: new Map(),
     actions: new Map(),
   }
-  readonly #live = new Set<Runner>()
+  readonly #lives: RunnerLives
   #spare: Promise<Runner | null> | null = null
   #containment: ContainmentLevel | null = null
+  #failedStarts = 0
   readonly #timer: ReturnType<typeof setInterval>
   #closed = false
 
   constructor(options: RunnerPoolOptions) {
     const runners = options.size ?? navigator.hardwareConcurrency
     this.#options = options
+    this.#lives = new RunnerLives(options.metrics)
     const ofAll = { runnersOfAll: 4 * runners + 4, actionRunnersOfAll: 2 * runners + 2 }
     this.#limits = { ...LIMITS, runners, ...ofAll, ...options.limits }
     this.#timer = setInterval(() => this.#tick(), TICK_MILLIS)
@@ -169,17 +188,30 @@ class Pool implements RunnerPool {
     clearInterval(this.#timer)
     for (const group of this.#allGroups()) group.close()
     for (const role of ROLES) this.#groups[role].clear()
-    for (const runner of this.#live) runner.stop()
+    for (const runner of this.#lives.live) runner.stop()
   }
 
   statistics(): PoolStatistics {
     const groups = this.#allGroups()
+    const [transactionRunners, actionRunners] = [this.#size('transactions'), this.#size('actions')]
     return {
       containment: this.#containment,
       releases: new Set(ROLES.flatMap((role) => [...this.#groups[role].keys()])).size,
-      runners: groups.reduce((sum, group) => sum + group.size, 0),
+      runners: transactionRunners + actionRunners,
+      transactionRunners,
+      actionRunners,
       inFlight: groups.reduce((sum, group) => sum + group.inFlight, 0),
+      recentBreakdowns: this.#lives.recentBreakdowns(this.#options.system.monotonicMillis()),
+      failedStarts: this.#failedStarts,
     }
+  }
+
+  usage() {
+    return this.#lives.usage()
+  }
+
+  #size(role: RunnerRole): number {
+    return [...this.#groups[role].values()].reduce((sum, group) => sum + group.size, 0)
   }
 
   #allGroups(): RunnerGroup[] {
@@ -211,16 +243,17 @@ class Pool implements RunnerPool {
   }
 
   #tick(): void {
-    for (const runner of this.#live) runner.tick()
+    for (const runner of this.#lives.live) runner.tick()
     const now = this.#options.system.monotonicMillis()
     for (const group of this.#allGroups()) group.tick(now)
   }
 
   #spawn(flags: readonly string[] = []): Runner {
     const { system, log, spawn } = this.#options
-    const onEnd = (runner: Runner) => void this.#live.delete(runner)
+    const onEnd = (runner: Runner, fate: RunnerFate | null) =>
+      this.#lives.end(runner, fate, system.monotonicMillis())
     const runner = new Runner({ system, log, spawn, limits: this.#limits, onEnd }, flags)
-    this.#live.add(runner)
+    this.#lives.begin(runner)
     return runner
   }
 
@@ -230,6 +263,7 @@ class Pool implements RunnerPool {
     try {
       const runner = this.#spawn()
       const hello = await runner.hello
+      this.#failedStarts = hello === null ? this.#failedStarts + 1 : 0
       if (hello === null) return null
       const expected = this.#containment
       if (expected === null || levelOf(hello.containment) === expected) return runner
@@ -237,6 +271,7 @@ class Pool implements RunnerPool {
       runner.stop()
       return null
     } catch (error) {
+      this.#failedStarts += 1
       log.error('runner.start', { message: 'No runner could be started.', error })
       return null
     }
@@ -260,9 +295,8 @@ class Pool implements RunnerPool {
     const { runnersOfAll, actionRunnersOfAll } = this.#limits
     const most = role === 'actions' ? actionRunnersOfAll : runnersOfAll
     const groups = this.#groups[role]
-    const size = () => [...groups.values()].reduce((sum, group) => sum + group.size, 0)
     // The one that is asked for counts already.
-    while (size() > most) {
+    while (this.#size(role) > most) {
       let oldest: readonly [ReleaseId, RunnerGroup] | null = null
       for (const entry of groups) {
         const [, group] = entry

@@ -2,13 +2,21 @@
  * One invocation's view of the documents: reads at a snapshot, its own writes on top, and the read
  * set that the committer checks. Everything a runner asks for arrives here and is not believed.
  */
-import { type KeyInterval, keyInterval } from '../documents/keys.ts'
-import type { DocumentStore, PhysicalIndex, StoredDocument } from '../documents/store.ts'
+import type { KeyInterval } from '../documents/keys.ts'
+import type {
+  DocumentStore,
+  PhysicalIndex,
+  RangeResult,
+  StoredDocument,
+} from '../documents/store.ts'
 import { Fault } from '../errors/fault.ts'
+import { type Answer, andThen } from '../system/answers.ts'
 import { encodeUlid, type IdSource, tableOfId } from '../value/ids.ts'
 import { Malformed } from '../value/malformed.ts'
-import { decodeStored, encodeStored, fromStoredJson } from '../value/stored.ts'
-import { Timestamp, utf8Length, type Value, type ValueObject } from '../value/values.ts'
+import { decodeStored, encodeStored } from '../value/stored.ts'
+import { utf8Length, type Value, type ValueObject } from '../value/values.ts'
+import { ReadSet } from './commits/read-set.ts'
+import type { UnsettledCommits } from './commits/unsettled-commits.ts'
 import {
   BYTES_READ_MAX,
   BYTES_WRITTEN_MAX,
@@ -16,16 +24,24 @@ import {
   DOCUMENTS_READ_MAX,
   DOCUMENTS_WRITTEN_MAX,
 } from './limits.ts'
-import { Overlay, type PendingWrite } from './overlay.ts'
-import type { PreparedRelease, PreparedTable } from './prepared-release.ts'
-import { behind, examined, type RangeInput, type RangeOutput } from './ranges.ts'
-import { ReadSet } from './read-set.ts'
+import { Overlay, type PendingWrite, type Shadows } from './overlay.ts'
+import type { PreparedIndex, PreparedRelease, PreparedTable } from './prepared-release.ts'
+import {
+  examined,
+  indexOf,
+  intervalOf,
+  type RangeInput,
+  type RangeOutput,
+  storedValue,
+} from './ranges.ts'
 import { Refusal } from './refusal.ts'
 
 export interface TransactionOptions {
   readonly store: DocumentStore
   readonly release: PreparedRelease
   readonly snapshot: number
+  /** Commits up to the snapshot that are not durable; null where all are. */
+  readonly unsettled: UnsettledCommits | null
   /** The invocation's time: every document that it inserts carries it. */
   readonly nowMicros: bigint
   /** Draws the random part of document IDs; seeded, so a rerun makes the same ones. */
@@ -43,11 +59,26 @@ export type TransactionUsage = Readonly<
   Record<'documentsRead' | 'bytesRead' | 'documentsWritten' | 'bytesWritten', Usage>
 >
 
+/** What a document was before this invocation wrote it. */
+interface Origin {
+  readonly createdAtMicros: bigint
+  readonly before: ValueObject | null
+  /** Absent for a new document. */
+  readonly revision?: number
+}
+
+interface Existing {
+  readonly value: ValueObject
+  readonly origin: Origin
+}
+
 export class Transaction {
   readonly readSet = new ReadSet()
   readonly snapshot: number
   /** Whether a cursor was refused: cursors come from callers. */
   refusedCursor = false
+  /** Whether it saw what is not durable: then neither is what its code makes of it. */
+  readUnsettled = false
   readonly #options: TransactionOptions
   readonly #overlay = new Overlay()
   #documentsRead = 0
@@ -60,6 +91,15 @@ export class Transaction {
   constructor(options: TransactionOptions) {
     this.#options = options
     this.snapshot = options.snapshot
+  }
+
+  get unsettled(): UnsettledCommits | null {
+    return this.#options.unsettled
+  }
+
+  /** Waits until all that it read is. Raises UNAVAILABLE where that will never be. */
+  async whenDurable(): Promise<void> {
+    await this.#options.unsettled?.whenDurable(this.snapshot)
   }
 
   get limit(): string | null {
@@ -101,40 +141,49 @@ export class Transaction {
     return this.#overlay.writes()
   }
 
-  /** Stored JSON of the document with its system fields, or `null`. */
-  async get(id: string): Promise<string> {
+  get(id: string): Answer<StoredDocument | null> {
     this.#table(this.#tableOf(id), 'ctx.db.get')
-    const current = await this.#current(id)
-    return current === null ? 'null' : withSystemFields(current)
+    return this.#current(id)
   }
 
-  async range(input: RangeInput): Promise<RangeOutput> {
+  range(input: RangeInput): Answer<RangeOutput> {
     const table = this.#table(input.table, 'ctx.db.table')
-    const physical = this.#physicalIndex(table, input.index)
-    const interval = this.#interval(table, physical, input)
+    const physical = indexOf(table, input.index)
+    const interval = intervalOf(table, physical, input)
     const shadows = this.#overlay.within(physical, interval)
-    const found = await this.#options.store.range({
-      index: physical.id,
-      ...interval,
-      order: input.order,
-      // Documents that this invocation wrote are skipped below, so as many more are asked for.
-      limit: input.limit + shadows.hidden,
-      textUnitsMax: BYTES_READ_MAX - this.#bytesRead + 1,
-      snapshot: this.snapshot,
-    })
-    const { order, limit } = input
-    const merged = this.#overlay.merge(found, shadows, { order, limit })
-    this.readSet.addInterval(physical.id, examined(interval, order, merged.examinedTo))
-    for (const document of merged.documents) this.#countRead(document.text)
-    return {
-      documents: merged.documents.map(withSystemFields),
-      done: merged.done,
-      lastKey: merged.documents.at(-1)?.key ?? null,
-    }
+    const { store, unsettled } = this.#options
+    const read = () =>
+      store.range({
+        index: physical.id,
+        ...interval,
+        order: input.order,
+        // Documents that this invocation wrote are skipped below, so as many more are asked for.
+        limit: input.limit + shadows.hidden,
+        textUnitsMax: BYTES_READ_MAX - this.#bytesRead + 1,
+        snapshot: this.snapshot,
+      })
+    const found = unsettled?.touch(physical.id, interval, this.snapshot)
+      ? unsettled.whenDurable(this.snapshot).then(read)
+      : read()
+    return andThen(found, (rows) => this.#seen(physical, interval, input, { rows, shadows }))
+  }
+
+  /** Counts and notes what a range found, with the invocation's own writes in it. */
+  #seen(
+    { id }: PhysicalIndex,
+    interval: KeyInterval,
+    { order, limit }: RangeInput,
+    { rows, shadows }: { readonly rows: RangeResult; readonly shadows: Shadows },
+  ): RangeOutput {
+    const merged = this.#overlay.merge(rows, shadows, { order, limit })
+    this.readSet.addInterval(id, examined(interval, order, merged.examinedTo))
+    const documents = merged.documents.map(({ document }) => document)
+    for (const document of documents) this.#countRead(document.text)
+    return { documents, done: merged.done, lastKey: merged.documents.at(-1)?.key ?? null }
   }
 
   /** The new document's ID. */
-  async insert(tableName: string, fields: unknown): Promise<string> {
+  insert(tableName: string, fields: unknown): Answer<string> {
     const table = this.#writableTable(tableName, 'insert')
     const value = this.#checked(table, fields, `insert("${tableName}")`)
     const { nowMicros, entropy } = this.#options
@@ -144,33 +193,36 @@ export class Transaction {
     tail.set([this.#inserted >> 16, (this.#inserted >> 8) & 255, this.#inserted & 255])
     this.#inserted += 1
     const id = `${tableName}_${encodeUlid(millis, tail)}`
-    await this.#write(table, id, { createdAtMicros: nowMicros, before: null }, value)
-    return id
+    const written = this.#write(table, id, { createdAtMicros: nowMicros, before: null }, value)
+    return andThen(written, () => id)
   }
 
   /** Sets the given fields and removes the named optional ones. */
-  async patch(id: string, fields: unknown, removed: readonly string[]): Promise<void> {
+  patch(id: string, fields: unknown, removed: readonly string[]): Answer<void> {
     const table = this.#writableTable(this.#tableOf(id), 'patch')
-    const before = await this.#existing(id, 'patch')
-    const patch = fromStored(fields, `patch("${id}")`)
-    if (!(patch instanceof Map)) throw new Refusal('TypeError', 'patch takes an object of fields')
-    const merged = new Map(before.value)
-    for (const name of removed) merged.delete(name)
-    for (const [name, value] of patch as ValueObject) merged.set(name, value)
-    const value = this.#checkedValue(table, merged, `patch("${id}")`)
-    await this.#write(table, id, before.origin, value)
+    return andThen(this.#existing(id, 'patch'), (before) => {
+      const patch = storedValue(fields, `patch("${id}")`)
+      if (!(patch instanceof Map)) throw new Refusal('TypeError', 'patch takes an object of fields')
+      const merged = new Map(before.value)
+      for (const name of removed) merged.delete(name)
+      for (const [name, value] of patch as ValueObject) merged.set(name, value)
+      const value = this.#checkedValue(table, merged, `patch("${id}")`)
+      return this.#write(table, id, before.origin, value)
+    })
   }
 
-  async replace(id: string, fields: unknown): Promise<void> {
+  replace(id: string, fields: unknown): Answer<void> {
     const table = this.#writableTable(this.#tableOf(id), 'replace')
-    const before = await this.#existing(id, 'replace')
-    await this.#write(table, id, before.origin, this.#checked(table, fields, `replace("${id}")`))
+    return andThen(this.#existing(id, 'replace'), ({ origin }) =>
+      this.#write(table, id, origin, this.#checked(table, fields, `replace("${id}")`)),
+    )
   }
 
-  async delete(id: string): Promise<void> {
+  delete(id: string): Answer<void> {
     const table = this.#writableTable(this.#tableOf(id), 'delete')
-    const before = await this.#existing(id, 'delete')
-    await this.#write(table, id, before.origin, null)
+    return andThen(this.#existing(id, 'delete'), ({ origin }) =>
+      this.#write(table, id, origin, null),
+    )
   }
 
   #tableOf(id: string): string {
@@ -194,67 +246,34 @@ export class Transaction {
     return this.#table(name, `ctx.db.${verb}`)
   }
 
-  #physicalIndex(table: PreparedTable, name: string | null): PhysicalIndex {
-    if (name === null) return table.creationOrder
-    const index = table.indexes.get(name)
-    if (index === undefined) {
-      const known = [...table.indexes.keys()].join(', ') || 'none'
-      throw new Refusal(
-        'TypeError',
-        `table "${table.manifest.name}" has no index "${name.slice(0, 64)}" (it has: ${known})`,
-      )
-    }
-    return index.physical
-  }
-
-  #interval(table: PreparedTable, physical: PhysicalIndex, input: RangeInput): KeyInterval {
-    const { fields } = physical
-    if (input.equal.length > fields.length) {
-      throw new Refusal('TypeError', `the index has ${fields.length} fields to compare`)
-    }
-    const equals = input.equal.map((json, i) => fieldValue(table, fields[i]!, json))
-    const bounded = fields[equals.length] ?? '_createdAt'
-    if (input.field !== undefined && input.field !== bounded) {
-      throw new Refusal(
-        'TypeError',
-        `the next field of the index is "${bounded}", not "${input.field.slice(0, 64)}"`,
-      )
-    }
-    const bound = (side: RangeInput['lower']) =>
-      side && { value: fieldValue(table, bounded, side.value), inclusive: side.inclusive }
-    const lower = bound(input.lower)
-    const upper = bound(input.upper)
-    const interval = keyInterval(physical, {
-      equals,
-      ...(lower && { lower }),
-      ...(upper && { upper }),
-    })
-    return input.afterKey === undefined ? interval : behind(interval, input.order, input.afterKey)
-  }
-
-  async #current(id: string): Promise<StoredDocument | null> {
+  #current(id: string): Answer<StoredDocument | null> {
     this.readSet.addDocument(id)
     const own = this.#overlay.get(id)
     if (own !== undefined) return own.after === null ? null : own.document
-    const stored = await this.#options.store.read(id, this.snapshot)
-    if (stored !== null) this.#countRead(stored.text)
-    return stored
+    const { store, unsettled } = this.#options
+    const early = unsettled?.find(id, this.snapshot)
+    this.readUnsettled ||= early !== undefined
+    return andThen(early !== undefined ? early : store.read(id, this.snapshot), (stored) => {
+      if (stored !== null) this.#countRead(stored.text)
+      return stored
+    })
   }
 
-  async #existing(id: string, verb: string) {
-    const current = await this.#current(id)
-    if (current === null) {
-      throw new Refusal('Error', `ctx.db.${verb}: there is no document "${id}"`)
-    }
-    const value = decodeStored(current.text) as ValueObject
-    const own = this.#overlay.get(id)
-    const before = own === undefined ? value : own.before
-    const revision = current.sequence
-    return { value, origin: { createdAtMicros: current.createdAtMicros, before, revision } }
+  #existing(id: string, verb: string): Answer<Existing> {
+    return andThen(this.#current(id), (current) => {
+      if (current === null) {
+        throw new Refusal('Error', `ctx.db.${verb}: there is no document "${id}"`)
+      }
+      const own = this.#overlay.get(id)
+      const value = own?.after ?? (decodeStored(current.text) as ValueObject)
+      const before = own === undefined ? value : own.before
+      const revision = current.sequence
+      return { value, origin: { createdAtMicros: current.createdAtMicros, before, revision } }
+    })
   }
 
   #checked(table: PreparedTable, fields: unknown, where: string): ValueObject {
-    return this.#checkedValue(table, fromStored(fields, where), where)
+    return this.#checkedValue(table, storedValue(fields, where), where)
   }
 
   #checkedValue(table: PreparedTable, value: Value, where: string): ValueObject {
@@ -266,12 +285,12 @@ export class Transaction {
     }
   }
 
-  async #write(
+  #write(
     table: PreparedTable,
     id: string,
-    origin: { createdAtMicros: bigint; before: ValueObject | null; revision?: number },
+    origin: Origin,
     after: ValueObject | null,
-  ): Promise<void> {
+  ): Answer<void> {
     const text = after === null ? null : encodeStored(after)
     this.#countWritten(id, text)
     const write: PendingWrite = {
@@ -287,31 +306,37 @@ export class Transaction {
         text: text ?? '{}',
       },
     }
-    if (after !== null) await this.#checkUnique(table, write)
-    this.#overlay.set(write)
+    const indexes = after === null ? [] : table.uniqueIndexes
+    const checked = indexes.reduce<Answer<void>>(
+      (before, index) => andThen(before, () => this.#checkUnique(table, index, id, after!)),
+      undefined,
+    )
+    return andThen(checked, () => this.#overlay.set(write))
   }
 
-  /** Reads the place of the key in each unique index, so a concurrent insert there conflicts. */
-  async #checkUnique(table: PreparedTable, write: PendingWrite): Promise<void> {
-    for (const index of table.uniqueIndexes) {
-      const { fields, name } = index.manifest
-      const equals = fields.map((field) => write.after!.get(field))
-      if (equals.includes(undefined)) continue
-      const { documents } = await this.range({
-        table: table.manifest.name,
-        index: name,
-        equal: equals.map((value) => JSON.parse(encodeStored(value!)) as unknown),
-        order: 'asc',
-        limit: 2,
-      })
-      const other = documents.some((text) => !text.includes(`"_id":{"$d":"${write.id}"}`))
-      if (other) {
-        throw new Refusal(
-          'UniqueViolation',
-          `${table.manifest.name}: another document has the same ${fields.join()} (index ${name})`,
-        )
-      }
-    }
+  /** Reads the place of the key in a unique index, so a concurrent insert there conflicts. */
+  #checkUnique(
+    table: PreparedTable,
+    { manifest: { fields, name } }: PreparedIndex,
+    written: string,
+    after: ValueObject,
+  ): Answer<void> {
+    const equals = fields.map((field) => after.get(field))
+    if (equals.includes(undefined)) return
+    const found = this.range({
+      table: table.manifest.name,
+      index: name,
+      equal: equals.map((value) => JSON.parse(encodeStored(value!)) as unknown),
+      order: 'asc',
+      limit: 2,
+    })
+    return andThen(found, ({ documents }) => {
+      if (documents.every(({ id }) => id === written)) return
+      throw new Refusal(
+        'UniqueViolation',
+        `${table.manifest.name}: another document has the same ${fields.join()} (index ${name})`,
+      )
+    })
   }
 
   #countRead(text: string): void {
@@ -335,38 +360,4 @@ export class Transaction {
     this.#limit ??= name
     throw new Fault('LIMIT_EXCEEDED', { detail: `${name}: at most ${bound}` })
   }
-}
-
-function fromStored(json: unknown, where: string): Value {
-  try {
-    return fromStoredJson(json)
-  } catch (error) {
-    if (!(error instanceof Malformed)) throw error
-    throw new Refusal('TypeError', `${where}: ${error.path} must be ${error.rule}`)
-  }
-}
-
-/** A value to compare an index field with, in the field's own type. */
-function fieldValue(table: PreparedTable, field: string, json: unknown): Value {
-  const value = fromStored(json, `index field "${field}"`)
-  if (field === '_createdAt') {
-    if (typeof value !== 'bigint' && !(value instanceof Timestamp)) {
-      throw new Refusal('TypeError', '_createdAt is compared with a bigint of microseconds')
-    }
-    return value instanceof Timestamp ? value : new Timestamp(value)
-  }
-  try {
-    return table.checkField.get(field)!(value, field)
-  } catch (error) {
-    if (!(error instanceof Malformed)) throw error
-    throw new Refusal('TypeError', `index field "${error.path}" must be ${error.rule}`)
-  }
-}
-
-/** Field names of a document begin with a letter, so the system fields stand first unsorted. */
-function withSystemFields(document: StoredDocument): string {
-  const { id, createdAtMicros, sequence, text } = document
-  const created = `"_createdAt":{"$t":"${createdAtMicros}"}`
-  const system = `{${created},"_id":{"$d":"${id}"},"_revision":{"$i":"${sequence}"}`
-  return text === '{}' ? `${system}}` : `${system},${text.slice(1)}`
 }

@@ -14,6 +14,7 @@ import {
 import { issueInvitation } from '../identity/invitations.ts'
 import { type Login, revokeSession } from '../identity/sessions.ts'
 import type { Product } from '../product/product.ts'
+import { Metrics } from '../telemetry/metrics/metrics.ts'
 import { CAPABILITIES, type Capability } from '../value/capabilities.ts'
 import { INSTALLATION } from '../value/scope.ts'
 import { type ManagementApp, managementRoutes } from './management/routes.ts'
@@ -32,6 +33,7 @@ const PUBLIC = [
   'GET /health/ready',
   'GET /v1/auth/config',
   'GET /v1/auth/oidc/config',
+  'GET /v1/openapi.json',
   'POST /v1/auth/exchange',
   // A token of the provider stands in for a session.
   'POST /v1/auth/oidc',
@@ -87,8 +89,11 @@ beforeAll(async () => {
       authenticate: (token: string) => t.identity.authenticate(token),
       managementOrigin: null,
       linkableEnvironments: async () => [],
+      openApiDocument: () => '{}',
       environment: { projectId: PROJECT_ID, environmentId: ENVIRONMENT_ID },
       product: untouchable(),
+      metrics: new Metrics(t.system),
+      health: () => expect.unreachable('the health was asked for'),
     },
     system: t.system,
     log: t.log.log,

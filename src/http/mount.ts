@@ -1,6 +1,6 @@
 /**
  * The steps of every management request, in this order: request ID, rate, headers, authentication,
- * scope of the URL, capability, configured Environment, query, Operation ID, body, handler,
+ * scope of the URL, capability, configured Environment, parameters, Operation ID, body, handler,
  * rendering. A grant is looked at before anything of the Product, so a stranger learns nothing from
  * a 404.
  */
@@ -12,10 +12,14 @@ import type { Logger } from '../telemetry/log.ts'
 import { isId, type OperationId, type RequestId } from '../value/ids.ts'
 import { environmentScope } from '../value/scope.ts'
 import { parseStrictJson } from '../value/strict-json.ts'
+import { OPERATION_ID_HEADER } from '../wire/operations.ts'
 import { message, read } from '../wire/schema.ts'
 import { readBody } from './bodies.ts'
 import { errorResponse, MANAGEMENT_CODES, toFault } from './errors.ts'
+import { preferredType } from './media-types.ts'
+import { PATH_PARAMETERS, type PathParameter } from './parameters.ts'
 import { type PeerLimits, peerOf, requireNoWait } from './rate-limits.ts'
+import type { RequestCounts } from './request-counts.ts'
 import {
   type Access,
   type Body,
@@ -27,7 +31,6 @@ import {
 
 const ACCESS_TOKEN = /^Bearer (rk_at_v1_[A-Za-z0-9_-]{43})$/
 const AUTHORIZATION_BYTES_MAX = 16 * 1024
-const OPERATION_ID_HEADER = 'idempotency-key'
 const NO_FIELDS = message({})
 
 interface MountOptions<A> {
@@ -37,6 +40,7 @@ interface MountOptions<A> {
   readonly routes: readonly Route<A>[]
   /** null limits nothing. */
   readonly limits?: PeerLimits | null
+  readonly counts?: RequestCounts
 }
 
 /** One Hono application for the management origin. Every failure leaves as the error envelope. */
@@ -55,7 +59,7 @@ export function mountManagement<A>(options: MountOptions<A>): Hono {
 }
 
 function refuse<A>(
-  { system, log }: MountOptions<A>,
+  { system, log, counts }: MountOptions<A>,
   context: Context,
   code: 'PLATFORM_METHOD_NOT_ALLOWED' | 'PLATFORM_NOT_FOUND',
   allow?: string,
@@ -63,6 +67,7 @@ function refuse<A>(
   const requestId = system.ids.make('req')
   log.debug('http.refused', { requestId, method: context.req.method, errorCode: code })
   const response = errorResponse(new Fault(code), requestId, MANAGEMENT_CODES)
+  counts?.answered(response.status)
   if (allow !== undefined) response.headers.set('allow', allow)
   return response
 }
@@ -84,6 +89,7 @@ async function answer<A>(
   } catch (error) {
     const fault = toFault(error, MANAGEMENT_CODES)
     if (fault.kind === 'unauthenticated') options.limits?.failures.charge(peerOf(context))
+    options.counts?.failed(fault)
     status = fault.status
     errorCode = fault.code
     const entry = { requestId, errorCode, detail: fault.detail }
@@ -91,6 +97,7 @@ async function answer<A>(
     else log.debug('http.refused', entry)
     return errorResponse(fault, requestId, MANAGEMENT_CODES)
   } finally {
+    options.counts?.answered(status)
     log.info('http.request', {
       requestId,
       method: route.method,
@@ -122,16 +129,18 @@ async function handle<A>(
 ): Promise<Reply> {
   checkRate(limits, context, route)
   const request = context.req.raw
-  checkAccept(request)
+  checkAccept(request, route)
   route.admit?.({ app, request })
   const actor = route.access.kind === 'public' ? null : await authenticate(app, request)
   const params = context.req.param() as Record<string, string>
   checkAccess(app, route.access, actor, params)
+  checkParams(params)
   return route.handle({
     app,
     actor: actor!,
     params,
     query: readQuery(request, route),
+    headers: readHeaders(request, route),
     operationId: readOperationId(request, route)!,
     body: await readRouteBody(request, route),
     request,
@@ -139,11 +148,8 @@ async function handle<A>(
   })
 }
 
-function checkAccept(request: Request): void {
-  const accept = request.headers.get('accept')
-  if (accept === null) return
-  const types = accept.split(',').map((part) => part.split(';')[0]!.trim().toLowerCase())
-  if (!types.some((type) => ['application/json', 'application/*', '*/*'].includes(type))) {
+function checkAccept<A>(request: Request, { mediaTypes }: Route<A>): void {
+  if (preferredType(request.headers.get('accept'), mediaTypes) === null) {
     throw new Fault('PLATFORM_NOT_ACCEPTABLE')
   }
 }
@@ -187,17 +193,29 @@ function checkEnvironment(
   }
 }
 
-function readQuery<A>(request: Request, route: Route<A>): Record<string, string> {
-  const query: Record<string, string> = {}
-  for (const [name, value] of new URL(request.url).searchParams) {
-    if (!route.query.includes(name) || Object.hasOwn(query, name)) {
-      throw new Fault('PLATFORM_REQUEST_INVALID', {
-        violations: [{ path: 'query', rule: 'declared parameters, each at most once' }],
-      })
-    }
-    query[name] = value
+function checkParams(params: Record<string, string>): void {
+  for (const [name, text] of Object.entries(params)) {
+    read(PATH_PARAMETERS[name as PathParameter], text, 'PLATFORM_REQUEST_INVALID', 'url')
   }
-  return query
+}
+
+function readQuery<A>(request: Request, route: Route<A>): unknown {
+  const pairs = [...new URL(request.url).searchParams]
+  const query = Object.fromEntries(pairs)
+  if (Object.keys(query).length < pairs.length) {
+    throw new Fault('PLATFORM_REQUEST_INVALID', {
+      violations: [{ path: 'query', rule: 'each parameter at most once' }],
+    })
+  }
+  return read(route.query, query, 'PLATFORM_REQUEST_INVALID', 'query')
+}
+
+function readHeaders<A>({ headers }: Request, route: Route<A>): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(route.headers).map(([name, schema]) => {
+      return [name, read(schema, headers.get(name), 'PLATFORM_REQUEST_INVALID', name)]
+    }),
+  )
 }
 
 /** Two headers arrive joined by a comma, which no ID contains. */
@@ -243,6 +261,10 @@ function render<A>(reply: Reply, route: Route<A>, requestId: RequestId): Respons
     'x-content-type-options': 'nosniff',
     'x-service-request-id': requestId,
   })
+  if (reply.text !== undefined) {
+    headers.set('content-type', reply.contentType ?? 'application/json; charset=utf-8')
+    return new Response(reply.text, { status: reply.status, headers })
+  }
   if (reply.body === undefined) return new Response(null, { status: reply.status, headers })
   headers.set('content-type', 'application/json; charset=utf-8')
   return new Response(JSON.stringify(reply.body), { status: reply.status, headers })

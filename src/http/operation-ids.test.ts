@@ -9,6 +9,8 @@ import { operatorRoute } from './route.ts'
 const OPERATION_ID = 'opn_00000000000000000000000001'
 const seen: (OperationId | null)[] = []
 
+const DESCRIBED = { name: 'test', summary: 'A test.', replies: { 204: null } } as const
+
 const hono = mountManagement({
   system: new TestSystem(),
   log: memoryLog().log,
@@ -17,6 +19,7 @@ const hono = mountManagement({
     operatorRoute({
       method: 'POST',
       path: '/required',
+      ...DESCRIBED,
       operationId: 'required',
       handle({ operationId }) {
         const required: OperationId = operationId
@@ -27,6 +30,7 @@ const hono = mountManagement({
     operatorRoute({
       method: 'POST',
       path: '/optional',
+      ...DESCRIBED,
       operationId: 'optional',
       handle({ operationId }) {
         seen.push(operationId)
@@ -36,6 +40,7 @@ const hono = mountManagement({
     operatorRoute({
       method: 'POST',
       path: '/none',
+      ...DESCRIBED,
       handle({ operationId }) {
         const none: null = operationId
         seen.push(none)

@@ -3,6 +3,7 @@ import { Fault } from '../errors/fault.ts'
 import type { Actor } from '../identity/actor.ts'
 import { TestSystem } from '../system/system.ts'
 import { memoryLog } from '../telemetry/log.ts'
+import { message } from '../wire/schema.ts'
 import { healthRoutes } from './management/health.ts'
 import { mountManagement } from './mount.ts'
 import { type PeerLimits, peerLimits, RateLimiter } from './rate-limits.ts'
@@ -60,6 +61,8 @@ interface App {
   answer(token: string): void
 }
 
+const DESCRIBED = { name: 'test', summary: 'A test.', replies: { 204: null } } as const
+
 function mounted(limits: PeerLimits | null, system: TestSystem) {
   const actor = { grants: [] } as unknown as Actor
   const hono = mountManagement<App & Parameters<(typeof healthRoutes)[0]['handle']>[0]['app']>({
@@ -83,13 +86,19 @@ function mounted(limits: PeerLimits | null, system: TestSystem) {
       publicRoute({
         method: 'GET',
         path: '/v1/auth/open',
-        query: ['token'],
+        ...DESCRIBED,
+        query: message({ 'token?': 'string' }),
         handle({ app, query }) {
           app.answer(query.token ?? '')
           return { status: 204 }
         },
       }),
-      operatorRoute({ method: 'GET', path: '/v1/closed', handle: () => ({ status: 204 }) }),
+      operatorRoute({
+        method: 'GET',
+        path: '/v1/closed',
+        ...DESCRIBED,
+        handle: () => ({ status: 204 }),
+      }),
     ],
   })
   return (path: string, peer: string, letter = 'A') =>

@@ -73,6 +73,7 @@ function removeUnused(tx: ControlTx, system: System, { keys, active }: KeyringFi
   pruneOperations(tx, system)
   const removed = keys.filter(({ id }, i) => {
     // Guests are written down nowhere: those of a replaced key are gone after their longest life.
+    // So are cursors, which go with their key: a list that someone left for a day begins anew.
     const replacedAt = keys[i + 1]?.createdAtMicros
     if (id === active || replacedAt === undefined) return false
     if (system.nowMicros() - replacedAt <= GUEST_MICROS_MAX) return false

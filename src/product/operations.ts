@@ -73,7 +73,8 @@ export function applyOnce<T extends Json>(
       kind,
       fingerprint: fingerprintOf(root.keyring, keyId, actor, intent),
       keyId,
-      result: canonicalJson(result),
+      // In the order of its keys, so that a repeat is answered with the same bytes.
+      result: JSON.stringify(result),
       revision,
       createdAtMicros,
     })

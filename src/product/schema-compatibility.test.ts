@@ -20,6 +20,7 @@ function refused(next: FieldsJson, previous: FieldsJson): string[] {
 const string: ValidatorJson = { type: 'string' }
 const optional = (inner: ValidatorJson): OptionalJson => ({ type: 'optional', inner })
 const union = (...members: ValidatorJson[]): ValidatorJson => ({ type: 'union', members })
+const slug: ValidatorJson = { type: 'string', pattern: '[a-z-]+' }
 const literal = (text: string): ValidatorJson => ({ type: 'literal', value: { string: text } })
 const nullable = (inner: ValidatorJson): ValidatorJson => ({ type: 'nullable', inner })
 const object = (fields: FieldsJson): ValidatorJson => ({ type: 'object', fields })
@@ -64,6 +65,9 @@ describe('earlier documents stay valid', () => {
       { a: { type: 'string', maximumLength: 5 } },
       { a: { type: 'string', maximumLength: 6 } },
     ],
+    ['the same pattern', { a: slug }, { a: slug }],
+    ['a pattern that went away', { a: slug }, { a: string }],
+    ['a literal that matches the pattern', { a: literal('a-b') }, { a: slug }],
     ['a bound that went away', { a: { type: 'int64', minimum: '5' } }, { a: { type: 'int64' } }],
     ['a deeper optional field', { a: object({}) }, { a: object({ b: optional(string) }) }],
   ])('under %s', (_, previous, next) => {
@@ -87,6 +91,9 @@ describe('earlier documents may be refused', () => {
       'notes.a',
     ],
     ['a type that became a literal', { a: string }, { a: literal('x') }, 'notes.a'],
+    ['a new pattern', { a: string }, { a: slug }, 'notes.a'],
+    ['another pattern', { a: { ...slug, pattern: '[a-z]' } }, { a: slug }, 'notes.a'],
+    ['a literal outside the pattern', { a: literal('A') }, { a: slug }, 'notes.a'],
     ['shorter strings', { a: string }, { a: { type: 'string', maximumLength: 5 } }, 'notes.a'],
     [
       'a higher lower bound',

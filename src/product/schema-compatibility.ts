@@ -142,7 +142,8 @@ function scalars(next: ValidatorJson, previous: ValidatorJson, path: string): st
       const earlier = previous as Of<'string'>
       return (
         within(next.maximumLength, earlier.maximumLength, path) ??
-        atLeast(next.minimumLength ?? 0, earlier.minimumLength ?? 0, path)
+        atLeast(next.minimumLength ?? 0, earlier.minimumLength ?? 0, path) ??
+        samePattern(next.pattern, earlier.pattern, path)
       )
     }
     case 'bytes':
@@ -180,6 +181,15 @@ function atLeast<T extends number | bigint>(
 ): string | null {
   const kept = next === undefined || (previous !== undefined && previous >= next)
   return kept ? null : `${path}: the lower bound is higher`
+}
+
+/** Whether one pattern takes all that another does is not asked: it can take exponential time. */
+function samePattern(
+  next: string | undefined,
+  previous: string | undefined,
+  path: string,
+): string | null {
+  return next === undefined || next === previous ? null : `${path}: the pattern is another`
 }
 
 function takesLiteral(next: ValidatorJson, literal: LiteralJson, path: string): string | null {

@@ -151,6 +151,33 @@ export function encodeReply(call: number, operation: number, storedText: string)
   return `["reply",${call},${operation},${storedText}]`
 }
 
+/**
+ * Documents in reply to an operation: `items` are JSON texts with commas between, each the number
+ * of one that the runner holds, or Stored JSON that takes the next number. `page` is null for one
+ * document by its ID, which is no item where there is none.
+ */
+export function encodeDocuments(call: number, operation: number, { items, page }: DocumentsReply) {
+  const end = page === null ? '' : `,${JSON.stringify(page.cursor)},${page.done}`
+  return `["documents",${call},${operation},[${items}]${end}]`
+}
+
+export interface DocumentsReply {
+  readonly items: string
+  readonly page: Page | null
+}
+
+/** Of a range. */
+export interface Page {
+  /** Behind the last document that was looked at. */
+  readonly cursor: string | null
+  readonly done: boolean
+}
+
+/** Documents with smaller numbers are not named again. */
+export function encodeForget(before: number): string {
+  return `["forget",0,${before}]`
+}
+
 /** What is thrown inside the code of a Function in place of a reply. */
 export interface RefusedOperation {
   readonly name: string

@@ -44,8 +44,8 @@ export interface FetchRequest {
 }
 
 /**
- * Replies are Stored JSON: a document or null; `{documents, done, cursor}`; an ID; null; a result;
- * a bearer; bounds with what is used of them; a FetchReply; a value of the configuration or null.
+ * Replies are documents, or Stored JSON: an ID; null; a result; a bearer; bounds with what is used
+ * of them; a FetchReply; a value of the configuration or null.
  */
 export type Operation =
   | readonly ['get', string]

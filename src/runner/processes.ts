@@ -18,9 +18,12 @@ import { Malformed } from '../value/malformed.ts'
 import { FrameReader, FrameWriter } from './frames.ts'
 import { cText, libc } from './libc.ts'
 import {
+  type DocumentsReply,
   decodeFromRunner,
   encodeCancel,
   encodeDescribe,
+  encodeDocuments,
+  encodeForget,
   encodeInvoke,
   encodeLoad,
   encodeRefusal,
@@ -74,6 +77,8 @@ export interface RunnerProcess {
   describe(call: number): void
   invoke(call: number, request: InvokeRequest): void
   reply(call: number, operation: number, storedText: string): void
+  documents(call: number, operation: number, reply: DocumentsReply): void
+  forget(before: number): void
   refuse(call: number, operation: number, error: RefusedOperation): void
   cancel(call: number): void
   /** Writes what the methods above have gathered. */
@@ -140,6 +145,14 @@ class SpawnedRunner implements RunnerProcess {
 
   reply(call: number, operation: number, storedText: string): void {
     this.#output.append(encodeReply(call, operation, storedText))
+  }
+
+  documents(call: number, operation: number, reply: DocumentsReply): void {
+    this.#output.append(encodeDocuments(call, operation, reply))
+  }
+
+  forget(before: number): void {
+    this.#output.append(encodeForget(before))
   }
 
   refuse(call: number, operation: number, error: RefusedOperation): void {

@@ -33,6 +33,7 @@ test('every validator becomes plain data that a manifest may carry', () => {
     int64: v.int64({ minimum: -5n, maximum: 2n ** 63n - 1n }),
     float64: v.float64({ minimum: -0, maximum: 0.5 }),
     string: v.string({ minimumLength: 1, maximumLength: 4000 }),
+    pattern: v.string({ maximumLength: 9, pattern: /^[a-z]+(\/\d{2})?$/u }),
     bytes: v.bytes({ maximumLength: 10 }),
     timestamp: v.timestamp(),
     id: v.id('messages'),
@@ -52,6 +53,11 @@ test('every validator becomes plain data that a manifest may carry', () => {
     maximum: '9223372036854775807',
   })
   expect(jsonOf(validators.float64)).toEqual({ type: 'float64', minimum: 0, maximum: 0.5 })
+  expect(jsonOf(validators.pattern)).toEqual({
+    type: 'string',
+    maximumLength: 9,
+    pattern: '^[a-z]+(\\/\\d{2})?$',
+  })
   expect(jsonOf(v.string({ maximumLength: undefined }))).toEqual({ type: 'string' })
 })
 
@@ -155,6 +161,11 @@ const MISTAKES: readonly [() => unknown, wrong: string, mend: string][] = [
   [() => v.string({ max: 5 }), 'v.string has no option "max"', '"maximumLength"'],
   [() => v.string({ maximumLength: -1 }), 'v.string maximumLength is not a count', '100'],
   [() => v.string(5 as never), 'v.string takes its bounds as an object', '{ minimumLength: ... }'],
+  [() => v.string({ pattern: 'a' }), 'pattern is a string, not a regular', '/^[a-z0-9-]+$/'],
+  [() => v.string({ pattern: /a/i }), 'v.string pattern has the flag "i"', '[A-Za-z]'],
+  [() => v.string({ pattern: /a/gu }), 'v.string pattern has the flag "g"', 'Leave it out'],
+  [() => v.string({ pattern: /a(?=b)/ }), 'has a look-ahead at character 2', 'the handler'],
+  [() => v.string({ pattern: /a]/ }), 'has a "]" that means nothing', 'Write \\]'],
   [() => v.bytes({ minimumLength: 1 }), 'v.bytes has no option "minimumLength"', 'maximumLength'],
   [() => v.id('Messages'), 'v.id(...) is given "Messages"', 'v.id("messages")'],
   [() => v.id(undefined), 'v.id(...) is given undefined', 'v.id("messages")'],

@@ -68,8 +68,20 @@ export declare const v: {
   int64(bounds?: { minimum?: bigint; maximum?: bigint }): Validator<bigint>
   /** A finite number. */
   float64(bounds?: { minimum?: number; maximum?: number }): Validator<number>
-  /** Lengths count characters (Unicode code points). */
-  string(bounds?: { minimumLength?: number; maximumLength?: number }): Validator<string>
+  /**
+   * Lengths count characters (Unicode code points). The whole string must match `pattern`, so that
+   * `/[a-z]+/` and `/^[a-z]+$/` mean the same. It is read as with the flag `u` and takes time
+   * linear in the string: it may have characters, `.`, classes, `\d`, `\w`, `\s` and their
+   * opposites, groups, `|`, `^`, `$` and `* + ? {2} {2,} {2,5}`, but neither look-ahead,
+   * look-behind, back-references, word boundaries, names of groups, `\p{}` nor another flag. It has
+   * at most 512 characters, and 600 places once its counted repetitions are written out. The
+   * pattern of a table that is served may go away, but not change.
+   */
+  string(bounds?: {
+    minimumLength?: number
+    maximumLength?: number
+    pattern?: RegExp
+  }): Validator<string>
   bytes(bounds?: { maximumLength?: number }): Validator<Uint8Array>
   /** Microseconds since the Unix epoch: a bigint, as `ctx.now()` answers it. */
   timestamp(): Validator<bigint>
@@ -586,7 +598,12 @@ export interface Documents<D> extends OrderedDocuments<D> {
 
 export interface Page<D> {
   items: D[]
-  /** For the next page. */
+  /**
+   * For the next page: a sealed text of at most 4,096 characters that shows nothing of a document.
+   * It opens for the same table, index fields and equalities alone, in this and in other Functions;
+   * a call with another one fails with `ARGUMENTS_INVALID` where the handler does not catch it. It
+   * stays good across restarts and Releases, and at least a day across a rotation of the keys.
+   */
   cursor: string | null
   /** Whether nothing is left. */
   done: boolean

@@ -1,5 +1,7 @@
 /** The builders behind `v`: each makes the plain data of one validator (value/validators.ts). */
 import { isTableName } from '../value/ids.ts'
+import { PatternError } from '../value/patterns/pattern-error.ts'
+import { parsePattern } from '../value/patterns/syntax.ts'
 import type { FieldsJson, OptionalJson, ValidatorJson } from '../value/validators.ts'
 import { DefinitionError, isPlainObject, rejectUnknownOptions } from './definition-errors.ts'
 
@@ -81,7 +83,7 @@ function bounds(
   options: Options | undefined,
   names: readonly [string, ...string[]],
   owner: string,
-  read: (value: unknown, at: string) => string | number,
+  read: (value: unknown, at: string, name: string) => string | number,
 ) {
   const given: { [name: string]: string | number } = {}
   if (options === undefined) return given
@@ -93,7 +95,7 @@ function bounds(
   }
   rejectUnknownOptions(options, names, owner)
   for (const name of names) {
-    if (options[name] !== undefined) given[name] = read(options[name], `${owner} ${name}`)
+    if (options[name] !== undefined) given[name] = read(options[name], `${owner} ${name}`, name)
   }
   const [low, high] = [options[names[0]], options[names[1] ?? '']]
   if (low !== undefined && high !== undefined && (low as number) > (high as number)) {
@@ -135,6 +137,34 @@ function count(value: unknown, at: string): number {
     throw new DefinitionError(`${at} is not a count`, 'Write a whole number, such as 100')
   }
   return value
+}
+
+function stringBound(value: unknown, at: string, name: string): string | number {
+  return name === 'pattern' ? patternText(value, at) : count(value, at)
+}
+
+/** The flag `u` changes nothing: patterns always count code points. */
+function patternText(value: unknown, at: string): string {
+  if (!(value instanceof RegExp)) {
+    throw new DefinitionError(
+      `${at} is ${kindOf(value)}, not a regular expression`,
+      'Write one, such as /^[a-z0-9-]+$/',
+    )
+  }
+  const flag = value.flags.replace('u', '')
+  if (flag !== '') {
+    throw new DefinitionError(
+      `${at} has the flag "${flag}"`,
+      flag.includes('i') ? 'Write both cases, such as [A-Za-z]' : 'Leave it out',
+    )
+  }
+  try {
+    parsePattern(value.source)
+  } catch (error) {
+    if (!(error instanceof PatternError)) throw error
+    throw new DefinitionError(`${at} has ${error.wrong}`, error.mend)
+  }
+  return value.source
 }
 
 function literal(value: unknown): ValidatorJson {
@@ -192,7 +222,7 @@ export const v = Object.freeze({
   string: (options?: Options) =>
     define({
       type: 'string',
-      ...bounds(options, ['minimumLength', 'maximumLength'], 'v.string', count),
+      ...bounds(options, ['minimumLength', 'maximumLength', 'pattern'], 'v.string', stringBound),
     }),
   bytes: (options?: Options) =>
     define({ type: 'bytes', ...bounds(options, ['maximumLength'], 'v.bytes', count) }),

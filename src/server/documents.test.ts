@@ -4,10 +4,12 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { DOCUMENT_TEMPLATE, TEST_ENVIRONMENT } from '../../build/testing/documents/stores.ts'
 import { freshDatabase, type TestDatabase } from '../../build/testing/postgres.ts'
+import { postgresProxy } from '../../build/testing/postgres-proxy.ts'
 import { parseDatabaseUrl } from '../config/addresses.ts'
 import { isFault } from '../errors/fault.ts'
 import { realSystem } from '../system/system.ts'
 import { memoryLog } from '../telemetry/log.ts'
+import { Metrics } from '../telemetry/metrics/metrics.ts'
 import { Secret } from '../value/secret.ts'
 import { openDocuments } from './documents.ts'
 
@@ -33,7 +35,8 @@ async function fresh(): Promise<string> {
 async function opening(url: string | null, environmentId: string = TEST_ENVIRONMENT) {
   const database = url === null ? null : parseDatabaseUrl(new Secret(url))
   const system = realSystem()
-  const options = { rootPath: root, environmentId, database, system, log: memoryLog().log }
+  const world = { system, log: memoryLog().log, metrics: new Metrics(system) }
+  const options = { rootPath: root, environmentId, database, ...world }
   try {
     await (await openDocuments(options)).close()
     return 'opened'
@@ -65,6 +68,26 @@ test('documents stay where they are: in one PostgreSQL database', async () => {
   rmSync(join(root, 'documents.postgres'))
   expect(await opening(url)).toBe('opened')
   expect(existsSync(join(root, 'documents.postgres'))).toBe(true)
+})
+
+test('connections to the database that were lost are counted', async () => {
+  const proxy = await postgresProxy(await fresh())
+  const system = realSystem()
+  const metrics = new Metrics(system)
+  const store = await openDocuments({
+    ...{ rootPath: root, environmentId: TEST_ENVIRONMENT, system, log: memoryLog().log, metrics },
+    database: parseDatabaseUrl(new Secret(proxy.url)),
+  })
+  try {
+    expect(await store.operation('x')).toBeNull()
+    expect(metrics.collect().counters.documentConnectionsLost).toBe(0)
+    proxy.refuse(true)
+    await expect.poll(() => metrics.collect().counters.documentConnectionsLost).toBeGreaterThan(0)
+  } finally {
+    proxy.refuse(false)
+    await store.close()
+    await proxy.close()
+  }
 })
 
 test('a damaged mark of the database is refused, not replaced', async () => {

@@ -12,6 +12,7 @@ import { Fault } from '../errors/fault.ts'
 import { FileFailure, readSecretFile, writeFileAtomic } from '../system/files.ts'
 import type { System } from '../system/system.ts'
 import type { Logger } from '../telemetry/log.ts'
+import type { Metrics } from '../telemetry/metrics/metrics.ts'
 
 export interface DocumentsOptions {
   readonly rootPath: string
@@ -20,6 +21,7 @@ export interface DocumentsOptions {
   readonly database: DatabaseAddress | null
   readonly system: System
   readonly log: Logger
+  readonly metrics: Metrics
 }
 
 const SQLITE_FILE = 'documents.db'
@@ -32,7 +34,7 @@ const ID = /^[A-Za-z0-9_-]{22}$/
  * SERVER_DOCUMENT_DATABASE_UNAVAILABLE, UNAVAILABLE or PRODUCT_CORRUPT.
  */
 export async function openDocuments(options: DocumentsOptions): Promise<DocumentStore> {
-  const { rootPath, environmentId, database, system, log } = options
+  const { rootPath, environmentId, database, system, log, metrics } = options
   const databaseId = readDatabaseId(rootPath)
   const file = join(rootPath, SQLITE_FILE)
   if (database === null) {
@@ -48,6 +50,7 @@ export async function openDocuments(options: DocumentsOptions): Promise<Document
     databaseId,
     system,
     onTrouble: (event, detail) => {
+      if (event === 'connection_lost') metrics.counters.documentConnectionsLost.add()
       const level = event === 'failed' ? 'error' : 'warn'
       log[level](`documents.${event}`, { detail })
     },

@@ -11,9 +11,11 @@ import { LiveConfiguration } from '../product/live-configuration.ts'
 import { closeProduct, openProduct, type Product } from '../product/product.ts'
 import { runnerCommand } from '../runner/command.ts'
 import { runnerSpawner } from '../runner/processes.ts'
+import { Cursors } from '../storage/cursors.ts'
 import { openProductRoot, type ProductRoot } from '../storage/root.ts'
 import type { System } from '../system/system.ts'
 import type { Logger } from '../telemetry/log.ts'
+import type { Metrics } from '../telemetry/metrics/metrics.ts'
 import { openDocuments } from './documents.ts'
 
 export interface OpenEnvironment {
@@ -30,6 +32,7 @@ export interface EnvironmentOptions {
   readonly identity: Identity
   readonly system: System
   readonly log: Logger
+  readonly metrics: Metrics
 }
 
 /**
@@ -37,26 +40,28 @@ export interface EnvironmentOptions {
  * PRODUCT_CORRUPT.
  */
 export async function openEnvironment(options: EnvironmentOptions): Promise<OpenEnvironment> {
-  const { configuration, rootPath, identity, system, log } = options
+  const { configuration, rootPath, identity, system, log, metrics } = options
   const closers: (() => Promise<void>)[] = []
   const close = async (): Promise<void> => {
     for (const closer of closers.splice(0).reverse()) await closer()
   }
   try {
+    const world = { system, log, metrics }
     const root = await openProductRoot(rootPath, system)
     closers.push(async () => root.close())
     const tokens = await openTokens(configuration, root, { system, log })
     const database = configuration.product?.database ?? null
     const { environmentId } = root.descriptor
-    const store = await openDocuments({ rootPath, environmentId, database, system, log })
+    const store = await openDocuments({ rootPath, environmentId, database, ...world })
     closers.push(() => store.close())
-    const pool = await startPool(configuration, system, log)
+    const pool = await startPool(configuration, world)
     closers.push(() => pool.close())
     const issueGuest: IssueGuest = (request) => tokens.issueGuest(request)
     const networks = configuration.product?.actionNetworks ?? []
     const outbound = { allowedNetworks: networks.map(({ range }) => range) }
     const live = new LiveConfiguration(root)
-    const ports = { store, pool, system, log, issueGuest, configuration: live, outbound }
+    const cursors = new Cursors(root.keyring)
+    const ports = { store, pool, ...world, issueGuest, cursors, configuration: live, outbound }
     const engine = createEngine(ports)
     closers.push(() => engine.close())
     const auditSink = deliverProductAudit.bind(null, identity)
@@ -80,10 +85,9 @@ async function openTokens(
 
 async function startPool(
   { sandbox }: ServerConfiguration,
-  system: System,
-  log: Logger,
+  world: Pick<EnvironmentOptions, 'system' | 'log' | 'metrics'>,
 ): Promise<RunnerPool> {
-  const pool = createRunnerPool({ system, log, spawn: runnerSpawner(runnerCommand()) })
+  const pool = createRunnerPool({ ...world, spawn: runnerSpawner(runnerCommand()) })
   await pool.start({ sandbox })
   return pool
 }

@@ -26,6 +26,8 @@ export interface OpenListener {
   readonly surface: ListenOptions['surface']
   /** host:port, with the port that was really bound. */
   readonly address: string
+  /** Requests that are not answered. */
+  inFlight(): number
   /** Takes no new connection and resolves when the requests in flight are answered. */
   stop(): Promise<void>
   /** Cuts every connection. */
@@ -68,6 +70,7 @@ export function openListener(options: ListenOptions): OpenListener {
   return {
     surface,
     address: formatListener({ host: listen.host, port: server.port! }),
+    inFlight: () => server.pendingRequests,
     stop: () => server.stop(false),
     cut: () => void server.stop(true),
   }

@@ -8,12 +8,16 @@ import { mountApplication } from '../http/application/mount.ts'
 import { APPLICATION_CODES, MANAGEMENT_CODES } from '../http/errors.ts'
 import { managementRoutes } from '../http/management/routes.ts'
 import { mountManagement } from '../http/mount.ts'
+import { openApiText } from '../http/openapi/published.ts'
 import { applicationLimits, peerLimits } from '../http/rate-limits.ts'
+import { requestCounts } from '../http/request-counts.ts'
 import { type Identity, openIdentity } from '../identity/identity.ts'
 import { readLinkable } from '../product/environments.ts'
 import { resolveTarget } from '../product/targets.ts'
 import { realSystem, type System } from '../system/system.ts'
 import { createLog, type Logger } from '../telemetry/log.ts'
+import { Metrics } from '../telemetry/metrics/metrics.ts'
+import { watchProcess } from '../telemetry/metrics/process.ts'
 import { VERSION } from '../value/version.ts'
 import { type OpenEnvironment, openEnvironment } from './environments.ts'
 import type { Environment, ServerIo } from './io.ts'
@@ -26,6 +30,7 @@ interface Running {
   readonly configuration: ServerConfiguration
   readonly system: System
   readonly log: Logger
+  readonly metrics: Metrics
   readonly identity: Identity
   readonly environment: OpenEnvironment | null
 }
@@ -34,12 +39,15 @@ export async function run(environment: Environment, io: ServerIo): Promise<numbe
   const configuration = parseConfiguration(environment, 'serve')
   const system = realSystem()
   const format = io.errIsTerminal ? 'human' : 'json'
-  const log = createLog({ system, sink: io.err, format })
+  const metrics = new Metrics(system)
+  const onDropped = () => metrics.counters.logRecordsDropped.add()
+  const log = createLog({ system, sink: io.err, format, onDropped })
   for (const name of configuration.deprecatedNames) {
     log.warn('server.deprecated_name', { message: `${name} is deprecated.`, name })
   }
   const closers: (() => Promise<void>)[] = []
   surviveMistakes(log)
+  const unwatch = watchProcess(metrics, system)
   try {
     const stop = stopSignal()
     const identity = openIdentity({
@@ -53,15 +61,17 @@ export async function run(environment: Environment, io: ServerIo): Promise<numbe
     })
     closers.push(() => identity.close())
     await identity.startup()
-    const opened = await openProductEnvironment({ configuration, identity, system, log })
+    const world = { configuration, identity, system, log, metrics }
+    const opened = await openProductEnvironment(world)
     if (opened !== null) closers.push(() => opened.close())
-    const listeners = listen({ configuration, system, log, identity, environment: opened })
+    const listeners = listen({ ...world, environment: opened })
     closers.push(() => drain(listeners, stop.again))
     log.info('server.ready', { message: `svc-server ${VERSION} is ready.` })
     const signal = await stop.first
     log.info('server.stopping', { message: `Stopping after ${signal}.` })
   } finally {
     for (const close of closers.reverse()) await close()
+    unwatch()
   }
   log.info('server.stopped', { message: 'Stopped.' })
   return 0
@@ -76,7 +86,7 @@ async function openProductEnvironment(
 }
 
 function listen(running: Running): OpenListener[] {
-  const { configuration, system, log } = running
+  const { configuration, system, log, metrics } = running
   const { product, management } = configuration
   const listeners = [
     openListener({
@@ -100,13 +110,15 @@ function listen(running: Running): OpenListener[] {
       }),
     )
   }
-  for (const { surface, address } of listeners) {
+  for (const { surface, address, inFlight } of listeners) {
+    metrics.addSource(() => ({ [`${surface}RequestsInFlight`]: inFlight() }))
     log.info('server.listening', { message: `${surface} on ${address}`, surface, address })
   }
   return listeners
 }
 
-function managementApp({ configuration, system, log, identity, environment }: Running) {
+function managementApp(running: Running) {
+  const { configuration, system, log, metrics, identity, environment } = running
   const product = environment?.product ?? null
   const managementOrigin = configuration.management.publicUrl
   return mountManagement({
@@ -114,11 +126,15 @@ function managementApp({ configuration, system, log, identity, environment }: Ru
     log,
     routes: managementRoutes,
     limits: peerLimits(system),
+    counts: requestCounts(metrics, 'management'),
     app: {
       identity,
       managementOrigin,
+      metrics,
+      openApiDocument: openApiText,
       // Routes of the Product run only where mount found its Environment configured.
       product: product!,
+      health: () => environment!.engine.health(),
       environment: product?.root.descriptor ?? null,
       authenticate: (token: string) => identity.authenticate(token),
       linkableEnvironments: async () =>
@@ -128,7 +144,7 @@ function managementApp({ configuration, system, log, identity, environment }: Ru
 }
 
 function applicationApp(
-  { configuration, system, log }: Running,
+  { configuration, system, log, metrics }: Running,
   { product, engine, tokens }: OpenEnvironment,
 ) {
   return mountApplication({
@@ -138,6 +154,7 @@ function applicationApp(
     envelopes: new QueryEnvelopes(),
     tokens,
     limits: applicationLimits(system),
+    counts: requestCounts(metrics, 'application'),
     allowedOrigins: new Set(configuration.product?.allowedOrigins),
     authenticateKey: (key) => product.keys.authenticate(key),
     resolveTarget: (target, caller, affinity) => resolveTarget(product, caller, target, affinity),

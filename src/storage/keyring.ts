@@ -13,6 +13,8 @@ export type KeyUse =
   | 'application-public-key'
   | 'application-key-digest'
   | 'configuration-secret'
+  | 'cursor-cipher'
+  | 'cursor-digest'
   | 'guest-identity'
   | 'keyring-check'
   | 'operation-fingerprint'

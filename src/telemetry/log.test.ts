@@ -210,6 +210,25 @@ describe('logging', () => {
     closed.log.error('x')
   })
 
+  it('tells of every record that it could not write', () => {
+    let dropped = 0
+    let full = false
+    const { log } = written('json', {
+      sink: () => {
+        if (full) throw new Fault('INTERNAL')
+      },
+      onDropped: () => {
+        dropped += 1
+      },
+    })
+    log.info('x')
+    full = true
+    log.info('x')
+    log.with({ requestId: 'req_x' }).error('x')
+    log.debug('below the level')
+    expect(dropped).toBe(2)
+  })
+
   it('is bounded in text, entries and depth', () => {
     const { log, lines } = written('json')
     const cycle: Record<string, unknown> = {}

@@ -52,6 +52,8 @@ export interface LogOptions {
   /** The least level that is written. */
   readonly level?: LogLevel
   readonly fields?: LogFields
+  /** Called for a record that could not be written. */
+  readonly onDropped?: () => void
 }
 
 const TEXT_LENGTH_MAX = 8192
@@ -80,6 +82,7 @@ export function createLog(options: LogOptions): Logger {
     try {
       sink(render(record(system.nowMillis(), level, event, { ...fields, ...given })))
     } catch {
+      options.onDropped?.()
       // A full disk, a closed pipe or a hostile getter must not end the work that is being logged.
     }
   }

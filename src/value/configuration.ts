@@ -2,9 +2,9 @@
 
 /** Bytes of UTF-8. */
 export const CONFIGURATION_VALUE_BYTES_MAX = 32 * 1024
-const NAME = /^[A-Z0-9][A-Z0-9_]{0,63}$/
-
 /** Upper-case ASCII letters, digits and underscore, not first an underscore; at most 64 bytes. */
+export const CONFIGURATION_NAME = /^[A-Z0-9][A-Z0-9_]{0,63}$/
+
 export function isConfigurationName(text: string): boolean {
-  return NAME.test(text)
+  return CONFIGURATION_NAME.test(text)
 }

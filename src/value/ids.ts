@@ -109,6 +109,11 @@ export function isId<P extends IdPrefix>(prefix: P, text: unknown): text is Id<P
   )
 }
 
+/** What `isId` takes, as a pattern. */
+export function idPattern(prefix: IdPrefix): RegExp {
+  return new RegExp(`^${prefix}_${ULID.source.slice(1)}`)
+}
+
 /** Throws Malformed unless `text` is a canonical identifier with this prefix. */
 export function parseId<P extends IdPrefix>(prefix: P, text: string): Id<P> {
   if (!isId(prefix, text)) throw new Malformed(`a canonical ${prefix}_ identifier`)

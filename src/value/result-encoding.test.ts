@@ -13,6 +13,9 @@ const ULID = '01ARZ3NDEKTSV4RRFFQ69G5FAV'
 const NAMES = ['a', 'b', 'body', 'constructor', 'toString', '_id', 'zz']
 const small = fc.nat({ max: 4 })
 const bound = fc.option(small, { nil: undefined })
+const pattern = fc.option(fc.constantFrom('é*', '.{1,3}', '[^a]*', '(é|a)+', 'a?b'), {
+  nil: undefined,
+})
 
 function defined<T extends object>(json: T): T {
   return JSON.parse(JSON.stringify(json)) as T
@@ -43,7 +46,7 @@ const validator: fc.Arbitrary<ValidatorJson> = fc.letrec<{ any: ValidatorJson }>
       .record({ minimum: bound, maximum: bound })
       .map((more) => defined({ type: 'float64' as const, ...more })) as fc.Arbitrary<ValidatorJson>,
     fc
-      .record({ minimumLength: bound, maximumLength: bound })
+      .record({ minimumLength: bound, maximumLength: bound, pattern })
       .map((more) => defined({ type: 'string' as const, ...more })) as fc.Arbitrary<ValidatorJson>,
     bound.map((maximumLength) =>
       defined({ type: 'bytes' as const, maximumLength }),

@@ -6,30 +6,94 @@
  */
 import { decodeBase64Url } from './base64url.ts'
 import { Malformed } from './malformed.ts'
+import { matches } from './patterns/matcher.ts'
 import { fromStoredJson } from './stored.ts'
 import { encodeTagged, floatBits, parseInt64 } from './tagged.ts'
 import { codePoints, type FieldsJson, type LiteralJson, type ValidatorJson } from './validators.ts'
 import { compareUtf8, VALUE_DEPTH_MAX, VALUE_ENTRIES_MAX } from './values.ts'
 
-/** `json` is what JSON.parse made. Null where the validator does not accept it. */
-export type EncodeResult = (json: unknown) => string | null
+/**
+ * `json` is what JSON.parse made; `{"$r":0}` in it names the first object of `named` in place of
+ * its content. Null where the validator does not accept it. Throws ResultTooLong.
+ */
+export type EncodeResult = (json: unknown, named?: readonly object[]) => string | null
+
+/** A few names can stand for more text than there is memory. */
+export class ResultTooLong extends Error {
+  override readonly name = 'ResultTooLong'
+}
 
 type Encode = (json: unknown, depth: number) => string | null
 type Of<T extends ValidatorJson['type']> = Extract<ValidatorJson, { readonly type: T }>
+
+/** Twice what a result may have. */
+const NAMED_CHARACTERS_MAX = 16 * 1024 * 1024
 
 const NULL = '{"type":"null"}'
 const TRUE = '{"type":"boolean","value":true}'
 const FALSE = '{"type":"boolean","value":false}'
 
-export function compileResult(validator: ValidatorJson): EncodeResult {
-  const encode = compile(validator)
-  return (json) => encode(json, 0)
+/** `contentOf` answers the content of what is named, as JSON.parse makes it. */
+export function compileResult(
+  validator: ValidatorJson,
+  contentOf: (named: object) => unknown = (named) => named,
+): EncodeResult {
+  const names = new Names(contentOf)
+  const encode = compile(validator, names)
+  return (json, named = []) => {
+    names.begin(named)
+    return encode(json, 0)
+  }
 }
 
-function compile(json: ValidatorJson): Encode {
+/** What the result under work may name. */
+class Names {
+  readonly contentOf: (named: object) => unknown
+  #all: readonly object[] = []
+  #characters = 0
+
+  constructor(contentOf: (named: object) => unknown) {
+    this.contentOf = contentOf
+  }
+
+  begin(all: readonly object[]): void {
+    this.#all = all
+    this.#characters = 0
+  }
+
+  /** What `json` names; null for anything else, and for a name of nothing. */
+  find(json: unknown): object | null {
+    if (typeof json !== 'object' || json === null || !Object.hasOwn(json, '$r')) return null
+    const place = (json as { readonly $r: unknown }).$r
+    return typeof place === 'number' ? (this.#all[place] ?? null) : null
+  }
+
+  spend(characters: number): void {
+    this.#characters += characters
+    if (this.#characters > NAMED_CHARACTERS_MAX) throw new ResultTooLong()
+  }
+}
+
+/** Text of what was named stays as long as what it was made of: many results name the same. */
+function nameable(encode: Encode, names: Names): Encode {
+  const made = new WeakMap<object, { readonly depth: number; readonly text: string | null }>()
+  return (json, depth) => {
+    const named = names.find(json)
+    if (named === null) return encode(json, depth)
+    let known = made.get(named)
+    if (known?.depth !== depth) {
+      known = { depth, text: encode(names.contentOf(named), depth) }
+      made.set(named, known)
+    }
+    if (known.text !== null) names.spend(known.text.length)
+    return known.text
+  }
+}
+
+function compile(json: ValidatorJson, names: Names): Encode {
   switch (json.type) {
     case 'any':
-      return any
+      return any(names)
     case 'null':
       return (value) => (value === null ? NULL : null)
     case 'boolean':
@@ -41,7 +105,7 @@ function compile(json: ValidatorJson): Encode {
     case 'float64':
       return float64(json)
     case 'string':
-      return string(json)
+      return json.pattern === undefined ? string(json) : patterned(string(json), json.pattern)
     case 'bytes':
       return bytes(json)
     case 'id':
@@ -49,21 +113,35 @@ function compile(json: ValidatorJson): Encode {
     case 'literal':
       return literal(json.value)
     case 'array':
-      return array(json)
+      return array(compile(json.items, names), json.maximumItems)
     case 'object':
-      return object(json.fields)
+      return nameable(object(json.fields, names), names)
     case 'record':
-      return record(json)
+      return nameable(record(compile(json.values, names), json.maximumItems), names)
     case 'union':
-      return union(json.members.map(compile))
+      return union(json.members.map((member) => compile(member, names)))
     case 'nullable': {
-      const inner = compile(json.inner)
+      const inner = compile(json.inner, names)
       return (value, depth) => (value === null ? NULL : inner(value, depth))
     }
   }
 }
 
-function any(json: unknown, depth: number): string | null {
+function any(names: Names): Encode {
+  const walk: Encode = (json, depth) => {
+    if (typeof json !== 'object' || json === null) return plain(json, depth)
+    if (Array.isArray(json)) return list(json, depth)
+    const [first = '', second] = Object.keys(json)
+    const isMark = second === undefined && first[0] === '$' && first[1] !== '$'
+    return isMark ? plain(json, depth) : object(json, depth)
+  }
+  const encode = nameable(walk, names)
+  const list = array(encode)
+  const object = record(encode)
+  return encode
+}
+
+function plain(json: unknown, depth: number): string | null {
   try {
     return encodeTagged(fromStoredJson(json, '', depth))
   } catch (error) {
@@ -132,6 +210,14 @@ function string({ minimumLength: minimum, maximumLength: maximum }: Of<'string'>
   }
 }
 
+function patterned(bounded: Encode, pattern: string): Encode {
+  const fits = matches(pattern)
+  return (json, depth) => {
+    const text = bounded(json, depth)
+    return text !== null && fits(json as string) ? text : null
+  }
+}
+
 function bytes({ maximumLength }: Of<'bytes'>): Encode {
   return (json) => {
     const text = marked(json, '$b')
@@ -166,8 +252,7 @@ function literal(value: LiteralJson): Encode {
   return (json) => (marked(json, '$i') === value.int64 ? text : null)
 }
 
-function array({ items, maximumItems = VALUE_ENTRIES_MAX }: Of<'array'>): Encode {
-  const encode = compile(items)
+function array(encode: Encode, maximumItems = VALUE_ENTRIES_MAX): Encode {
   const most = Math.min(maximumItems, VALUE_ENTRIES_MAX)
   return (json, depth) => {
     if (!Array.isArray(json) || depth >= VALUE_DEPTH_MAX || json.length > most) return null
@@ -182,12 +267,12 @@ function array({ items, maximumItems = VALUE_ENTRIES_MAX }: Of<'array'>): Encode
 }
 
 /** Names of declared fields begin with a letter or `_`, so that stored JSON escapes none. */
-function object(fields: FieldsJson): Encode {
+function object(fields: FieldsJson, names: Names): Encode {
   const declared = Object.entries(fields)
     .sort(([a], [b]) => compareUtf8(a, b))
     .map(([name, field]) => {
       const optional = field.type === 'optional'
-      const encode = compile(optional ? field.inner : field)
+      const encode = compile(optional ? field.inner : field, names)
       return { name, optional, encode, before: `{"key":${JSON.stringify(name)},"value":` }
     })
   return (json, depth) => {
@@ -211,8 +296,7 @@ function object(fields: FieldsJson): Encode {
   }
 }
 
-function record({ values, maximumItems = VALUE_ENTRIES_MAX }: Of<'record'>): Encode {
-  const encode = compile(values)
+function record(encode: Encode, maximumItems = VALUE_ENTRIES_MAX): Encode {
   const most = Math.min(maximumItems, VALUE_ENTRIES_MAX)
   return (json, depth) => {
     if (typeof json !== 'object' || json === null || Array.isArray(json)) return null

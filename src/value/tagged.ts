@@ -15,9 +15,9 @@ import {
   type ValueObject,
 } from './values.ts'
 
-const INT64 = /^(?:0|-?[1-9][0-9]{0,18})$/
-const FLOAT64 = /^[0-9a-f]{16}$/
-const TYPED_ID = /^[a-z][a-zA-Z0-9]{0,63}_[0-7][0-9A-HJKMNP-TV-Z]{25}$/
+export const INT64 = /^(?:0|-?[1-9][0-9]{0,18})$/
+export const FLOAT64 = /^[0-9a-f]{16}$/
+export const TYPED_ID = /^[a-z][a-zA-Z0-9]{0,63}_[0-7][0-9A-HJKMNP-TV-Z]{25}$/
 const view = new DataView(new ArrayBuffer(8))
 
 /** Shortest base-10 int64, as int64 and timestamp values write it. */

@@ -1,6 +1,8 @@
 /** Checks validators that come from outside, such as those of a manifest. */
 import { isTableName } from './ids.ts'
 import { Malformed } from './malformed.ts'
+import { PatternError } from './patterns/pattern-error.ts'
+import { parsePattern } from './patterns/syntax.ts'
 import type { Json } from './strict-json.ts'
 import { parseInt64 } from './tagged.ts'
 import type { FieldsJson, ValidatorJson } from './validators.ts'
@@ -33,8 +35,9 @@ export function parseValidator(json: Json, path = '$', depth = 0): ValidatorJson
       for (const bound of ['minimum', 'maximum']) number(at(bound), `${path}.${bound}`)
       break
     case 'string':
-      only('minimumLength', 'maximumLength')
+      only('minimumLength', 'maximumLength', 'pattern')
       for (const bound of ['minimumLength', 'maximumLength']) count(at(bound), `${path}.${bound}`)
+      pattern(at('pattern'), `${path}.pattern`)
       break
     case 'bytes':
       only('maximumLength')
@@ -147,6 +150,17 @@ function count(json: Json | undefined, path: string): void {
   if (json === undefined) return
   if (typeof json !== 'number' || !Number.isSafeInteger(json) || json < 0) {
     throw new Malformed('a count', path)
+  }
+}
+
+function pattern(json: Json | undefined, path: string): void {
+  if (json === undefined) return
+  if (typeof json !== 'string' || !json.isWellFormed()) throw new Malformed('a pattern', path)
+  try {
+    parsePattern(json)
+  } catch (error) {
+    if (!(error instanceof PatternError)) throw error
+    throw new Malformed(`a pattern (this one has ${error.wrong})`, path)
   }
 }
 

@@ -6,6 +6,7 @@
 
 import { tableOfId } from './ids.ts'
 import { Malformed } from './malformed.ts'
+import { matches } from './patterns/matcher.ts'
 import { isTypedId } from './tagged.ts'
 import { Timestamp, TypedId, typeOf, type Value, type ValueObject, valueEquals } from './values.ts'
 
@@ -24,7 +25,13 @@ export type ValidatorJson =
   | { readonly type: 'null' | 'boolean' | 'timestamp' | 'any' }
   | { readonly type: 'int64'; readonly minimum?: string; readonly maximum?: string }
   | { readonly type: 'float64'; readonly minimum?: number; readonly maximum?: number }
-  | { readonly type: 'string'; readonly minimumLength?: number; readonly maximumLength?: number }
+  | {
+      readonly type: 'string'
+      readonly minimumLength?: number
+      readonly maximumLength?: number
+      /** What the whole string must match (patterns/syntax.ts). */
+      readonly pattern?: string
+    }
   | { readonly type: 'bytes'; readonly maximumLength?: number }
   | { readonly type: 'id'; readonly table: string }
   | { readonly type: 'literal'; readonly value: LiteralJson }
@@ -56,7 +63,7 @@ export function compileValidator(json: ValidatorJson, options: CompileOptions): 
     case 'float64':
       return float64(json)
     case 'string':
-      return string(json)
+      return json.pattern === undefined ? string(json) : patterned(string(json), json.pattern)
     case 'bytes':
       return bytes(json)
     case 'id':
@@ -125,6 +132,14 @@ function string(json: { minimumLength?: number; maximumLength?: number }): Check
       throw new Malformed(`at most ${maximum} characters`, path)
     }
     return value
+  }
+}
+
+function patterned(bounded: Check, pattern: string): Check {
+  const fits = matches(pattern)
+  return (value, path) => {
+    if (fits(bounded(value, path) as string)) return value
+    throw new Malformed(`a string that matches /${pattern}/`, path)
   }
 }
 

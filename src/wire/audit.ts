@@ -1,9 +1,15 @@
 /** Pages of the security audit (wire decisions, section 5, Page). */
-import { idField, Micros } from './fields.ts'
+import { idField, Micros, PAGE_MAX, PageLimit } from './fields.ts'
 import { message } from './schema.ts'
 
-export const AUDIT_PAGE_MAX = 1_000
-export const AUDIT_PAGE_DEFAULT = 100
+export const AuditQuery = message({
+  'operator?': idField('opr'),
+  'operation?': message(/^[a-z][a-z0-9_.-]{0,127}$/).describe('the name of an operation'),
+  'from?': Micros,
+  'to?': Micros,
+  'after?': message(/^[A-Za-z0-9_-]{1,256}$/).describe('a cursor of this list'),
+  'limit?': PageLimit,
+})
 
 export const AuditRecord = message({
   auditId: idField('aud'),
@@ -21,7 +27,7 @@ export const AuditRecord = message({
 
 export const AuditPage = message({
   version: '1',
-  items: AuditRecord.array().atMostLength(AUDIT_PAGE_MAX),
+  items: AuditRecord.array().atMostLength(PAGE_MAX),
   next: 'string <= 256 | null',
 })
 export type AuditPage = typeof AuditPage.infer

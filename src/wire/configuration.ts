@@ -1,17 +1,13 @@
 /** Variables and secrets of the Environment (wire decisions, section 3). */
-import { isConfigurationName } from '../value/configuration.ts'
-import { idField, Micros, Revision, U64 } from './fields.ts'
+import { CONFIGURATION_NAME } from '../value/configuration.ts'
+import { idField, Micros, PAGE_MAX, PageLimit, Revision, U64 } from './fields.ts'
 import { OperationField } from './operations.ts'
 import { message } from './schema.ts'
 
 /** Bytes of the body that sets a value (Document 1, Limits). */
 export const CONFIGURATION_BODY_BYTES_MAX = 72 * 1024
-export const HISTORY_PAGE_MAX = 1_000
-export const HISTORY_PAGE_DEFAULT = 100
 
-export const ConfigurationName = message('string <= 64').narrow((text, context) =>
-  isConfigurationName(text) ? true : context.mustBe('a name such as API_KEY'),
-)
+export const ConfigurationName = message(CONFIGURATION_NAME).describe('a name such as API_KEY')
 const Kind = message("'variable' | 'secret'")
 
 export const ConfigurationSet = message({
@@ -64,9 +60,15 @@ export const ConfigurationChanged = message({
 })
 export type ConfigurationChanged = typeof ConfigurationChanged.infer
 
+export const HistoryQuery = message({
+  'limit?': PageLimit,
+  /** Changes before this revision of the configuration. */
+  'after?': message(/^[1-9][0-9]{0,15}$/).describe('a cursor of this list'),
+})
+
 export const ConfigurationHistory = message({
   version: '1',
-  entries: ChangeField.array().atMostLength(HISTORY_PAGE_MAX),
+  entries: ChangeField.array().atMostLength(PAGE_MAX),
   /** `after` of the next page. */
   next: U64.or('null'),
 })

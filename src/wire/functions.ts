@@ -3,7 +3,15 @@ import type { FieldsJson, ValidatorJson } from '../value/validators.ts'
 import { idField } from './fields.ts'
 import { message } from './schema.ts'
 
-/** `arguments` and `returns` are validators, checked by value/validator-json.ts. */
+export const FunctionsQuery = message({
+  /** There is no default (Document 2, Targets). */
+  target: message('string <= 128').describe('a target such as channel:production'),
+})
+
+/** Validators of the fields of an object by name, checked by value/validator-json.ts. */
+const FieldsField = message('object').configure({ title: 'ValidatorFields' }).as<FieldsJson>()
+const ValidatorField = message('object').configure({ title: 'Validator' }).as<ValidatorJson>()
+
 export const FunctionCatalog = message({
   version: '1',
   releaseId: idField('rel'),
@@ -14,8 +22,8 @@ export const FunctionCatalog = message({
     visibility: "'public' | 'internal'",
     clients: "('public' | 'confidential')[]",
     auth: "'none' | 'optional' | 'guest' | 'user' | 'service'",
-    arguments: message('object').as<FieldsJson>(),
-    returns: message('object').as<ValidatorJson>(),
+    arguments: FieldsField,
+    returns: ValidatorField,
     errors: { '[string]': "'invalid' | 'forbidden' | 'not_found' | 'conflict'" },
     /** What an Action may reach; empty lists for other kinds. */
     uses: { network: 'string[]', secrets: 'string[]' },

@@ -1,15 +1,12 @@
 /** Login with an external identity, and grants of a managed source (wire decisions, section 2). */
-import { ROLES } from '../value/capabilities.ts'
-import { idField, Name, U64 } from './fields.ts'
+import { idField, Name, RoleField, U64 } from './fields.ts'
 import { message } from './schema.ts'
 
 /** Grants of one operator in one request; a body of 16 KiB has no room for more. */
 const MANAGED_GRANTS_MAX = 128
 
 /** 1 to 2^64 - 1 as canonical decimal text, or as a JSON integer as far as those are exact. */
-const SourceRevision = U64.narrow((text, context) =>
-  text === '0' ? context.mustBe('at least 1') : true,
-).or(`1 <= number.integer <= ${Number.MAX_SAFE_INTEGER}`)
+const SourceRevision = U64.and(/^[1-9]/).or(`1 <= number.integer <= ${Number.MAX_SAFE_INTEGER}`)
 
 /** A managed source owns grants inside of Projects, never the installation. */
 const ManagedScope = message({
@@ -18,7 +15,7 @@ const ManagedScope = message({
   environmentId: 'null',
 }).or({ kind: "'environment'", projectId: idField('prj'), environmentId: idField('env') })
 
-const ManagedGrant = message({ scope: ManagedScope, role: message.enumerated(...ROLES) })
+const ManagedGrant = message({ scope: ManagedScope, role: RoleField })
 
 export const ManagedGrantsRequest = message({
   sourceRevision: SourceRevision,
@@ -34,6 +31,9 @@ export const OidcLoginRequest = message({
     grants: ManagedGrant.array().atMostLength(MANAGED_GRANTS_MAX),
   },
 })
+
+/** The token of the managed source, as a bearer. */
+export const ENROLLMENT_HEADER = 'service-managed-enrollment'
 
 export const ManagedGrants = message({
   version: '1',

@@ -5,6 +5,7 @@ import { message } from './schema.ts'
 
 /** Carries `empty` or the revision that the HEAD must be. */
 export const EXPECTED_HEAD_HEADER = 'x-service-expected-head'
+export const ExpectedHeadField = message("'empty'").or(idField('wsr'))
 
 /** `sha256:` and 64 hex characters. */
 export const DigestField = message(/^sha256:[0-9a-f]{64}$/).describe('a SHA-256 digest')

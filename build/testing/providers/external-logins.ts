@@ -14,6 +14,7 @@ import type { Id, ProjectId } from '../../../src/value/ids.ts'
 import { INSTALLATION, type Scope } from '../../../src/value/scope.ts'
 import { Secret } from '../../../src/value/secret.ts'
 import { type TestIdentity, testIdentity } from '../identity.ts'
+import { publishedContract } from '../openapi/contract.ts'
 import { PROVIDER, type TestProvider, testProvider } from './identity-providers.ts'
 
 export const MANAGED_TOKEN = 'managed-enrollment-token-of-enough-length'
@@ -66,11 +67,13 @@ export async function externalLogins(
   const request: ExternalLogins['request'] = async (method, path, options = {}) => {
     const { body, headers, identity = t.identity } = options
     const content = body === undefined ? {} : { 'content-type': 'application/json' }
-    return hono(t, identity).request(path, {
+    const response = await hono(t, identity).request(path, {
       method,
       headers: { ...content, ...headers },
       ...(body !== undefined && { body: typeof body === 'string' ? body : JSON.stringify(body) }),
     })
+    await publishedContract().checkAny(method, path, response.clone())
+    return response
   }
   const token: ExternalLogins['token'] = (claims, header) =>
     idp.sign(idp.claims(t.system.nowMillis(), claims), header)

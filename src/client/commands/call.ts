@@ -13,6 +13,7 @@ import { type Json, parseStrictJson } from '../../value/strict-json.ts'
 import { decodeTagged, encodeTagged } from '../../value/tagged.ts'
 import { parseFields } from '../../value/validator-json.ts'
 import type { Value } from '../../value/values.ts'
+import { Invoked } from '../../wire/invocations.ts'
 import { usage } from '../arguments.ts'
 import {
   type CommandSpec,
@@ -26,7 +27,6 @@ import {
 import { readIfPresent } from '../files.ts'
 import { parseOrigin } from '../origins.ts'
 import { openRemote, type Remote, readFunctions } from '../remotes.ts'
-import { Invoked } from '../replies.ts'
 import { send } from '../requests.ts'
 import { resolvePath } from '../roots.ts'
 import { secretFrom } from '../secret-variables.ts'

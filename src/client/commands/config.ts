@@ -1,11 +1,8 @@
 /** `svc config`: variables and secrets of the linked Environment. A secret is never an argument. */
 import { isConfigurationName } from '../../value/configuration.ts'
 import { formatTimestamp } from '../../value/plain.ts'
-import {
-  type ConfigurationChanged,
-  type EntryField,
-  HISTORY_PAGE_MAX,
-} from '../../wire/configuration.ts'
+import type { ConfigurationChanged, EntryField } from '../../wire/configuration.ts'
+import { PAGE_MAX } from '../../wire/fields.ts'
 import { usage } from '../arguments.ts'
 import { type CommandSpec, type Context, command, flag, option } from '../contexts.ts'
 import { printable } from '../output.ts'
@@ -93,15 +90,12 @@ const history: CommandSpec = command({
   summary: 'Show who set and deleted which name, newest first, without values',
   options: {
     ...REMOTE,
-    limit: option('COUNT', `Changes of the page, 1 to ${HISTORY_PAGE_MAX}; 100 by default`),
+    limit: option('COUNT', `Changes of the page, 1 to ${PAGE_MAX}; 100 by default`),
     after: option('CURSOR', 'The `next` of the page before'),
   },
   async run(context, { root, limit, after }) {
-    if (
-      limit !== undefined &&
-      !(/^[1-9][0-9]*$/.test(limit) && Number(limit) <= HISTORY_PAGE_MAX)
-    ) {
-      throw usage(`--limit is 1 to ${HISTORY_PAGE_MAX}.`, history)
+    if (limit !== undefined && !(/^[1-9][0-9]*$/.test(limit) && Number(limit) <= PAGE_MAX)) {
+      throw usage(`--limit is 1 to ${PAGE_MAX}.`, history)
     }
     const request = readConfigurationHistory(openRemote(context, root), { limit, after })
     const page = await context.output.progress('reading the history', request)

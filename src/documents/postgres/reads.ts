@@ -88,8 +88,7 @@ export class Reads {
 
   async read(id: string, snapshot: number): Promise<StoredDocument | null> {
     const version = await this.#versions.ask({ id, snapshot })
-    if (version !== null) this.#keep(version, snapshot)
-    return version
+    return version === null ? null : this.#kept(version, snapshot)
   }
 
   operation(operationId: string): Promise<OperationRecord | null> {
@@ -105,9 +104,9 @@ export class Reads {
       const fitting = Math.ceil((PAGE_TEXT_UNITS * (documents.length || 1)) / (units || 1))
       const asked = Math.min(limit - documents.length, rowsMax, fitting)
       const page = await this.#page({ ...request, lower, upper, limit: asked }, table)
-      for (const document of page) {
-        documents.push(document)
-        units += document.text.length
+      for (const keyed of page) {
+        documents.push(keyed)
+        units += keyed.document.text.length
         if (units >= textUnitsMax) return { documents, exhausted: false }
       }
       if (page.length < asked) return { documents, exhausted: true }
@@ -132,8 +131,8 @@ export class Reads {
   }
 
   /** While it was on its way a newer version may have been acknowledged. */
-  #keep(version: StoredDocument, snapshot: number): void {
-    if (snapshot >= this.#latestSequence()) this.newest.keep(version)
+  #kept(version: StoredDocument, snapshot: number): StoredDocument {
+    return snapshot >= this.#latestSequence() ? this.newest.keep(version) : version
   }
 
   async #readVersions(asked: readonly Version[]): Promise<readonly (StoredDocument | null)[]> {
@@ -162,8 +161,8 @@ export class Reads {
       assert(row.id !== null, 'an index entry has no document')
       const version = storedDocument(row)
       assert(version !== null, 'an index entry has no document')
-      this.#keep(version, snapshot)
-      return { ...version, key: binaryString(bytes(row, 'key')) }
+      const document = this.#kept(version, snapshot)
+      return { key: binaryString(bytes(row, 'key')), document }
     })
   }
 

@@ -98,7 +98,7 @@ test('PostgreSQL stops, dies and comes back, and what was acknowledged is there'
   expect(traffic.refused.filter((code) => code !== 'UNAVAILABLE')).toEqual([])
   const latest = store.latestSequence
   const { documents } = await store.range(whole(index!.id, latest))
-  expect(documents.map(({ sequence }) => sequence)).toEqual([...traffic.acknowledged])
+  expect(documents.map(({ document }) => document.sequence)).toEqual([...traffic.acknowledged])
   await store.close()
   const again = await openDocuments(cluster.url)
   expect(again.latestSequence).toBe(latest)

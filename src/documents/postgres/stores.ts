@@ -3,12 +3,12 @@ import type { Database } from '../../database/database.ts'
 import { toStartupFault } from '../../database/errors.ts'
 import { assert } from '../../errors/assert.ts'
 import { Fault } from '../../errors/fault.ts'
+import type { Answer } from '../../system/answers.ts'
 import type { System } from '../../system/system.ts'
 import { encodeBase64Url } from '../../value/base64url.ts'
 import type { Secret } from '../../value/secret.ts'
 import { visible } from '../index-rows.ts'
 import type {
-  Answer,
   CommitBatch,
   DocumentStore,
   IndexDefinition,

@@ -91,7 +91,7 @@ async function sequenceOfWholeStore(): Promise<number> {
   const store = await openSqliteDocuments(path)
   const latest = store.latestSequence
   const { documents } = await store.range(whole(INDEX, latest))
-  expect(documents.map(({ sequence }) => sequence)).toEqual(
+  expect(documents.map(({ document }) => document.sequence)).toEqual(
     Array.from({ length: latest }, (_, i) => i + 1),
   )
   for (let sequence = 1; sequence <= latest; sequence++) {

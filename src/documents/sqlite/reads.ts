@@ -108,14 +108,15 @@ export class Reads {
 
   /** `latest` says that nothing newer than the snapshot is durable, so what is found is newest. */
   read(id: string, snapshot: number, latest: boolean): StoredDocument | null {
-    const known = this.newest.find(id, snapshot)
-    if (known !== undefined) return known
+    return this.newest.find(id, snapshot) ?? this.#stored(id, snapshot, latest)
+  }
+
+  #stored(id: string, snapshot: number, latest: boolean): StoredDocument | null {
     const row = this.#version.get(id, snapshot)
     if (row === null || row.text === null) return null
     const createdAtMicros = BigInt(row.created_at_micros)
     const version = { id, createdAtMicros, sequence: row.sequence, text: row.text }
-    if (latest) this.newest.keep(version)
-    return version
+    return latest ? this.newest.keep(version) : version
   }
 
   range(request: RangeRequest, table: string, latest: boolean): RangeResult {
@@ -126,9 +127,9 @@ export class Reads {
     for (;;) {
       const asked = Math.min(limit - documents.length, PAGE_ROWS)
       const page = this.#page({ ...request, lower, upper, limit: asked }, table, latest)
-      for (const document of page) {
-        documents.push(document)
-        units += document.text.length
+      for (const keyed of page) {
+        documents.push(keyed)
+        units += keyed.document.text.length
         if (units >= textUnitsMax) return { documents, exhausted: false }
       }
       if (page.length < asked) return { documents, exhausted: true }
@@ -152,12 +153,13 @@ export class Reads {
     for (const row of statement.all(index, lower, upper, snapshot, limit)) {
       const key = binaryString(row.key)
       const id = key.slice(-idBytes)
-      if (this.newest.find(id, snapshot) === undefined && ++missed > LOOKUPS_MAX) {
+      const known = this.newest.find(id, snapshot)
+      if (known === undefined && ++missed > LOOKUPS_MAX) {
         return this.#joined(request, [index, lower, upper, snapshot, limit, idBytes], latest)
       }
-      const version = this.read(id, snapshot, latest)
-      assert(version !== null, 'an index entry has no document')
-      documents.push({ ...version, key })
+      const document = known ?? this.#stored(id, snapshot, latest)
+      assert(document !== null, 'an index entry has no document')
+      documents.push({ key, document })
     }
     return documents
   }
@@ -167,9 +169,10 @@ export class Reads {
     return statement.all(...parameters).map((row) => {
       const { id, text, sequence } = row
       assert(id !== null && text !== null, 'an index entry has no document')
-      const version = { id, createdAtMicros: BigInt(row.created_at_micros), sequence, text }
-      if (latest) this.newest.keep(version)
-      return { ...version, key: binaryString(row.key) }
+      const createdAtMicros = BigInt(row.created_at_micros)
+      const version = { id, createdAtMicros, sequence, text }
+      const document = latest ? this.newest.keep(version) : version
+      return { key: binaryString(row.key), document }
     })
   }
 

@@ -52,13 +52,15 @@ export class Actions {
   }
 
   async #execute(input: InvocationInput, depth: number): Promise<string> {
-    const { pool, system } = this.#port
+    const { pool, system, usage } = this.#port
     const invocation = beginInvocation(this.#port, input, ACTION_MILLIS_MAX)
     const host = new ActionHost(this.#port, invocation, this.#callee, depth)
     try {
       while (system.monotonicMillis() < invocation.deadline) {
         const call = runnerCall(invocation)
+        const startedMillis = system.monotonicMillis()
         const outcome = await pool.invoke(input.prepared.release, call, host)
+        usage.record(invocation, outcome, { startedMillis, grownBytes: host.grownBytes })
         report(this.#port, invocation, input.definition, outcome)
         const ran = conclude(invocation, outcome, host.failures)
         if (ran !== null) return ran.resultText

@@ -35,6 +35,7 @@ type FetchOperation = Extract<Operation, readonly ['fetch', ...unknown[]]>
 export type RunCallee = (input: InvocationInput, depth: number) => Promise<string>
 
 export class ActionHost implements RunnerHost {
+  grownBytes?: number
   readonly #port: ActionPort
   readonly #invocation: Invocation
   readonly #runCallee: RunCallee

@@ -3,9 +3,9 @@
  * present holds at the newest durable sequence: commits remove entries before they are answered.
  */
 import type { System } from '../../system/system.ts'
+import type { CommitWrites, ReadSet } from '../commits/read-set.ts'
 import type { ConfigurationSource, ConfigurationState } from '../configuration.ts'
 import { CACHE_CHARACTERS_MAX } from '../limits.ts'
-import type { CommitWrites, ReadSet } from '../read-set.ts'
 import { ReadSetIndex } from './read-set-index.ts'
 
 export interface CachedResult {
@@ -44,6 +44,8 @@ export interface CacheStatistics {
   readonly characters: number
   readonly hits: number
   readonly misses: number
+  /** Results that made room for others. */
+  readonly evictions: number
 }
 
 interface CacheOptions {
@@ -61,6 +63,7 @@ export class QueryCache {
   #characters = 0
   #hits = 0
   #misses = 0
+  #evictions = 0
 
   constructor({ system, configuration }: CacheOptions) {
     this.#system = system
@@ -74,6 +77,7 @@ export class QueryCache {
       characters: this.#characters,
       hits: this.#hits,
       misses: this.#misses,
+      evictions: this.#evictions,
     }
   }
 
@@ -112,6 +116,7 @@ export class QueryCache {
     this.#characters += size
     for (const oldest of this.#entries.values()) {
       if (this.#characters <= CACHE_CHARACTERS_MAX) break
+      this.#evictions += 1
       this.#remove(oldest)
     }
   }

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { TestSystem } from '../../system/system.ts'
-import { type CommitWrites, ReadSet } from '../read-set.ts'
+import { type CommitWrites, ReadSet } from '../commits/read-set.ts'
 import { ReadSetIndex } from './read-set-index.ts'
 
 const name = fc.constantFrom(...'abcdefgh')

@@ -4,7 +4,7 @@
  * bound, where every node knows the greatest upper bound below it.
  */
 import type { KeyInterval } from '../../documents/keys.ts'
-import type { CommitWrites, ReadSet } from '../read-set.ts'
+import type { CommitWrites, ReadSet } from '../commits/read-set.ts'
 
 interface TreeNode<Owner> {
   readonly lower: string

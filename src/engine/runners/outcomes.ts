@@ -1,5 +1,12 @@
 /** What becomes of one call in a runner. */
-import type { CallUsage, ErrorReport, FromRunner, InvokeRequest } from '../../runner/messages.ts'
+import type { StoredDocument } from '../../documents/store.ts'
+import type {
+  CallUsage,
+  ErrorReport,
+  FromRunner,
+  InvokeRequest,
+  Page,
+} from '../../runner/messages.ts'
 import type { Operation, StoredJson } from '../../runner/operations.ts'
 
 export interface RunnerCall extends Omit<InvokeRequest, 'seed' | 'root'> {
@@ -14,12 +21,26 @@ export interface RunnerCall extends Omit<InvokeRequest, 'seed' | 'root'> {
 /** Runs a call as part of the one that asked for it: in its runner, on its CPU time. */
 export type InvokePart = (call: RunnerCall, host: RunnerHost) => Promise<RunnerOutcome>
 
+/** Stored JSON, or documents that the runner may hold from an earlier call. */
+export type OperationAnswer = string | FoundDocuments
+
+export interface FoundDocuments {
+  readonly documents: readonly StoredDocument[]
+  /** Null for one document by its ID, or none. */
+  readonly page: Page | null
+}
+
 export interface RunnerHost {
+  /** The most that its call was seen to add to the runner's memory, where it was seen at all. */
+  grownBytes?: number
   /**
-   * Answers Stored JSON. A Refusal is thrown inside the author's code; anything else that it
-   * throws ends the call, and `invoke` throws it.
+   * A Refusal is thrown inside the author's code; anything else that it throws ends the call, and
+   * `invoke` throws it.
    */
-  operation(operation: Operation, invokePart: InvokePart): string | Promise<string>
+  operation(
+    operation: Operation,
+    invokePart: InvokePart,
+  ): OperationAnswer | Promise<OperationAnswer>
 }
 
 export type RunnerLimit = 'cpu' | 'memory' | 'result' | 'operations'
@@ -31,7 +52,13 @@ export type RunnerFate =
   | { readonly kind: 'broken'; readonly detail: string }
 
 export type RunnerOutcome =
-  | ({ readonly kind: 'returned'; readonly result: StoredJson } & CallUsage)
+  | ({
+      readonly kind: 'returned'
+      /** Names documents of the call by their place in `documents`, as `{"$r":0}`. */
+      readonly result: StoredJson
+      /** All that its operations were answered with, in that order. */
+      readonly documents: readonly StoredDocument[]
+    } & CallUsage)
   | ({ readonly kind: 'failed'; readonly code: string } & CallUsage)
   | ({ readonly kind: 'threw'; readonly error: ErrorReport } & CallUsage)
   | ({ readonly kind: 'limit'; readonly limit: RunnerLimit } & Partial<CallUsage>)
@@ -50,13 +77,16 @@ export type DescribeOutcome =
   | { readonly kind: 'described'; readonly description: unknown }
   | LoadFailure
 
-type Outcome = Extract<FromRunner, { readonly usage: CallUsage }>
+export type OutcomeMessage = Extract<FromRunner, { readonly usage: CallUsage }>
 
-export function outcomeOf(message: Outcome): RunnerOutcome {
+export function outcomeOf(
+  message: OutcomeMessage,
+  documents: readonly StoredDocument[],
+): RunnerOutcome {
   const { usage } = message
   switch (message.type) {
     case 'returned':
-      return { kind: 'returned', result: message.result, ...usage }
+      return { kind: 'returned', result: message.result, documents, ...usage }
     case 'failed':
       return { kind: 'failed', code: message.code, ...usage }
     case 'threw':

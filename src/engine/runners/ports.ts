@@ -3,6 +3,7 @@ import type { Containment, ProbeResult } from '../../runner/messages.ts'
 import type { SpawnRunner } from '../../runner/processes.ts'
 import type { System } from '../../system/system.ts'
 import type { Logger } from '../../telemetry/log.ts'
+import type { RunnerFate } from './outcomes.ts'
 import type { Runner } from './runner.ts'
 import type { WatchLimits } from './watch.ts'
 
@@ -28,8 +29,8 @@ export interface RunnerPorts {
   readonly log: Logger
   readonly spawn: SpawnRunner
   readonly limits: RunnerLimits
-  /** Whoever owns it or not: the process is no longer used. */
-  onEnd(runner: Runner): void
+  /** Whoever owns it or not: the process is no longer used. Null: it was stopped. */
+  onEnd(runner: Runner, fate: RunnerFate | null): void
 }
 
 export interface Hello {

@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect } from 'vitest'
 import { TestConfiguration } from '../../../build/testing/configurations.ts'
+import { testCursors } from '../../../build/testing/cursors.ts'
 import { fuzz, mutatedJson, type Random } from '../../../build/testing/fuzzing/fuzz.ts'
 import { openSqliteDocuments } from '../../documents/sqlite/stores.ts'
 import type { DocumentStore } from '../../documents/store.ts'
@@ -81,13 +82,19 @@ function hostOf(random: Random): RunnerHost {
     store,
     release: prepared,
     snapshot: 0,
+    unsettled: null,
     nowMicros: 1_800_000_000_000_000n,
     entropy: (length) => new Uint8Array(length),
     writable: random.chance(2),
   })
   const report = () => undefined
   const shared = { prepared, transaction, report, failures: new Map(), count: 0, characters: 0 }
-  const nobody = { principal: null, issueGuest: () => 'guest', usedIdentity: false }
+  const nobody = {
+    cursors: testCursors(),
+    principal: null,
+    issueGuest: () => 'guest',
+    usedIdentity: false,
+  }
   const unset = { configuration: new TestConfiguration().current, usedConfiguration: false }
   const unused = { ...unset, usedClock: false, usedRandom: false }
   return new TransactionHost({ ...shared, ...nobody, ...unused }, CALL)
@@ -101,7 +108,14 @@ function makeRunner(random: Random) {
   const ignore = () => undefined
   const process: RunnerProcess = {
     ...{ pid: 1, load: ignore, describe: ignore, invoke: ignore, reply: ignore, refuse: ignore },
-    ...{ cancel: ignore, flush: ignore, isContained: () => null, sentBytes: 0 },
+    ...{
+      documents: ignore,
+      forget: ignore,
+      cancel: ignore,
+      flush: ignore,
+      isContained: () => null,
+      sentBytes: 0,
+    },
     get backlogBytes() {
       return random.below(150)
     },

@@ -3,6 +3,7 @@
  * the process says is checked against what was asked of it; a breach ends the process.
  */
 
+import type { StoredDocument } from '../../documents/store.ts'
 import { type FromRunner, LOADING } from '../../runner/messages.ts'
 import type { Operation } from '../../runner/operations.ts'
 import type { RunnerExit, RunnerProcess } from '../../runner/processes.ts'
@@ -11,6 +12,8 @@ import type { ReleaseCode } from '../release.ts'
 import {
   type DescribeOutcome,
   type LoadFailure,
+  type OperationAnswer,
+  type OutcomeMessage,
   outcomeOf,
   type RunnerCall,
   type RunnerFate,
@@ -18,6 +21,7 @@ import {
   type RunnerOutcome,
 } from './outcomes.ts'
 import type { Hello, RunnerOwner, RunnerPorts, RunnerRole } from './ports.ts'
+import { SentDocuments } from './sent-documents.ts'
 import { type Judgement, RunnerWatch } from './watch.ts'
 
 interface InFlight {
@@ -33,6 +37,8 @@ interface InFlight {
   readonly abort: (error: unknown) => void
   operations: number
   hasParts: boolean
+  /** That its operations were answered with, in that order. */
+  readonly documents: StoredDocument[]
 }
 
 interface Deferred {
@@ -56,6 +62,7 @@ export class Runner {
   /** Ended by the server; the runner may still send what it sent before it knew. */
   readonly #cancelled = new Set<number>()
   readonly #deferred: Deferred[] = []
+  readonly #sent = new SentDocuments()
   #deferredCharacters = 0
   #sayHello: ((hello: Hello | null) => void) | null
   #sayLoaded: ((failure: LoadFailure | null) => void) | null = null
@@ -138,7 +145,8 @@ export class Runner {
     const id = this.#nextCall()
     if (parent !== null) parent.hasParts = true
     const family = { id, root: parent?.root ?? id, parent: parent?.id ?? 0, hasParts: false }
-    this.#calls.set(id, { ...family, host, deadline, signal, end, abort, operations: 0 })
+    const fresh = { operations: 0, documents: [] }
+    this.#calls.set(id, { ...family, ...fresh, host, deadline, signal, end, abort })
     this.process.invoke(id, { ...request, seed: seed.toHex(), root: parent?.root ?? 0 })
     this.#scheduleFlush()
     return promise
@@ -158,6 +166,7 @@ export class Runner {
       return
     }
     const judgement = this.watch.judge(now)
+    this.watch.noteGrowth(this.#calls)
     if (judgement !== null) this.#condemn(judgement)
     else if (this.#deferred.length > 0) this.#resume()
   }
@@ -192,7 +201,7 @@ export class Runner {
         this.#onOperation(message.call, message.id, message.op, characters)
         break
       default:
-        this.#onOutcome(message.call, outcomeOf(message))
+        this.#onOutcome(message)
     }
   }
 
@@ -222,7 +231,8 @@ export class Runner {
     answer?.(failure)
   }
 
-  #onOutcome(id: number, outcome: RunnerOutcome): void {
+  #onOutcome(message: OutcomeMessage): void {
+    const { call: id } = message
     const call = this.#calls.get(id)
     if (call === undefined) {
       if (!this.#cancelled.delete(id)) this.#breach('it ends a call that is not in flight')
@@ -230,7 +240,7 @@ export class Runner {
     }
     this.#calls.delete(id)
     this.#endParts(call)
-    call.end(outcome)
+    call.end(outcomeOf(message, call.documents))
     this.owner?.onRoom(this)
   }
 
@@ -276,21 +286,27 @@ export class Runner {
   #perform(call: InFlight, id: number, op: Operation): void {
     try {
       const answer = call.host.operation(op, (part, host) => this.#invoke(part, host, call))
-      if (typeof answer === 'string') this.#reply(call, id, answer)
-      else {
+      if (answer instanceof Promise) {
         answer.then(
-          (text) => this.#reply(call, id, text),
+          (settled) => this.#reply(call, id, settled),
           (error: unknown) => this.#refuse(call, id, error),
         )
-      }
+      } else this.#reply(call, id, answer)
     } catch (error) {
       this.#refuse(call, id, error)
     }
   }
 
-  #reply(call: InFlight, id: number, text: string): void {
+  #reply(call: InFlight, id: number, answer: OperationAnswer): void {
     if (!this.#calls.has(call.id)) return
-    this.process.reply(call.id, id, text)
+    if (typeof answer === 'string') this.process.reply(call.id, id, answer)
+    else {
+      const { documents, page } = answer
+      for (const document of documents) call.documents.push(document)
+      this.process.documents(call.id, id, { items: this.#sent.items(documents), page })
+      const first = this.#sent.trim()
+      if (first !== null) this.process.forget(first)
+    }
     this.#scheduleFlush()
   }
 
@@ -366,7 +382,7 @@ export class Runner {
     for (const [id, answer] of this.#descriptions) answer(id === guilty ? fate : { kind: 'lost' })
     // Before the outcomes are known, so that calls which run again find the group prepared.
     const blamed = this.#isStopped || this.inFlight === 0 || this.#calls.has(guilty)
-    this.#ports.onEnd(this)
+    this.#ports.onEnd(this, this.#isStopped ? null : fate)
     this.owner?.onEnd(this, blamed)
     for (const [id, call] of this.#calls) call.end(id === guilty ? fate : { kind: 'lost' })
     this.#calls.clear()

@@ -5,6 +5,7 @@
  */
 import { LOADING } from '../../runner/messages.ts'
 import type { RunnerProcess, RunnerUsage } from '../../runner/processes.ts'
+import type { RunnerHost } from './outcomes.ts'
 
 export interface WatchLimits {
   /** Milliseconds of CPU that one call may take. */
@@ -40,6 +41,8 @@ const BYTES_HELD_FOR_ONE_SENT = 3
 export class RunnerWatch {
   /** Milliseconds of CPU that one call of the loaded code may take. */
   callCpuMillis: number
+  /** What the kernel said last; it says nothing of a process that has ended. */
+  usage: RunnerUsage
   readonly #process: RunnerProcess
   readonly #limits: WatchLimits
   #seen: Segment | null = null
@@ -53,7 +56,8 @@ export class RunnerWatch {
     this.#process = process
     this.#limits = limits
     this.callCpuMillis = limits.callCpuMillis
-    this.#heldBytes = process.usage().residentBytes ?? 0
+    this.usage = process.usage()
+    this.#heldBytes = this.usage.residentBytes ?? 0
   }
 
   /** Whether a call was still at the segment that an earlier look saw it at. */
@@ -71,6 +75,20 @@ export class RunnerWatch {
     return this.#loadedBytes === null ? 0 : Math.max(0, this.#heldBytes - this.#loadedBytes)
   }
 
+  /** Tells the host of the call that keeps it busy what that was seen to add to its memory. */
+  noteGrowth(calls: ReadonlyMap<number, { readonly root: number; readonly host: RunnerHost }>) {
+    const seen = this.#seen
+    const host = seen && calls.get(calls.get(seen.call)?.root ?? 0)?.host
+    if (host) host.grownBytes = Math.max(host.grownBytes ?? 0, this.#grownSince(seen))
+  }
+
+  /** Asks the kernel what the process used so far and holds. */
+  look(): RunnerUsage {
+    const usage = this.#process.usage()
+    if (usage.cpuMicros !== null) this.usage = usage
+    return usage
+  }
+
   /** The call that the record names now; 0 for none. */
   current(): number {
     return this.#process.progress().call
@@ -85,7 +103,7 @@ export class RunnerWatch {
   /** Null while nothing is wrong. Called some 40 times a second while the runner works. */
   judge(nowMillis: number): Judgement | null {
     const { call, segment, spentMicros } = this.#process.progress()
-    const usage = this.#process.usage()
+    const usage = this.look()
     const before = { heldBytes: this.#heldBytes, sentBytes: this.#sentBytes }
     this.#heldBytes = usage.residentBytes ?? 0
     this.#sentBytes = this.#process.sentBytes
@@ -118,12 +136,20 @@ export class RunnerWatch {
     else this.#cpuShare = (cpuMicros - before.cpuMicros) / 1000 / (atMillis - before.atMillis)
   }
 
-  #isTooLarge({ call, heldBytes, sentBytes }: Segment): boolean {
+  #isTooLarge(seen: Segment): boolean {
     const { callGrowthBytes, runnerGrowthBytes } = this.#limits
-    const given = BYTES_HELD_FOR_ONE_SENT * (this.#sentBytes - sentBytes)
-    const grown = this.#heldBytes - heldBytes - given
-    if (call === LOADING) return grown > runnerGrowthBytes
-    return grown > callGrowthBytes || this.grownBytes - given > runnerGrowthBytes
+    const grown = this.#grownSince(seen)
+    if (seen.call === LOADING) return grown > runnerGrowthBytes
+    return grown > callGrowthBytes || this.grownBytes - this.#given(seen) > runnerGrowthBytes
+  }
+
+  /** Bytes since the segment was seen, beyond what the runner had to take. */
+  #grownSince(seen: Segment): number {
+    return this.#heldBytes - seen.heldBytes - this.#given(seen)
+  }
+
+  #given({ sentBytes }: Segment): number {
+    return BYTES_HELD_FOR_ONE_SENT * (this.#sentBytes - sentBytes)
   }
 }
 

@@ -9,13 +9,14 @@ import type { ApplicationCaller, Gateway, Incoming } from './gateway.ts'
 
 /** RFC 6750, section 2.1. */
 const BEARER = /^Bearer +([A-Za-z0-9._~+/-]+=*)$/i
+export const KEY_HEADER = 'x-service-key'
 const TOKEN_CHARACTERS_MAX = 16 * 1024
-const AFFINITY_HEADER = 'x-service-affinity'
-const AFFINITY = /^[\x21-\x7e]{1,128}$/
+export const AFFINITY_HEADER = 'x-service-affinity'
+export const AFFINITY = /^[\x21-\x7e]{1,128}$/
 
 /** Throws APPLICATION_KEY_REQUIRED, APPLICATION_KEY_INVALID and RATE_LIMITED. */
 export function authenticate(gateway: Gateway, incoming: Incoming): ApplicationCaller {
-  const key = incoming.request.headers.get('x-service-key')
+  const key = incoming.request.headers.get(KEY_HEADER)
   if (key === null) throw new Fault('APPLICATION_KEY_REQUIRED')
   const { limits } = gateway
   const caller = gateway.authenticateKey(key)

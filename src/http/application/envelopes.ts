@@ -3,14 +3,12 @@
  * ask for it in the same bytes, so the short Query envelopes seen last are kept as they were read;
  * nothing in them depends on who asks or on what is served.
  */
-import { Fault } from '../../errors/fault.ts'
 import type { OperationId } from '../../value/ids.ts'
-import { isId } from '../../value/ids.ts'
 import { Malformed } from '../../value/malformed.ts'
 import { type Json, parseStrictJson } from '../../value/strict-json.ts'
 import { decodeTagged } from '../../value/tagged.ts'
 import type { ValueObject } from '../../value/values.ts'
-import { ActionRequest, MutationRequest, QueryRequest } from '../../wire/invocations.ts'
+import { CallRequest, MutationRequest } from '../../wire/invocations.ts'
 import { read } from '../../wire/schema.ts'
 
 export interface QueryEnvelope {
@@ -49,23 +47,19 @@ export class QueryEnvelopes {
 }
 
 function readQuery(bytes: Uint8Array): QueryEnvelope {
-  const envelope = read(QueryRequest, parseStrictJson(bytes), 'REQUEST_INVALID')
+  const envelope = read(CallRequest, parseStrictJson(bytes), 'REQUEST_INVALID')
   return { ...envelope, arguments: readArguments(envelope.arguments as Json) }
 }
 
 /** Throws REQUEST_INVALID, and Malformed for what is no strict JSON. */
 export function readMutation(bytes: Uint8Array): MutationEnvelope {
   const envelope = read(MutationRequest, parseStrictJson(bytes), 'REQUEST_INVALID')
-  const { operationId } = envelope
-  if (!isId('opn', operationId)) {
-    throw new Fault('REQUEST_INVALID', { detail: 'operationId is not canonical' })
-  }
-  return { ...envelope, operationId, arguments: readArguments(envelope.arguments as Json) }
+  return { ...envelope, arguments: readArguments(envelope.arguments as Json) }
 }
 
 /** Throws REQUEST_INVALID, and Malformed for what is no strict JSON. */
 export function readAction(bytes: Uint8Array): QueryEnvelope {
-  const envelope = read(ActionRequest, parseStrictJson(bytes), 'REQUEST_INVALID')
+  const envelope = read(CallRequest, parseStrictJson(bytes), 'REQUEST_INVALID')
   return { ...envelope, arguments: readArguments(envelope.arguments as Json) }
 }
 

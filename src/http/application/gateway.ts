@@ -7,6 +7,7 @@ import type { Principal } from '../../value/identities.ts'
 import type { ClientId, CredentialId, InvocationId, RequestId } from '../../value/ids.ts'
 import type { ClientKind } from '../../value/manifest.ts'
 import type { ApplicationLimits } from '../rate-limits.ts'
+import type { RequestCounts } from '../request-counts.ts'
 import type { QueryEnvelopes } from './envelopes.ts'
 
 export type ApplicationScope = 'query' | 'mutation' | 'action' | 'realtime' | 'workspace'
@@ -59,6 +60,7 @@ export interface Gateway {
   readonly tokens: TokenVerifier
   /** null limits nothing. */
   readonly limits: ApplicationLimits | null
+  readonly counts: RequestCounts
   /** Exact browser origins; any other Origin header is refused. */
   readonly allowedOrigins: ReadonlySet<string>
   /** Null for a key that is unknown, revoked or deleted. */

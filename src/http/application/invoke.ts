@@ -14,7 +14,7 @@ import { type QueryEnvelope, readAction, readMutation } from './envelopes.ts'
 import type { ApplicationCaller, Gateway, Incoming } from './gateway.ts'
 
 /** Bytes of a public request envelope (Document 2, Limits). */
-const ENVELOPE_BYTES_MAX = 2 * 1024 * 1024
+export const ENVELOPE_BYTES_MAX = 2 * 1024 * 1024
 const JSON_MEDIA_TYPE = /^application\/json(?:\s*;\s*charset=utf-8)?$/i
 
 /** What the answer and the log line say about a call beyond its result. */

@@ -5,24 +5,18 @@ import type { RequestId } from '../../value/ids.ts'
 import { APPLICATION_CODES, errorResponse, toFault } from '../errors.ts'
 import { type PeerBinding, peerOf } from '../rate-limits.ts'
 import type { Gateway, Incoming, RequestBinding } from './gateway.ts'
-import { type Answer, invokeAction, invokeMutation, invokeQuery } from './invoke.ts'
+import type { Answer } from './invoke.ts'
+import { INVOCATIONS, type Invocation, PROBES } from './routes.ts'
 
 /** Seconds that a browser may keep a preflight answer. */
 const PREFLIGHT_SECONDS = 600
 const EXPOSED = 'Retry-After, X-Service-Request-Id, X-Service-Invocation-Id, X-Service-Release-Id'
 
-type Invoke = (gateway: Gateway, incoming: Incoming) => Promise<Answer>
-
-const INVOCATIONS: ReadonlyMap<string, Invoke> = new Map([
-  ['/v1/query', invokeQuery],
-  ['/v1/mutation', invokeMutation],
-  ['/v1/action', invokeAction],
-])
+const INVOCATION_AT = new Map(INVOCATIONS.map(({ path, invoke }) => [path, invoke]))
 /** Methods of each path, for the answer to any other. */
 const ALLOW: ReadonlyMap<string, string> = new Map([
-  ...[...INVOCATIONS.keys()].map((path) => [path, 'POST, OPTIONS'] as const),
-  ['/healthz', 'GET'],
-  ['/readyz', 'GET'],
+  ...INVOCATIONS.map(({ path }) => [path, 'POST, OPTIONS'] as const),
+  ...PROBES.map(({ path }) => [path, 'GET'] as const),
 ])
 
 export interface ApplicationOrigin {
@@ -34,25 +28,33 @@ export type ApplicationBinding = PeerBinding & RequestBinding
 /** Calls of Functions go straight to their handler: a router would cost each of them 2 us. */
 export function mountApplication(gateway: Gateway): ApplicationOrigin {
   const hono = router(gateway)
+  const counted = (response: Response): Response => {
+    gateway.counts.answered(response.status)
+    return response
+  }
   return {
     fetch(request, binding) {
       const { url } = request
-      const invoke = INVOCATIONS.get(url.slice(url.indexOf('/', url.indexOf('://') + 3)))
-      if (invoke === undefined || request.method !== 'POST') return hono.fetch(request, binding)
-      return answer(gateway, request, binding, invoke)
+      const invoke = INVOCATION_AT.get(url.slice(url.indexOf('/', url.indexOf('://') + 3)))
+      const response =
+        invoke === undefined || request.method !== 'POST'
+          ? hono.fetch(request, binding)
+          : answer(gateway, request, binding, invoke)
+      return response instanceof Promise ? response.then(counted) : counted(response)
     },
   }
 }
 
 function router(gateway: Gateway): Hono {
   const hono = new Hono({ strict: true })
-  for (const [path, invoke] of INVOCATIONS) {
+  for (const { path, invoke } of INVOCATIONS) {
     // Those whose URL has more than this path.
     hono.post(path, ({ req, env }) => answer(gateway, req.raw, env as ApplicationBinding, invoke))
     hono.options(path, (context) => preflight(gateway, context))
   }
-  hono.get('/healthz', () => probe(200, 'live'))
-  hono.get('/readyz', () => (isReady(gateway) ? probe(200, 'ready') : probe(503, 'unavailable')))
+  for (const { path, asks } of PROBES) {
+    hono.get(path, () => (asks === 'liveness' ? probe(200, 'live') : readiness(gateway)))
+  }
   hono.notFound((context) => {
     const allow = ALLOW.get(context.req.path)
     return allow === undefined
@@ -66,7 +68,7 @@ async function answer(
   gateway: Gateway,
   request: Request,
   binding: Partial<ApplicationBinding> | undefined,
-  invoke: Invoke,
+  invoke: Invocation['invoke'],
 ): Promise<Response> {
   const requestId = gateway.system.ids.make('req')
   const origin = request.headers.get('origin')
@@ -132,6 +134,7 @@ function rendered(answer: Answer, requestId: RequestId): Response {
 function failed(gateway: Gateway, error: unknown, incoming: Incoming): Response {
   const { request, requestId, invocationId } = incoming
   const fault = toFault(error, APPLICATION_CODES)
+  gateway.counts.failed(fault)
   const entry = { requestId, errorCode: fault.code, detail: fault.detail, error: fault.cause }
   // Whoever is gone made the call fail.
   if (fault.status >= 500 && !request.signal.aborted) gateway.log.error('invocation.failed', entry)
@@ -175,6 +178,10 @@ function allowOrigin(headers: Headers, origin: string): void {
   headers.set('access-control-allow-origin', origin)
   headers.set('access-control-expose-headers', EXPOSED)
   headers.append('vary', 'Origin')
+}
+
+function readiness(gateway: Gateway): Response {
+  return isReady(gateway) ? probe(200, 'ready') : probe(503, 'unavailable')
 }
 
 function probe(status: 200 | 503, text: string): Response {

@@ -7,7 +7,6 @@ import {
 import {
   type ApplicationCredential,
   type CredentialCreated as Created,
-  type CredentialName,
   createCredential,
   deleteCredential,
   listCredentials,
@@ -15,27 +14,31 @@ import {
   revokeCredential,
   rotateCredential,
 } from '../../product/application-credentials.ts'
-import { parseId } from '../../value/ids.ts'
 import {
-  type ClientCreated,
+  ClientCreated,
   type ClientField,
-  type ClientList,
+  ClientList,
   ClientRequest,
-  type CredentialCreated,
+  CredentialCreated,
   type CredentialField,
-  type CredentialList,
+  CredentialList,
   CredentialRequest,
-  type CredentialRevoked,
+  CredentialRevoked,
   RotateRequest,
 } from '../../wire/application-clients.ts'
-import { environmentRoute, type Reply, type Route } from '../route.ts'
+import { environmentRoute, type ReplyOf, type Route } from '../route.ts'
 import type { ProductApp } from './product-app.ts'
+
+const ISSUED = { 200: CredentialCreated, 201: CredentialCreated } as const
 
 export const applicationClientRoutes: readonly Route<ProductApp>[] = [
   environmentRoute({
     method: 'GET',
     path: '/application-clients',
+    name: 'listApplicationClients',
+    summary: 'Every Application Client, none of its keys.',
     capability: 'credentials:read',
+    replies: { 200: ClientList },
     handle({ app }) {
       const body: ClientList = { version: 1, clients: listClients(app.product).map(clientField) }
       return { status: 200, body }
@@ -45,8 +48,12 @@ export const applicationClientRoutes: readonly Route<ProductApp>[] = [
   environmentRoute({
     method: 'POST',
     path: '/application-clients',
+    name: 'createApplicationClient',
+    summary: 'Creates an Application Client under the ID that the caller chose.',
     capability: 'credentials:manage',
     body: { schema: ClientRequest },
+    replies: { 200: ClientCreated, 201: ClientCreated },
+    errors: ['PRODUCT_INVALID', 'PRODUCT_OPERATION_REUSED', 'PRODUCT_STATE_CONFLICT'],
     handle({ app, actor, body: { createdAtMicros, ...asked }, requestId }) {
       const { client, replayed } = createClient(app.product, actor, {
         ...asked,
@@ -61,9 +68,12 @@ export const applicationClientRoutes: readonly Route<ProductApp>[] = [
   environmentRoute({
     method: 'GET',
     path: '/application-clients/:clientId/credentials',
+    name: 'listCredentials',
+    summary: 'Every credential of an Application Client, none of its keys.',
     capability: 'credentials:read',
+    replies: { 200: CredentialList },
     handle({ app, params }) {
-      const credentials = listCredentials(app.product, parseId('app', params.clientId))
+      const credentials = listCredentials(app.product, params.clientId)
       const body: CredentialList = { version: 1, credentials: credentials.map(credentialField) }
       return { status: 200, body }
     },
@@ -72,12 +82,16 @@ export const applicationClientRoutes: readonly Route<ProductApp>[] = [
   environmentRoute({
     method: 'POST',
     path: '/application-clients/:clientId/credentials',
+    name: 'createCredential',
+    summary: 'Creates a credential; the answer alone has its key.',
     capability: 'credentials:manage',
     body: { schema: CredentialRequest },
+    replies: ISSUED,
+    errors: ['PRODUCT_INVALID', 'PRODUCT_OPERATION_REUSED', 'PRODUCT_STATE_CONFLICT'],
     cache: 'no-store, max-age=0',
     handle({ app, actor, params, body: asked, requestId }) {
       const created = createCredential(app.product, actor, {
-        clientId: parseId('app', params.clientId),
+        clientId: params.clientId,
         credentialId: asked.credentialId,
         name: asked.name,
         scopes: asked.scopes,
@@ -92,13 +106,18 @@ export const applicationClientRoutes: readonly Route<ProductApp>[] = [
   environmentRoute({
     method: 'POST',
     path: '/application-clients/:clientId/credentials/:credentialId/rotate',
+    name: 'rotateCredential',
+    summary: 'Creates a replacement; the credential stays active beside it.',
     capability: 'credentials:manage',
     body: { schema: RotateRequest },
+    replies: ISSUED,
+    errors: ['PRODUCT_INVALID', 'PRODUCT_OPERATION_REUSED', 'PRODUCT_STATE_CONFLICT'],
     cache: 'no-store, max-age=0',
     handle({ app, actor, params, body: asked, requestId }) {
       const { credentialId: replacementId, createdAtMicros, ...changes } = asked
       const rotated = rotateCredential(app.product, actor, {
-        ...readName(params),
+        clientId: params.clientId,
+        credentialId: params.credentialId,
         replacementId,
         changes,
         createdAtMicros: BigInt(createdAtMicros),
@@ -111,10 +130,14 @@ export const applicationClientRoutes: readonly Route<ProductApp>[] = [
   environmentRoute({
     method: 'POST',
     path: '/application-clients/:clientId/credentials/:credentialId/reveal',
+    name: 'revealKey',
+    summary: 'The key of a public credential, made again.',
     capability: 'credentials:read',
+    replies: { 200: CredentialCreated },
+    errors: ['PRODUCT_INVALID', 'PRODUCT_STATE_CONFLICT'],
     cache: 'no-store, max-age=0',
-    handle({ app, actor, params, requestId }) {
-      const revealed = revealKey(app.product, actor, { ...readName(params), requestId })
+    handle({ app, actor, params: { clientId, credentialId }, requestId }) {
+      const revealed = revealKey(app.product, actor, { clientId, credentialId, requestId })
       // Nothing was made, so nothing was repeated.
       const body = createdBody({ ...revealed, secretShownOnce: false, replayed: false })
       return { status: 200, body }
@@ -124,9 +147,13 @@ export const applicationClientRoutes: readonly Route<ProductApp>[] = [
   environmentRoute({
     method: 'POST',
     path: '/application-clients/:clientId/credentials/:credentialId/revoke',
+    name: 'revokeCredential',
+    summary: 'Ends a credential for good.',
     capability: 'credentials:manage',
-    handle({ app, actor, params, requestId }) {
-      const credential = revokeCredential(app.product, actor, { ...readName(params), requestId })
+    replies: { 200: CredentialRevoked },
+    handle({ app, actor, params: { clientId, credentialId }, requestId }) {
+      const name = { clientId, credentialId }
+      const credential = revokeCredential(app.product, actor, { ...name, requestId })
       const body: CredentialRevoked = { version: 1, credential: credentialField(credential) }
       return { status: 200, body }
     },
@@ -135,25 +162,19 @@ export const applicationClientRoutes: readonly Route<ProductApp>[] = [
   environmentRoute({
     method: 'DELETE',
     path: '/application-clients/:clientId/credentials/:credentialId',
+    name: 'deleteCredential',
+    summary: 'Leaves a tombstone of a revoked credential.',
     capability: 'credentials:manage',
-    handle({ app, actor, params, requestId }) {
-      deleteCredential(app.product, actor, { ...readName(params), requestId })
+    replies: { 204: null },
+    errors: ['PRODUCT_STATE_CONFLICT'],
+    handle({ app, actor, params: { clientId, credentialId }, requestId }) {
+      deleteCredential(app.product, actor, { clientId, credentialId, requestId })
       return { status: 204 }
     },
   }),
 ]
 
-function readName(params: {
-  readonly clientId: string
-  readonly credentialId: string
-}): CredentialName {
-  return {
-    clientId: parseId('app', params.clientId),
-    credentialId: parseId('crd', params.credentialId),
-  }
-}
-
-function createdReply(created: Created): Reply {
+function createdReply(created: Created): ReplyOf<typeof ISSUED> {
   return { status: created.replayed ? 200 : 201, body: createdBody(created) }
 }
 

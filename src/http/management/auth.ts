@@ -2,8 +2,8 @@
 import { exchange } from '../../identity/exchange.ts'
 import type { Identity } from '../../identity/identity.ts'
 import { refresh } from '../../identity/sessions.ts'
-import { type AuthConfig, ExchangeRequest, RefreshRequest, type Self } from '../../wire/auth.ts'
-import { operatorRoute, publicRoute, type Route } from '../route.ts'
+import { AuthConfig, ExchangeRequest, Login, RefreshRequest, Self } from '../../wire/auth.ts'
+import { CHANGE_ERRORS, operatorRoute, publicRoute, type Route } from '../route.ts'
 import { grantField, loginBody, operatorField, sessionField } from './identity-fields.ts'
 
 export interface AuthApp {
@@ -18,6 +18,9 @@ export const authRoutes: readonly Route<AuthApp>[] = [
   publicRoute({
     method: 'GET',
     path: '/v1/auth/config',
+    name: 'readAuthConfig',
+    summary: 'How operators log in here.',
+    replies: { 200: AuthConfig },
     handle({ app }) {
       const { managementOrigin } = app
       const body: AuthConfig = { version: 1, methods: methods(app.identity), managementOrigin }
@@ -28,7 +31,11 @@ export const authRoutes: readonly Route<AuthApp>[] = [
   publicRoute({
     method: 'POST',
     path: '/v1/auth/exchange',
+    name: 'exchangeCode',
+    summary: 'Logs in with a single-use code.',
     body: { schema: ExchangeRequest },
+    replies: { 201: Login },
+    errors: ['PLATFORM_AUTHENTICATION_FAILED', ...CHANGE_ERRORS],
     cache: SECRETS,
     async handle({ app, body, requestId }) {
       const { code, deviceName = null, operatorName = null } = body
@@ -40,7 +47,11 @@ export const authRoutes: readonly Route<AuthApp>[] = [
   publicRoute({
     method: 'POST',
     path: '/v1/auth/refresh',
+    name: 'refreshSession',
+    summary: 'New tokens for a session; the refresh token is used up.',
     body: { schema: RefreshRequest },
+    replies: { 200: Login },
+    errors: ['PLATFORM_AUTHENTICATION_FAILED', ...CHANGE_ERRORS],
     cache: SECRETS,
     async handle({ app, body, requestId }) {
       const login = await refresh(app.identity, { refreshToken: body.refreshToken, requestId })
@@ -51,6 +62,9 @@ export const authRoutes: readonly Route<AuthApp>[] = [
   operatorRoute({
     method: 'GET',
     path: '/v1/auth/me',
+    name: 'readSelf',
+    summary: 'The calling operator, its session and its grants.',
+    replies: { 200: Self },
     handle({ actor }) {
       const { operator, session, grants } = actor
       const body: Self = {

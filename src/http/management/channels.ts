@@ -1,24 +1,25 @@
 /** Promotion and rollback of a Channel. */
-import { Fault } from '../../errors/fault.ts'
-import {
-  type Promoted as Binding,
-  CHANNEL_NAME,
-  promote,
-  rollback,
-} from '../../product/channels.ts'
-import { type Promoted, PromoteRequest, RollbackRequest } from '../../wire/channels.ts'
+import { type Promoted as Binding, promote, rollback } from '../../product/channels.ts'
+import { Promoted, PromoteRequest, RollbackRequest } from '../../wire/channels.ts'
 import { environmentRoute, type Route } from '../route.ts'
 import type { ProductApp } from './product-app.ts'
+
+/** Of a Release that may not serve, or of a Channel that is bound otherwise. */
+const UNFIT = ['PRODUCT_CAS_CONFLICT', 'PRODUCT_RELEASE_RETIRED', 'PRODUCT_STATE_CONFLICT'] as const
 
 export const channelRoutes: readonly Route<ProductApp>[] = [
   environmentRoute({
     method: 'PUT',
     path: '/channels/:channel',
+    name: 'promoteRelease',
+    summary: 'Binds a Channel to a Release.',
     capability: 'channels:promote',
     body: { schema: PromoteRequest },
+    replies: { 200: Promoted },
+    errors: ['PRODUCT_INVALID', ...UNFIT],
     handle({ app, actor, params, body: { releaseId, expectedReleaseId = null }, requestId }) {
       const promoted = promote(app.product, actor, {
-        channel: readChannel(params.channel),
+        channel: params.channel,
         releaseId,
         expectedReleaseId,
         requestId,
@@ -30,10 +31,13 @@ export const channelRoutes: readonly Route<ProductApp>[] = [
   environmentRoute({
     method: 'POST',
     path: '/channels/:channel/rollback',
+    name: 'rollbackChannel',
+    summary: 'Binds a Channel to a Release that it was bound to before.',
     capability: 'channels:promote',
     body: { schema: RollbackRequest },
-    async handle({ app, actor, params, body: asked, requestId }) {
-      const channel = readChannel(params.channel)
+    replies: { 200: Promoted },
+    errors: ['PRODUCT_INCOMPATIBLE', ...UNFIT],
+    async handle({ app, actor, params: { channel }, body: asked, requestId }) {
       const rolledBack = await rollback(app.product, actor, { ...asked, channel, requestId })
       return { status: 200, body: promotedBody(rolledBack) }
     },
@@ -50,11 +54,4 @@ function promotedBody({ name, revision, changedAtMicros, ...binding }: Binding):
     changedAtMicros: String(changedAtMicros),
     serving: binding.serving,
   }
-}
-
-function readChannel(text: string): string {
-  if (CHANNEL_NAME.test(text)) return text
-  throw new Fault('PLATFORM_REQUEST_INVALID', {
-    violations: [{ path: 'url', rule: 'a Channel name' }],
-  })
 }

@@ -1,5 +1,4 @@
 /** Variables and secrets. A secret comes in with one request and leaves with none. */
-import { Fault } from '../../errors/fault.ts'
 import {
   type Changed,
   type ConfigurationChange,
@@ -9,31 +8,30 @@ import {
   readConfigurationHistory,
   setConfiguration,
 } from '../../product/configuration.ts'
-import { isConfigurationName } from '../../value/configuration.ts'
 import {
   type ChangeField,
   CONFIGURATION_BODY_BYTES_MAX,
-  type ConfigurationChanged,
+  ConfigurationChanged,
   ConfigurationDelete,
-  type ConfigurationHistory,
-  type ConfigurationList,
+  ConfigurationHistory,
+  ConfigurationList,
   ConfigurationSet,
   type EntryField,
-  HISTORY_PAGE_DEFAULT,
-  HISTORY_PAGE_MAX,
+  HistoryQuery,
 } from '../../wire/configuration.ts'
-import { readPageLimit } from '../queries.ts'
+import { PAGE_DEFAULT } from '../../wire/fields.ts'
 import { environmentRoute, type Route } from '../route.ts'
 import { operationField } from './operations.ts'
 import type { ProductApp } from './product-app.ts'
-
-const REVISION = /^[1-9][0-9]{0,15}$/
 
 export const configurationRoutes: readonly Route<ProductApp>[] = [
   environmentRoute({
     method: 'GET',
     path: '/configuration',
+    name: 'listConfiguration',
+    summary: 'Every variable and secret, no value of a secret.',
     capability: 'configuration:read',
+    replies: { 200: ConfigurationList },
     handle({ app }) {
       const { revision, entries } = readConfiguration(app.product)
       const body: ConfigurationList = {
@@ -48,12 +46,15 @@ export const configurationRoutes: readonly Route<ProductApp>[] = [
   environmentRoute({
     method: 'GET',
     path: '/configuration/history',
+    name: 'listConfigurationChanges',
+    summary: 'Changes of variables and secrets, the newest first.',
     capability: 'configuration:read',
-    query: ['limit', 'after'],
+    query: HistoryQuery,
+    replies: { 200: ConfigurationHistory },
     handle({ app, query }) {
       const { changes, next } = readConfigurationHistory(app.product, {
-        after: readAfter(query.after),
-        limit: readPageLimit(query.limit, { most: HISTORY_PAGE_MAX, usual: HISTORY_PAGE_DEFAULT }),
+        after: query.after === undefined ? null : BigInt(query.after),
+        limit: query.limit ?? PAGE_DEFAULT,
       })
       const body: ConfigurationHistory = {
         version: 1,
@@ -67,13 +68,17 @@ export const configurationRoutes: readonly Route<ProductApp>[] = [
   environmentRoute({
     method: 'PUT',
     path: '/configuration/:name',
+    name: 'setConfiguration',
+    summary: 'Sets a variable or a secret.',
     capability: 'configuration:manage',
     operationId: 'required',
     body: { schema: ConfigurationSet, bytesMax: CONFIGURATION_BODY_BYTES_MAX },
+    replies: { 200: ConfigurationChanged },
+    errors: ['PRODUCT_CAS_CONFLICT', 'PRODUCT_INVALID', 'PRODUCT_STATE_CONFLICT'],
     handle({ app, actor, params, operationId, body: asked, requestId }) {
       const changed = setConfiguration(app.product, actor, {
         operationId,
-        name: readName(params.name),
+        name: params.name,
         expectedRevision: BigInt(asked.expectedRevision),
         kind: asked.kind,
         value: asked.value,
@@ -87,13 +92,17 @@ export const configurationRoutes: readonly Route<ProductApp>[] = [
   environmentRoute({
     method: 'DELETE',
     path: '/configuration/:name',
+    name: 'deleteConfiguration',
+    summary: 'Removes a variable or a secret.',
     capability: 'configuration:manage',
     operationId: 'required',
     body: { schema: ConfigurationDelete },
+    replies: { 200: ConfigurationChanged },
+    errors: ['PRODUCT_CAS_CONFLICT', 'PRODUCT_INVALID'],
     handle({ app, actor, params, operationId, body: asked, requestId }) {
       const changed = deleteConfiguration(app.product, actor, {
         operationId,
-        name: readName(params.name),
+        name: params.name,
         expectedRevision: BigInt(asked.expectedRevision),
         changedAtMicros: BigInt(asked.changedAtMicros),
         requestId,
@@ -102,21 +111,6 @@ export const configurationRoutes: readonly Route<ProductApp>[] = [
     },
   }),
 ]
-
-function readName(text: string): string {
-  if (isConfigurationName(text)) return text
-  throw new Fault('PLATFORM_REQUEST_INVALID', {
-    violations: [{ path: 'url', rule: 'a name such as API_KEY' }],
-  })
-}
-
-function readAfter(text: string | undefined): bigint | null {
-  if (text === undefined) return null
-  if (REVISION.test(text)) return BigInt(text)
-  throw new Fault('PLATFORM_REQUEST_INVALID', {
-    violations: [{ path: 'query.after', rule: 'a cursor of this list' }],
-  })
-}
 
 function entryField({ content, ...entry }: ConfigurationEntry): EntryField {
   const fields = {

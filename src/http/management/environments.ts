@@ -6,23 +6,30 @@ import {
 } from '../../product/environments.ts'
 import {
   ENVIRONMENT_BODY_BYTES_MAX,
-  type EnvironmentChanged,
+  EnvironmentChanged,
   EnvironmentCreate,
   EnvironmentLifecycleChange,
-  type EnvironmentState,
+  EnvironmentState,
   EnvironmentUpdate,
 } from '../../wire/environment.ts'
-import { type Call, environmentRoute, type Reply, type Route } from '../route.ts'
+import { type Call, environmentRoute, type Route } from '../route.ts'
 import { operationField, operationRoute } from './operations.ts'
 import type { ProductApp } from './product-app.ts'
 
-const MANAGE = { capability: 'environments:manage', operationId: 'required' } as const
+const MANAGE = {
+  capability: 'environments:manage',
+  operationId: 'required',
+  errors: ['PRODUCT_CAS_CONFLICT', 'PRODUCT_INVALID', 'PRODUCT_STATE_CONFLICT'],
+} as const
 
 export const environmentRoutes: readonly Route<ProductApp>[] = [
   environmentRoute({
     method: 'GET',
     path: '',
+    name: 'readEnvironment',
+    summary: 'Desired and observed state of the Environment.',
     capability: 'environments:read',
+    replies: { 200: EnvironmentState },
     handle({ app }) {
       const body: EnvironmentState = { version: 1, ...readEnvironment(app.product) }
       return { status: 200, body }
@@ -32,18 +39,25 @@ export const environmentRoutes: readonly Route<ProductApp>[] = [
   environmentRoute({
     method: 'POST',
     path: '',
+    name: 'createEnvironment',
+    summary: 'Gives the Environment its first configuration.',
     ...MANAGE,
+    replies: { 200: EnvironmentChanged, 201: EnvironmentChanged },
     body: { schema: EnvironmentCreate, bytesMax: ENVIRONMENT_BODY_BYTES_MAX },
     handle(call) {
       const { configuration } = call.body
-      return change(call, { verb: 'create', configuration }, 201)
+      const reply = change(call, { verb: 'create', configuration })
+      return { ...reply, status: reply.body.operation.replayed ? 200 : 201 }
     },
   }),
 
   environmentRoute({
     method: 'PUT',
     path: '',
+    name: 'updateEnvironment',
+    summary: 'Replaces the configuration of the Environment.',
     ...MANAGE,
+    replies: { 200: EnvironmentChanged },
     body: { schema: EnvironmentUpdate, bytesMax: ENVIRONMENT_BODY_BYTES_MAX },
     handle(call) {
       const { configuration } = call.body
@@ -52,21 +66,25 @@ export const environmentRoutes: readonly Route<ProductApp>[] = [
     },
   }),
 
-  lifecycleRoute('archive'),
-  lifecycleRoute('restore'),
+  lifecycleRoute('archive', 'Stops what the Environment serves and keeps everything.'),
+  lifecycleRoute('restore', 'Serves an archived Environment again.'),
 
   operationRoute({
     path: '/environment-operations',
+    name: 'readEnvironmentOperation',
     resource: 'environment',
     capability: 'environments:read',
   }),
 ]
 
-function lifecycleRoute(verb: 'archive' | 'restore'): Route<ProductApp> {
+function lifecycleRoute(verb: 'archive' | 'restore', summary: string): Route<ProductApp> {
   return environmentRoute({
     method: 'POST',
     path: `/${verb}`,
+    name: `${verb}Environment`,
+    summary,
     ...MANAGE,
+    replies: { 200: EnvironmentChanged },
     body: { schema: EnvironmentLifecycleChange },
     handle(call) {
       return change(call, { verb, expectedRevision: BigInt(call.body.expectedRevision) })
@@ -83,8 +101,7 @@ function change(
     requestId,
   }: Call<ProductApp, string, { readonly changedAtMicros: string }, 'required'>,
   asked: EnvironmentChange,
-  status: 200 | 201 = 200,
-): Reply {
+) {
   const { result, operation } = changeEnvironment(app.product, actor, {
     operationId,
     change: asked,
@@ -96,5 +113,5 @@ function change(
     ...result,
     operation: operationField(operation),
   }
-  return { status: operation.replayed ? 200 : status, body }
+  return { status: 200 as const, body }
 }

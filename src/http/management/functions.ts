@@ -1,7 +1,6 @@
 /** The Function catalog of a target. */
-import { Fault } from '../../errors/fault.ts'
 import { listFunctions } from '../../product/functions.ts'
-import type { FunctionCatalog } from '../../wire/functions.ts'
+import { FunctionCatalog, FunctionsQuery } from '../../wire/functions.ts'
 import { environmentRoute, type Route } from '../route.ts'
 import type { ProductApp } from './product-app.ts'
 
@@ -9,10 +8,14 @@ export const functionRoutes: readonly Route<ProductApp>[] = [
   environmentRoute({
     method: 'GET',
     path: '/functions',
+    name: 'listFunctions',
+    summary: 'The Functions of a target, with their validators.',
     capability: 'releases:read',
-    query: ['target'],
+    query: FunctionsQuery,
+    replies: { 200: FunctionCatalog },
+    errors: ['PRODUCT_INVALID', 'PRODUCT_RELEASE_RETIRED'],
     async handle({ app, query }) {
-      const { releaseId, functions } = await listFunctions(app.product, readTarget(query.target))
+      const { releaseId, functions } = await listFunctions(app.product, query.target)
       const body: FunctionCatalog = {
         version: 1,
         releaseId,
@@ -30,11 +33,3 @@ export const functionRoutes: readonly Route<ProductApp>[] = [
     },
   }),
 ]
-
-/** There is no default: a target is named or the request is wrong (Document 2, Targets). */
-function readTarget(target: string | undefined): string {
-  if (target !== undefined) return target
-  throw new Fault('PLATFORM_REQUEST_INVALID', {
-    violations: [{ path: 'query.target', rule: 'a target' }],
-  })
-}

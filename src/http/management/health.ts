@@ -1,5 +1,5 @@
 /** Liveness of the process, and readiness of what it depends on. */
-import type { Live, Ready } from '../../wire/health.ts'
+import { Live, Ready } from '../../wire/health.ts'
 import { publicRoute, type Route } from '../route.ts'
 
 export interface HealthApp {
@@ -10,7 +10,10 @@ export const healthRoutes: readonly Route<HealthApp>[] = [
   publicRoute({
     method: 'GET',
     path: '/health/live',
+    name: 'readLiveness',
+    summary: 'Whether the process runs.',
     rate: 'none',
+    replies: { 200: Live },
     handle() {
       const body: Live = { status: 'live' }
       return { status: 200, body }
@@ -20,7 +23,10 @@ export const healthRoutes: readonly Route<HealthApp>[] = [
   publicRoute({
     method: 'GET',
     path: '/health/ready',
+    name: 'readReadiness',
+    summary: 'Whether the identity database answers.',
     rate: 'none',
+    replies: { 200: Ready, 503: Ready },
     async handle({ app }) {
       const ready = await app.identity.ready()
       const body: Ready = { status: ready ? 'ready' : 'unavailable' }

@@ -1,9 +1,9 @@
 /** Delegated invitations: issuance, once with the code, and revocation. */
 import type { Identity } from '../../identity/identity.ts'
 import { type Invitation, issueInvitation, revokeInvitation } from '../../identity/invitations.ts'
-import { type OperationId, parseId } from '../../value/ids.ts'
-import { type InvitationIssued, InvitationRequest } from '../../wire/access.ts'
-import { operatorRoute, type Route } from '../route.ts'
+import type { OperationId } from '../../value/ids.ts'
+import { InvitationIssued, InvitationRequest } from '../../wire/access.ts'
+import { CHANGE_ERRORS, operatorRoute, type Route } from '../route.ts'
 
 export interface InvitationsApp {
   readonly identity: Identity
@@ -13,10 +13,14 @@ export const invitationRoutes: readonly Route<InvitationsApp>[] = [
   operatorRoute({
     method: 'POST',
     path: '/v1/access/invitations',
+    name: 'issueInvitation',
+    summary: 'Invites an operator; the first answer alone has the code.',
     capability: 'operators:manage',
     // Without one the request is one-shot: it can be neither replayed nor looked up.
     operationId: 'optional',
     body: { schema: InvitationRequest },
+    replies: { 200: InvitationIssued, 201: InvitationIssued },
+    errors: ['PLATFORM_INVITATION_OPERATION_REUSED', ...CHANGE_ERRORS],
     cache: 'no-store, max-age=0',
     async handle({ app, actor, body, operationId, requestId }) {
       const input = { ...body, operationId, requestId }
@@ -34,10 +38,13 @@ export const invitationRoutes: readonly Route<InvitationsApp>[] = [
   operatorRoute({
     method: 'DELETE',
     path: '/v1/access/invitations/:invitationId',
+    name: 'revokeInvitation',
+    summary: 'Ends an invitation that was not used.',
     capability: 'operators:manage',
+    replies: { 204: null },
+    errors: ['PLATFORM_CONFLICT', 'PLATFORM_NOT_FOUND', ...CHANGE_ERRORS],
     async handle({ app, actor, params, requestId }) {
-      const invitationId = parseId('opi', params.invitationId)
-      await revokeInvitation(app.identity, actor, { invitationId, requestId })
+      await revokeInvitation(app.identity, actor, { ...params, requestId })
       return { status: 204 }
     },
   }),

@@ -1,17 +1,25 @@
 /** Reconciliation by the managed source. Where none is configured this route does not exist. */
 import { Fault } from '../../errors/fault.ts'
 import { reconcileGrants, requireEnrollmentToken } from '../../identity/managed-grants.ts'
-import { parseId } from '../../value/ids.ts'
-import { type ManagedGrants, ManagedGrantsRequest } from '../../wire/oidc.ts'
-import { publicRoute, type Route } from '../route.ts'
+import { ENROLLMENT_HEADER, ManagedGrants, ManagedGrantsRequest } from '../../wire/oidc.ts'
+import { CHANGE_ERRORS, publicRoute, type Route } from '../route.ts'
 import type { AuthApp } from './auth.ts'
-import { ENROLLMENT_HEADER } from './oidc.ts'
 
 export const managedGrantRoutes: readonly Route<AuthApp>[] = [
   publicRoute({
     method: 'PUT',
     path: '/v1/auth/managed/operators/:operatorId/grants',
+    name: 'reconcileGrants',
+    summary: 'The grants that the managed source gives an operator, all of them.',
     body: { schema: ManagedGrantsRequest },
+    replies: { 200: ManagedGrants },
+    errors: [
+      'PLATFORM_MANAGED_SOURCE_CONFLICT',
+      'PLATFORM_MANAGED_SOURCE_STALE',
+      'PLATFORM_NOT_FOUND',
+      ...CHANGE_ERRORS,
+    ],
+    authorities: [['managedSource']],
     // One gateway speaks for every operator; what it presents costs no look-up.
     rate: 'none',
     admit({ app, request }) {
@@ -24,9 +32,8 @@ export const managedGrantRoutes: readonly Route<AuthApp>[] = [
       requireEnrollmentToken(managedSource, request.headers.get(ENROLLMENT_HEADER))
     },
     async handle({ app, params, body, requestId }) {
-      const operatorId = parseId('opr', params.operatorId)
       const sourceRevision = BigInt(body.sourceRevision)
-      const input = { operatorId, sourceRevision, grants: body.grants, requestId }
+      const input = { ...params, sourceRevision, grants: body.grants, requestId }
       const done = await reconcileGrants(app.identity, app.identity.managedSource!, input)
       const answer: ManagedGrants = {
         version: 1,

@@ -1,12 +1,17 @@
 /** Login with an external identity. Where none is configured these routes do not exist. */
 import { Fault } from '../../errors/fault.ts'
 import { logInExternally } from '../../identity/oidc/logins.ts'
-import { type OidcConfig, OidcLoginRequest } from '../../wire/oidc.ts'
-import { publicRoute, type Route } from '../route.ts'
+import { Login } from '../../wire/auth.ts'
+import { ENROLLMENT_HEADER, OidcConfig, OidcLoginRequest } from '../../wire/oidc.ts'
+import { CHANGE_ERRORS, publicRoute, type Route } from '../route.ts'
 import type { AuthApp } from './auth.ts'
 import { loginBody } from './identity-fields.ts'
 
-export const ENROLLMENT_HEADER = 'service-managed-enrollment'
+/** Of the grants that come with a managed enrollment. */
+const MANAGED_ERRORS = [
+  'PLATFORM_MANAGED_SOURCE_CONFLICT',
+  'PLATFORM_MANAGED_SOURCE_STALE',
+] as const
 const AUTHORIZATION_BYTES_MAX = 16 * 1024
 /** A compact JWS. The grammar admits no comma, so two headers that were joined fail. */
 const EXTERNAL_TOKEN = /^Bearer ([\w-]+\.[\w-]+\.[\w-]+)$/
@@ -15,6 +20,10 @@ export const oidcRoutes: readonly Route<AuthApp>[] = [
   publicRoute({
     method: 'GET',
     path: '/v1/auth/oidc/config',
+    name: 'readOidcConfig',
+    summary: 'The native client of the identity provider.',
+    replies: { 200: OidcConfig },
+    errors: ['PLATFORM_NOT_FOUND'],
     handle({ app }) {
       const provider = app.identity.oidc?.provider
       const client = provider?.nativeClient
@@ -36,7 +45,12 @@ export const oidcRoutes: readonly Route<AuthApp>[] = [
   publicRoute({
     method: 'POST',
     path: '/v1/auth/oidc',
+    name: 'logInExternally',
+    summary: 'Logs in with a token of the identity provider.',
     body: { schema: OidcLoginRequest },
+    replies: { 200: Login, 201: Login },
+    errors: ['PLATFORM_CONFLICT', 'PLATFORM_NOT_FOUND', ...MANAGED_ERRORS, ...CHANGE_ERRORS],
+    authorities: [['externalIdentity'], ['externalIdentity', 'managedSource']],
     cache: 'no-store, max-age=0',
     admit({ app, request }) {
       if (app.identity.oidc === null) throw new Fault('PLATFORM_NOT_FOUND')

@@ -1,8 +1,7 @@
 /** What a change that carried an Operation ID came to: with its answer, and looked up later. */
 import { findApplied, type Operation } from '../../product/operations.ts'
 import type { Capability } from '../../value/capabilities.ts'
-import { parseId } from '../../value/ids.ts'
-import type { OperationField } from '../../wire/operations.ts'
+import { OperationField } from '../../wire/operations.ts'
 import { environmentRoute, type Route } from '../route.ts'
 import type { ProductApp } from './product-app.ts'
 
@@ -23,10 +22,12 @@ export function operationField({
 /** Answers 404 where nothing was committed on the resource, until then. */
 export function operationRoute({
   path,
+  name,
   resource,
   capability,
 }: {
   readonly path: `/${string}-operations`
+  readonly name: string
   /** First part of the kind of its operations. */
   readonly resource: string
   readonly capability: Capability
@@ -34,9 +35,12 @@ export function operationRoute({
   return environmentRoute({
     method: 'GET',
     path: `${path}/:operationId`,
+    name,
+    summary: 'What a change came to; 404 where nothing was committed, until now.',
     capability,
+    replies: { 200: OperationField },
     handle({ app, params }) {
-      const operationId = parseId('opn', params.operationId)
+      const { operationId } = params
       const body: OperationField = operationField(findApplied(app.product, resource, operationId))
       return { status: 200, body }
     },

@@ -106,6 +106,8 @@ describe('access', () => {
       `POST ${CREDENTIAL}/reveal credentials:read`,
       `POST ${CREDENTIAL}/revoke credentials:manage`,
       `DELETE ${CREDENTIAL} credentials:manage`,
+      'GET {base}/instances/healthz environments:read',
+      'GET {base}/metrics usage:read',
     ])
   })
 })

@@ -1,8 +1,7 @@
 /** Validation and retirement of a Release. */
 import { validate } from '../../product/releases.ts'
 import { retire } from '../../product/retirement.ts'
-import { parseId } from '../../value/ids.ts'
-import { type Retired, type Validated, ValidateRequest } from '../../wire/releases.ts'
+import { Retired, Validated, ValidateRequest } from '../../wire/releases.ts'
 import { environmentRoute, type Route } from '../route.ts'
 import type { ProductApp } from './product-app.ts'
 
@@ -10,10 +9,14 @@ export const releaseRoutes: readonly Route<ProductApp>[] = [
   environmentRoute({
     method: 'POST',
     path: '/releases/:releaseId',
+    name: 'validateRelease',
+    summary: 'Checks a published Release, alone and against the one of a Channel.',
     capability: 'releases:publish',
     body: { schema: ValidateRequest },
+    replies: { 200: Validated },
+    errors: ['PRODUCT_INCOMPATIBLE', 'PRODUCT_RELEASE_RETIRED'],
     async handle({ app, actor, params, body: { against = null }, requestId }) {
-      const releaseId = parseId('rel', params.releaseId)
+      const { releaseId } = params
       const validated = await validate(app.product, actor, { releaseId, against, requestId })
       const body: Validated = {
         version: 1,
@@ -29,9 +32,13 @@ export const releaseRoutes: readonly Route<ProductApp>[] = [
   environmentRoute({
     method: 'POST',
     path: '/releases/:releaseId/retire',
+    name: 'retireRelease',
+    summary: 'Retires a Release that nothing uses.',
     capability: 'releases:publish',
+    replies: { 200: Retired },
+    errors: ['PRODUCT_STATE_CONFLICT'],
     handle({ app, actor, params, requestId }) {
-      const releaseId = parseId('rel', params.releaseId)
+      const { releaseId } = params
       retire(app.product, actor, { releaseId, requestId })
       const body: Retired = { version: 1, releaseId, state: 'retired' }
       return { status: 200, body }

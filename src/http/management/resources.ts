@@ -1,7 +1,7 @@
 /** The Product Environments that a client can link. */
 import { Fault } from '../../errors/fault.ts'
 import { type LinkableEnvironment, visibleResources } from '../../identity/resources.ts'
-import { RESOURCES_BYTES_MAX, RESOURCES_MAX, type Resources } from '../../wire/auth.ts'
+import { RESOURCES_BYTES_MAX, RESOURCES_MAX, Resources } from '../../wire/auth.ts'
 import { operatorRoute, type Route } from '../route.ts'
 
 export interface ResourcesApp {
@@ -13,6 +13,9 @@ export const resourceRoutes: readonly Route<ResourcesApp>[] = [
   operatorRoute({
     method: 'GET',
     path: '/v1/auth/resources',
+    name: 'listResources',
+    summary: 'The Product Environments that the caller may link.',
+    replies: { 200: Resources },
     async handle({ app, actor }) {
       const visible = visibleResources(actor, await app.linkableEnvironments())
       const body: Resources = {

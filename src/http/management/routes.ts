@@ -8,10 +8,13 @@ import { configurationRoutes } from './configuration.ts'
 import { environmentRoutes } from './environments.ts'
 import { functionRoutes } from './functions.ts'
 import { type HealthApp, healthRoutes } from './health.ts'
+import { type InstancesApp, instanceRoutes } from './instances.ts'
 import { invitationOperationRoutes } from './invitation-operations.ts'
 import { type InvitationsApp, invitationRoutes } from './invitations.ts'
 import { managedGrantRoutes } from './managed-grants.ts'
+import { type MetricsApp, metricsRoutes } from './metrics.ts'
 import { oidcRoutes } from './oidc.ts'
+import { type OpenApiApp, openApiRoutes } from './openapi.ts'
 import type { ProductApp } from './product-app.ts'
 import { releaseRoutes } from './releases.ts'
 import { type ResourcesApp, resourceRoutes } from './resources.ts'
@@ -23,13 +26,17 @@ import { workspaceRoutes } from './workspace.ts'
 export type ManagementApp = AuditApp &
   AuthApp &
   HealthApp &
+  InstancesApp &
   InvitationsApp &
+  MetricsApp &
+  OpenApiApp &
   ProductApp &
   ResourcesApp &
   SessionsApp
 
 export const managementRoutes: readonly Route<ManagementApp>[] = [
   ...(healthRoutes as readonly Route<ManagementApp>[]),
+  ...(openApiRoutes as readonly Route<ManagementApp>[]),
   ...(authRoutes as readonly Route<ManagementApp>[]),
   ...(oidcRoutes as readonly Route<ManagementApp>[]),
   ...(managedGrantRoutes as readonly Route<ManagementApp>[]),
@@ -47,4 +54,6 @@ export const managementRoutes: readonly Route<ManagementApp>[] = [
   ...(configurationRoutes as readonly Route<ManagementApp>[]),
   ...(applicationClientRoutes as readonly Route<ManagementApp>[]),
   ...(functionRoutes as readonly Route<ManagementApp>[]),
+  ...(instanceRoutes as readonly Route<ManagementApp>[]),
+  ...(metricsRoutes as readonly Route<ManagementApp>[]),
 ]

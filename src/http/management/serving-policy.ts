@@ -5,9 +5,9 @@ import {
   setServingPolicy,
 } from '../../product/serving-policy.ts'
 import {
-  type SchemaCompatibility,
-  type ServingPolicy,
-  type ServingPolicyChanged,
+  SchemaCompatibility,
+  ServingPolicy,
+  ServingPolicyChanged,
   ServingPolicySet,
 } from '../../wire/serving-policy.ts'
 import { environmentRoute, type Route } from '../route.ts'
@@ -18,7 +18,10 @@ export const servingPolicyRoutes: readonly Route<ProductApp>[] = [
   environmentRoute({
     method: 'GET',
     path: '/serving-policy',
+    name: 'readServingPolicy',
+    summary: 'What environment:default is to serve, and what it serves.',
     capability: 'releases:read',
+    replies: { 200: ServingPolicy },
     handle({ app }) {
       const body: ServingPolicy = { version: 1, ...readServingPolicy(app.product) }
       return { status: 200, body }
@@ -28,9 +31,19 @@ export const servingPolicyRoutes: readonly Route<ProductApp>[] = [
   environmentRoute({
     method: 'PUT',
     path: '/serving-policy',
+    name: 'setServingPolicy',
+    summary: 'Replaces what environment:default is to serve.',
     capability: 'channels:promote',
     operationId: 'required',
     body: { schema: ServingPolicySet },
+    replies: { 200: ServingPolicyChanged },
+    errors: [
+      'PRODUCT_CAS_CONFLICT',
+      'PRODUCT_INCOMPATIBLE',
+      'PRODUCT_INVALID',
+      'PRODUCT_RELEASE_RETIRED',
+      'PRODUCT_STATE_CONFLICT',
+    ],
     async handle({ app, actor, operationId, body: asked, requestId }) {
       const { result, operation } = await setServingPolicy(app.product, actor, {
         operationId,
@@ -51,6 +64,7 @@ export const servingPolicyRoutes: readonly Route<ProductApp>[] = [
 
   operationRoute({
     path: '/serving-policy-operations',
+    name: 'readServingPolicyOperation',
     resource: 'serving_policy',
     capability: 'releases:read',
   }),
@@ -58,7 +72,11 @@ export const servingPolicyRoutes: readonly Route<ProductApp>[] = [
   environmentRoute({
     method: 'GET',
     path: '/schemas/compatibility',
+    name: 'readSchemaCompatibility',
+    summary: 'Whether the Releases of the serving policy take the documents of each other.',
     capability: 'releases:read',
+    replies: { 200: SchemaCompatibility },
+    errors: ['PRODUCT_RELEASE_RETIRED'],
     async handle({ app }) {
       const { compatible, releases } = await readSchemaEvidence(app.product)
       const body: SchemaCompatibility = { version: 1, compatible, releases: [...releases] }

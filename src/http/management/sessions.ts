@@ -1,9 +1,8 @@
 /** Device sessions: the caller's own, and the end of any. */
 import type { Identity } from '../../identity/identity.ts'
 import { listSessions, revokeSession } from '../../identity/sessions.ts'
-import { parseId } from '../../value/ids.ts'
-import type { Sessions } from '../../wire/auth.ts'
-import { operatorRoute, type Route } from '../route.ts'
+import { Sessions } from '../../wire/auth.ts'
+import { CHANGE_ERRORS, operatorRoute, type Route } from '../route.ts'
 import { sessionField } from './identity-fields.ts'
 
 export interface SessionsApp {
@@ -14,6 +13,9 @@ export const sessionRoutes: readonly Route<SessionsApp>[] = [
   operatorRoute({
     method: 'GET',
     path: '/v1/auth/sessions',
+    name: 'listSessions',
+    summary: 'The active sessions of the caller, the newest first.',
+    replies: { 200: Sessions },
     async handle({ app, actor }) {
       const sessions = await listSessions(app.identity, actor)
       const body: Sessions = {
@@ -27,9 +29,12 @@ export const sessionRoutes: readonly Route<SessionsApp>[] = [
   operatorRoute({
     method: 'DELETE',
     path: '/v1/auth/sessions/:sessionId',
+    name: 'revokeSession',
+    summary: 'Ends a session; that of another operator takes operators:manage.',
+    replies: { 204: null },
+    errors: ['PLATFORM_ACCESS_DENIED', 'PLATFORM_NOT_FOUND', ...CHANGE_ERRORS],
     async handle({ app, actor, params, requestId }) {
-      const sessionId = parseId('ops', params.sessionId)
-      await revokeSession(app.identity, actor, { sessionId, requestId })
+      await revokeSession(app.identity, actor, { ...params, requestId })
       return { status: 204 }
     },
   }),

@@ -1,6 +1,6 @@
 /** The snapshot of Workspaces, Releases and Channels. */
 import { readStatus } from '../../product/status.ts'
-import type { Status } from '../../wire/status.ts'
+import { Status } from '../../wire/status.ts'
 import { environmentRoute, type Route } from '../route.ts'
 import type { ProductApp } from './product-app.ts'
 
@@ -8,7 +8,10 @@ export const statusRoutes: readonly Route<ProductApp>[] = [
   environmentRoute({
     method: 'GET',
     path: '/status',
+    name: 'readStatus',
+    summary: 'Workspaces, Releases, Channels and the serving policy.',
     capability: 'releases:read',
+    replies: { 200: Status },
     handle({ app }) {
       const status = readStatus(app.product)
       const { revision, lifecycle, workspaces, releases, channels, servingPolicy } = status

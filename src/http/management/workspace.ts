@@ -1,9 +1,7 @@
 /** Publication of a Workspace package. */
-import { Fault } from '../../errors/fault.ts'
-import { type ExpectedHead, publish } from '../../product/workspaces.ts'
-import { isId } from '../../value/ids.ts'
+import { publish } from '../../product/workspaces.ts'
 import { PACKAGE_BYTES_MAX, PACKAGE_MEDIA_TYPE } from '../../value/workspace-package.ts'
-import { EXPECTED_HEAD_HEADER, type Published } from '../../wire/workspace.ts'
+import { EXPECTED_HEAD_HEADER, ExpectedHeadField, Published } from '../../wire/workspace.ts'
 import { streamBody } from '../bodies.ts'
 import { MANAGEMENT_CODES } from '../errors.ts'
 import { environmentRoute, type Route } from '../route.ts'
@@ -13,10 +11,15 @@ export const workspaceRoutes: readonly Route<ProductApp>[] = [
   environmentRoute({
     method: 'POST',
     path: '/workspace/publish',
+    name: 'publishWorkspace',
+    summary: 'Publishes a Workspace package as a new Release.',
     capability: 'releases:publish',
     body: { mediaType: PACKAGE_MEDIA_TYPE },
-    async handle({ app: { product }, actor, request, requestId }) {
-      const expectedHead = readExpectedHead(request)
+    headers: { [EXPECTED_HEAD_HEADER]: ExpectedHeadField },
+    replies: { 200: Published, 201: Published },
+    errors: ['PRODUCT_CAS_CONFLICT', 'PRODUCT_INVALID', 'PRODUCT_STATE_CONFLICT'],
+    async handle({ app: { product }, actor, headers, request, requestId }) {
+      const expectedHead = headers[EXPECTED_HEAD_HEADER]
       const published = await product.publications.pass(async () => {
         const frame = streamBody(request, PACKAGE_BYTES_MAX, MANAGEMENT_CODES)
         return publish(product, actor, { frame, expectedHead, requestId })
@@ -26,12 +29,3 @@ export const workspaceRoutes: readonly Route<ProductApp>[] = [
     },
   }),
 ]
-
-/** Two headers arrive joined by a comma, which neither form admits. */
-function readExpectedHead(request: Request): ExpectedHead {
-  const header = request.headers.get(EXPECTED_HEAD_HEADER)
-  if (header === 'empty' || isId('wsr', header)) return header
-  throw new Fault('PLATFORM_REQUEST_INVALID', {
-    violations: [{ path: EXPECTED_HEAD_HEADER, rule: 'empty or a revision ID, exactly once' }],
-  })
-}

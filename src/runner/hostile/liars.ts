@@ -7,6 +7,8 @@ import { FrameReader, FrameWriter } from '../frames.ts'
 import { Progress } from '../progress.ts'
 
 const USAGE = [false, false, false, 0, []]
+/** The protocol lets a runner claim any time; what it is worth is the server's matter. */
+const BOAST = [false, false, false, Number.MAX_SAFE_INTEGER, []]
 const RANGE = { table: 't', index: null, equal: [], order: 'asc', limit: 1, paginate: false }
 
 const output = new FrameWriter()
@@ -69,6 +71,7 @@ function answer(text: string, progress: Progress): void {
   if (lie !== undefined) lie(id)
   else if (name === 'f.endTwice') endTwice(id)
   else if (name === 'f.honest') send('returned', id, 'honest', USAGE)
+  else if (name === 'f.boasts') send('returned', id, null, BOAST)
   progress.end()
 }
 

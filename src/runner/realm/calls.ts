@@ -6,6 +6,7 @@
 import type { FunctionalIdentity } from '../../value/identities.ts'
 import type { Bridge } from './bridge.ts'
 import type { Codec } from './codec.ts'
+import type { Handed } from './documents.ts'
 import type { LogSink } from './logging.ts'
 import type { RandomStream } from './random.ts'
 import type { DefinedFunction } from './workspace.ts'
@@ -34,6 +35,7 @@ export interface Call extends LogSink {
   readonly timers: Map<number, Timer>
   /** When the server wakes it next, in milliseconds since the epoch; infinite where it does not. */
   wakeAt: number
+  readonly handed: Handed
   /** Writes whose promise nobody looked at, with the place that made them. */
   readonly unwatched: Map<object, Error>
 }
@@ -197,6 +199,10 @@ export function makeReplies(
   return {
     reply(id: number, json: unknown): void {
       take(id)?.resolve(decode(json))
+    },
+    /** Documents of the realm: the call's own copies. */
+    found(id: number, content: unknown): void {
+      take(id)?.resolve(content)
     },
     /** Throws in the author's code, with the place of the operation in its stack. */
     refuse(id: number, [name, message, code]: readonly [string, string, string | null]): void {

@@ -8,8 +8,11 @@ export interface Codec {
   /** Turns what JSON.parse made into values, in place. */
   decode(json: unknown): unknown
   /** Throws a TypeError that names the place in `what` and the mend. */
-  encode(value: unknown, what: string): string
+  encode(value: unknown, what: string, nameOf?: NameOf): string
 }
+
+/** JSON text that stands for an object in place of its content; null for most. */
+export type NameOf = (value: object) => string | null
 
 export function makeDecode(): Codec['decode'] {
   const { keys } = Object
@@ -129,6 +132,8 @@ export function makeEncode(
   const [objectPrototype, arrayPrototype] = [Object.prototype, Array.prototype]
   const bytesPrototype = Uint8Array.prototype
   const { fail, step } = trail
+  /** Of the value under work. */
+  let nameIt: NameOf | undefined
 
   function encode(value: unknown, depth: number): string {
     if (typeof value !== 'object') return encodePlain(value, depth)
@@ -143,7 +148,9 @@ export function makeEncode(
     }
     if (depth >= depthMax) fail(depth, `nests over ${depthMax} levels`, 'does it contain itself?')
     if (isArray(value) && prototype === arrayPrototype) return array(value, depth)
-    if (prototype === objectPrototype || prototype === null) return object(value, depth)
+    if (prototype === objectPrototype || prototype === null) {
+      return nameIt?.(value) ?? object(value, depth)
+    }
     return fail(depth, `is ${describe(value)}`, 'only plain data can be stored')
   }
 
@@ -172,8 +179,9 @@ export function makeEncode(
     return `{${text}}`
   }
 
-  return (value, what) => {
+  return (value, what, nameOf) => {
     trail.begin(what)
+    nameIt = nameOf
     return encode(value, 0)
   }
 }

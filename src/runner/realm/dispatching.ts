@@ -2,6 +2,7 @@
 import type { FunctionalIdentity } from '../../value/identities.ts'
 import type { Bridge } from './bridge.ts'
 import type { Call, Calls, makeEndings, makeReplies } from './calls.ts'
+import type { makeDocuments, SentItem } from './documents.ts'
 import type { makeRun } from './handlers.ts'
 import type { makeReport } from './reports.ts'
 import type { makeReadWorkspace, Workspace } from './workspace.ts'
@@ -30,12 +31,37 @@ export function makeLoad(
   }
 }
 
+/** Works a reply of documents: one or none by its ID, or those of a range. */
+export function makeFound(
+  calls: Calls,
+  documents: ReturnType<typeof makeDocuments>,
+  replies: ReturnType<typeof makeReplies>,
+) {
+  return (message: readonly unknown[]): void => {
+    const [, id, operation, items, cursor, done] = message as [
+      ...[string, number, number, readonly SentItem[]],
+      ...[string | null | undefined, boolean | undefined],
+    ]
+    const call = calls.active.get(id)
+    calls.current = call ?? null
+    // Also for a call that has ended meanwhile: the server counts on their being here.
+    const found = documents.receive(items, call?.handed ?? null)
+    if (call === undefined) return
+    replies.found(
+      operation,
+      done === undefined ? (found[0] ?? null) : { documents: found, cursor, done },
+    )
+  }
+}
+
 /** Works the frames of the server. */
 export function makeDispatch(
   bridge: Bridge,
   calls: Calls,
   workspace: Workspace,
   parts: {
+    readonly documents: ReturnType<typeof makeDocuments>
+    readonly found: ReturnType<typeof makeFound>
     readonly replies: ReturnType<typeof makeReplies>
     readonly endings: ReturnType<typeof makeEndings>
     readonly run: ReturnType<typeof makeRun>
@@ -66,6 +92,7 @@ export function makeDispatch(
       pending: 0,
       timers: new Map(),
       wakeAt: Number.POSITIVE_INFINITY,
+      handed: { count: 0, copies: new Map() },
       unwatched: new Map(),
       lines: [],
     }
@@ -82,6 +109,8 @@ export function makeDispatch(
     const message = parse(text) as readonly [string, number, number, never, string, string | null]
     const [type, id, operation] = message
     if (type === 'invoke') return invoke(message)
+    if (type === 'documents') return parts.found(message)
+    if (type === 'forget') return parts.documents.forget(operation)
     if (type === 'describe') return bridge.emit(`["description",${id},${workspace.description()}]`)
     const call = calls.active.get(id)
     if (call === undefined) return

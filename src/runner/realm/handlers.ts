@@ -2,6 +2,7 @@
 import type { Call, Calls, makeEndings, makeOperations } from './calls.ts'
 import type { Codec } from './codec.ts'
 import type { makeContext } from './contexts.ts'
+import type { makeDocuments } from './documents.ts'
 import type { makeReport } from './reports.ts'
 
 /** Starts a call; what its handler makes of it ends the call when the frame is worked. */
@@ -13,13 +14,20 @@ export function makeRun(
   report: ReturnType<typeof makeReport>,
   parts: {
     readonly contextOf: ReturnType<typeof makeContext>
+    readonly documents: ReturnType<typeof makeDocuments>
     /** Errors of `ctx.fail`, with their codes. */
     readonly failures: WeakMap<object, string>
     /** Puts shared objects back and names the first change; null without one. */
     readonly restore: () => string | null
   },
 ) {
-  const { contextOf, failures, restore } = parts
+  const { contextOf, documents, failures, restore } = parts
+
+  function resultText({ handed }: Call, value: unknown): string {
+    if (value === undefined) return 'null'
+    if (handed.count === 0) return codec.encode(value, 'result')
+    return codec.encode(value, 'result', (object) => documents.nameOf(handed, object))
+  }
 
   function endReturned(call: Call, value: unknown): void {
     const changed = restore()
@@ -33,7 +41,7 @@ export function makeRun(
     } else if (call.pending > 0) {
       const message = 'an operation was still running when the Function ended: await each promise'
       endings.threw(call, report(new Error(message), operations.dangling(call)))
-    } else endings.returned(call, value === undefined ? 'null' : codec.encode(value, 'result'))
+    } else endings.returned(call, resultText(call, value))
   }
 
   function endThrown(call: Call, thrown: unknown): void {

@@ -29,7 +29,8 @@ import { makeDecode, makeDescribe, makeEncode, makeEncodePlain, makeTrail } from
 import { makeConfiguration } from './configuration.ts'
 import { makeContext, makeRunOf } from './contexts.ts'
 import { makeMutationDatabase, makeQueryDatabase, makeReads } from './database.ts'
-import { makeDispatch, makeLoad, makeSettle, type Script } from './dispatching.ts'
+import { makeDispatch, makeFound, makeLoad, makeSettle, type Script } from './dispatching.ts'
+import { makeCopying, makeDocuments } from './documents.ts'
 import { makeEnvironment, makeFreeze, makeGuard } from './environment.ts'
 import { makeClock, makeGlobals } from './globals.ts'
 import { makeRun } from './handlers.ts'
@@ -89,6 +90,9 @@ const PARTS = {
   makeDecode,
   makeDescribe,
   makeDispatch,
+  makeCopying,
+  makeDocuments,
+  makeFound,
   makeEncode,
   makeEncodePlain,
   makeEndings,
@@ -214,6 +218,8 @@ export function makeRealm(parts: Parts, outer: Bridge, bounds: Bounds): Realm {
   const operations = parts.makeOperations(bridge, calls, writes, operationCharacters)
   const failures = new WeakMap()
   const replies = parts.makeReplies(calls, decode, failures)
+  const documents = parts.makeDocuments(decode, parts.makeCopying(), bounds.batch)
+  const found = parts.makeFound(calls, documents, replies)
   const clock = parts.makeClock(bridge, bounds.actions)
   const own = { calls, operations, endings, report, write, clock }
   parts.makeGlobals(parts, bridge, own, bounds)
@@ -237,9 +243,15 @@ export function makeRealm(parts: Parts, outer: Bridge, bounds: Bounds): Realm {
     const runOf = parts.makeRunOf(operations, encode)
     const ctx = { Query, Mutation, Auth, Configuration, log, runOf, nowMicros: clock }
     const contextOf = parts.makeContext(operations, failures, ctx)
-    const handled = { contextOf, failures, restore }
+    const handled = { contextOf, documents, failures, restore }
     const run = parts.makeRun(calls, { encode, decode }, operations, endings, report, handled)
-    dispatch = parts.makeDispatch(bridge, calls, workspace, { replies, endings, run })
+    dispatch = parts.makeDispatch(bridge, calls, workspace, {
+      documents,
+      found,
+      replies,
+      endings,
+      run,
+    })
   }
 
   return {

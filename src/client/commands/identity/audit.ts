@@ -3,7 +3,8 @@ import { isId } from '../../../value/ids.ts'
 import { Malformed } from '../../../value/malformed.ts'
 import { formatTimestamp, plainToValue } from '../../../value/plain.ts'
 import { Timestamp } from '../../../value/values.ts'
-import { AUDIT_PAGE_MAX, AuditPage } from '../../../wire/audit.ts'
+import { AuditPage } from '../../../wire/audit.ts'
+import { PAGE_MAX } from '../../../wire/fields.ts'
 import { usage } from '../../arguments.ts'
 import { type CommandSpec, command, option } from '../../contexts.ts'
 import { OperatorSession } from '../../sessions.ts'
@@ -23,7 +24,7 @@ export const auditCommand: CommandSpec = command({
     operation: option('NAME', 'Only this operation, such as session.create'),
     from: option('TIME', 'Only records of this time and later'),
     to: option('TIME', 'Only records before this time'),
-    limit: option('COUNT', `Records of the page, 1 to ${AUDIT_PAGE_MAX}; 100 by default`),
+    limit: option('COUNT', `Records of the page, 1 to ${PAGE_MAX}; 100 by default`),
     after: option('CURSOR', 'The `next` of the page before'),
   },
   examples: ['svc audit --operation session.reuse_detected --from 2026-01-31T00:00:00Z'],
@@ -32,8 +33,8 @@ export const auditCommand: CommandSpec = command({
     if (operator !== undefined && !isId('opr', operator)) {
       throw usage('--operator needs an opr_ identifier.', auditCommand)
     }
-    if (limit !== undefined && !(/^[1-9][0-9]*$/.test(limit) && Number(limit) <= AUDIT_PAGE_MAX)) {
-      throw usage(`--limit is 1 to ${AUDIT_PAGE_MAX}.`, auditCommand)
+    if (limit !== undefined && !(/^[1-9][0-9]*$/.test(limit) && Number(limit) <= PAGE_MAX)) {
+      throw usage(`--limit is 1 to ${PAGE_MAX}.`, auditCommand)
     }
     const query = new URLSearchParams()
     const [from, to] = [microsOf('--from', options.from), microsOf('--to', options.to)]

@@ -2,9 +2,9 @@
  * Forgets what nobody can ask for any more: document versions that no snapshot sees, and operation
  * records after 30 days. It works in small steps, so that commits never wait long behind it.
  */
-import type { DocumentStore } from '../documents/store.ts'
-import type { System } from '../system/system.ts'
-import type { Logger } from '../telemetry/log.ts'
+import type { DocumentStore } from '../../documents/store.ts'
+import type { System } from '../../system/system.ts'
+import type { Logger } from '../../telemetry/log.ts'
 import type { Committer } from './committer.ts'
 
 const PERIOD_MILLIS = 30_000

@@ -2,7 +2,7 @@
  * The recent commits in memory, to tell whether anything that a transaction read was written after
  * its snapshot. It is bounded: of a snapshot before its start nothing is known.
  */
-import { assert } from '../errors/assert.ts'
+import { assert } from '../../errors/assert.ts'
 import { type CommitWrites, covers, firstIndex, type ReadSet } from './read-set.ts'
 
 export interface WriteLogOptions {

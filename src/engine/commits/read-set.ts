@@ -2,7 +2,7 @@
  * What an invocation looked at: documents by ID, and intervals of index keys, which also stand for
  * the keys that were not there. The write log and the index tell whether a commit touches it.
  */
-import type { KeyInterval } from '../documents/keys.ts'
+import type { KeyInterval } from '../../documents/keys.ts'
 
 /** What one commit touched. */
 export interface CommitWrites {

@@ -1,9 +1,10 @@
 /**
  * The one place where Mutations become real. It runs in memory, one at a time: it checks a read set
  * against everything committed since its snapshot, assigns the sequence and gathers what is ready
- * into one durable transaction. Nobody is answered before that transaction is on the disk.
+ * into one durable transaction. Nobody is answered before that transaction is on the disk, but
+ * later Mutations read what was assigned at once.
  */
-import { indexKey } from '../documents/keys.ts'
+import { indexKey } from '../../documents/keys.ts'
 import type {
   DocumentStore,
   DocumentWrite,
@@ -11,13 +12,14 @@ import type {
   OperationRecord,
   PhysicalIndex,
   TransactionWrite,
-} from '../documents/store.ts'
-import { Fault } from '../errors/fault.ts'
-import type { System } from '../system/system.ts'
-import type { ValueObject } from '../value/values.ts'
-import type { PendingWrite } from './overlay.ts'
+} from '../../documents/store.ts'
+import type { System } from '../../system/system.ts'
+import type { Metrics } from '../../telemetry/metrics/metrics.ts'
+import type { ValueObject } from '../../value/values.ts'
+import type { PendingWrite } from '../overlay.ts'
 import type { CommitWrites, ReadSet } from './read-set.ts'
 import { type Ticket, Tickets } from './tickets.ts'
+import { lostFault, UnsettledCommits } from './unsettled-commits.ts'
 import { type Conflict, WriteLog } from './write-log.ts'
 
 /** Mutations of one durable transaction; more wait for the next one. */
@@ -29,6 +31,8 @@ const LOG_MILLIS_MAX = 60_000
 
 export interface CommitRequest {
   readonly snapshot: number
+  /** Those that the attempt read; null where its snapshot was durable. */
+  readonly unsettled: UnsettledCommits | null
   readonly readSet: ReadSet
   readonly writes: readonly PendingWrite[]
   readonly atMicros: bigint
@@ -38,8 +42,14 @@ export interface CommitRequest {
 }
 
 export type CommitOutcome =
-  /** Durable. Null where nothing was written. */
-  | { readonly kind: 'committed'; readonly sequence: number | null }
+  | {
+      /** It has its place, and will be durable unless the store fails. */
+      readonly kind: 'assigned'
+      /** Null where nothing was written. */
+      readonly sequence: number | null
+      /** UNAVAILABLE where nothing was stored, RESULT_UNCERTAIN where that is unknown. */
+      readonly durable: Promise<void>
+    }
   /** Nothing was stored; wait for the keys and run again at a new snapshot. None: for everybody. */
   | { readonly kind: 'conflict'; readonly keys: readonly string[] }
 
@@ -58,6 +68,7 @@ interface Queued {
 export interface CommitterOptions {
   readonly store: DocumentStore
   readonly system: System
+  readonly metrics: Metrics
   /** Called for every durable commit, in order, before its Mutation is answered. */
   readonly onCommit: (sequence: number, writes: CommitWrites) => void
 }
@@ -65,6 +76,7 @@ export interface CommitterOptions {
 export class Committer {
   readonly #store: DocumentStore
   readonly #system: System
+  readonly #metrics: Metrics
   readonly #onCommit: CommitterOptions['onCommit']
   readonly #tickets = new Tickets()
   #writeLog: WriteLog
@@ -73,22 +85,31 @@ export class Committer {
   #queue: Queued[] = []
   #scheduled = false
   #inFlight: Promise<void> | null = null
-  /** Resolves when the next batch is durable or has failed. */
-  #flushed = Promise.withResolvers<void>()
+  #unsettled = new UnsettledCommits()
   #exclusive: { readonly turn: Turn; readonly done: Promise<void> } | null = null
 
-  constructor({ store, system, onCommit }: CommitterOptions) {
+  constructor({ store, system, metrics, onCommit }: CommitterOptions) {
     this.#store = store
     this.#system = system
+    this.#metrics = metrics
     this.#onCommit = onCommit
     this.#assigned = store.latestSequence
     this.#durable = store.latestSequence
     this.#writeLog = emptyLog(this.#durable)
   }
 
-  /** The snapshot of a new invocation. */
+  /** The snapshot of a Query: the newest that is durable. */
   get durable(): number {
     return this.#durable
+  }
+
+  /** The snapshot of a Mutation: the newest there is, read through `unsettled`. */
+  get assigned(): number {
+    return this.#assigned
+  }
+
+  get unsettled(): UnsettledCommits {
+    return this.#unsettled
   }
 
   /** Whether anything that `readSet` holds was written by a durable commit after `snapshot`. */
@@ -96,33 +117,47 @@ export class Committer {
     return this.#writeLog.conflicts(readSet, snapshot) !== null
   }
 
-  /** Raises UNAVAILABLE where nothing was stored, RESULT_UNCERTAIN where that is unknown. */
+  /** Raises UNAVAILABLE where the attempt read what was lost meanwhile. */
   async commit(request: CommitRequest): Promise<CommitOutcome> {
     while (this.#exclusive !== null && this.#exclusive.turn !== request.turn) {
       await this.#exclusive.done
     }
+    if (request.unsettled?.isLost(request.snapshot) === true) throw lostFault()
     const lost = this.#conflicts(request)
-    if (lost !== null) return { kind: 'conflict', keys: lost }
+    if (lost !== null) {
+      this.#metrics.counters.commitConflicts.add()
+      return { kind: 'conflict', keys: lost }
+    }
     const sequence = request.writes.length === 0 ? null : this.#assigned + 1
     const { transaction, writes } = this.#build(request, sequence)
     if (sequence !== null) {
       this.#assigned = sequence
       const atMillis = this.#system.monotonicMillis()
       this.#writeLog.append({ sequence, atMillis, writes })
+      this.#unsettled.add(sequence, transaction.writes, writes)
     }
-    await new Promise<void>((resolve, reject) => {
+    const durable = new Promise<void>((resolve, reject) => {
       const settle = (error: unknown): void => (error === null ? resolve() : reject(error))
       this.#queue.push({ transaction, writes, settle })
-      this.#schedule()
     })
-    return { kind: 'committed', sequence }
+    this.#schedule()
+    return { kind: 'assigned', sequence, durable }
   }
 
-  /** Waits for a turn on the keys that an attempt lost, and for the commits that it lost to. */
+  /** Waits for a turn on the keys that an attempt lost. */
   async takeTurn(keys: readonly string[]): Promise<Turn> {
     const ticket = await this.#tickets.acquire(keys)
-    await this.#assignedIsDurable()
     return { ticket, release: () => ticket.release() }
+  }
+
+  /** Whether anybody has a turn on anything. */
+  get isContended(): boolean {
+    return this.#tickets.size > 0
+  }
+
+  /** Those that somebody has a turn on: whoever will write them saves an attempt by waiting. */
+  contended(keys: Iterable<string>): readonly string[] {
+    return this.#tickets.held(keys)
   }
 
   /** Waits until this attempt is the only one that may commit. */
@@ -138,7 +173,6 @@ export class Committer {
       },
     }
     this.#exclusive = { turn, done: promise }
-    await this.#assignedIsDurable()
     return turn
   }
 
@@ -148,12 +182,6 @@ export class Committer {
       this.#schedule()
       await (this.#inFlight ?? new Promise((resolve) => setImmediate(resolve)))
     }
-  }
-
-  /** A snapshot before that would lose to the same commits again. */
-  async #assignedIsDurable(): Promise<void> {
-    const assigned = this.#assigned
-    while (this.#durable < assigned && this.#assigned >= assigned) await this.#flushed.promise
   }
 
   #conflicts(request: CommitRequest): readonly string[] | null {
@@ -191,8 +219,6 @@ export class Committer {
       this.#scheduled = false
       this.#inFlight = this.#flush().finally(() => {
         this.#inFlight = null
-        this.#flushed.resolve()
-        this.#flushed = Promise.withResolvers()
         this.#schedule()
       })
     })
@@ -200,18 +226,30 @@ export class Committer {
 
   async #flush(): Promise<void> {
     const batch = this.#queue.splice(0, BATCH_MAX)
+    const startedMillis = this.#system.monotonicMillis()
     try {
       await this.#store.commit({ transactions: batch.map((queued) => queued.transaction) })
     } catch (error) {
+      this.#metrics.counters.commitBatchesFailed.add()
       this.#abandon(batch, error)
       return
     }
+    this.#count(batch.length, startedMillis)
     for (const { transaction, writes } of batch) {
       if (transaction.sequence === null) continue
       this.#durable = transaction.sequence
       this.#onCommit(transaction.sequence, writes)
     }
+    this.#unsettled.settle(this.#durable)
     for (const queued of batch) queued.settle(null)
+  }
+
+  #count(commits: number, startedMillis: number): void {
+    const { counters, histograms } = this.#metrics
+    counters.commitBatches.add()
+    counters.commits.add(commits)
+    const millis = this.#system.monotonicMillis() - startedMillis
+    histograms.commitDurationMicros.observe(millis * 1000)
   }
 
   /** What was assigned behind a failed batch read its writes or counted on its sequences. */
@@ -219,10 +257,10 @@ export class Committer {
     const behind = this.#queue.splice(0)
     this.#assigned = this.#durable
     this.#writeLog = emptyLog(this.#durable)
+    this.#unsettled.lose()
+    this.#unsettled = new UnsettledCommits()
     for (const queued of batch) queued.settle(error)
-    for (const queued of behind) {
-      queued.settle(new Fault('UNAVAILABLE', { cause: error, detail: 'behind a failed commit' }))
-    }
+    for (const queued of behind) queued.settle(lostFault(error))
   }
 }
 

@@ -30,6 +30,11 @@ export class Tickets {
     return null
   }
 
+  /** Those of `keys` that somebody holds. */
+  held(keys: Iterable<string>): readonly string[] {
+    return [...keys].filter((key) => this.#queues.has(key))
+  }
+
   /** Waits for every key. Keys are taken in one order by everybody, so nobody waits in a ring. */
   async acquire(keys: Iterable<string>): Promise<Ticket> {
     const sorted = [...new Set(keys)].sort()

@@ -1,0 +1,28 @@
+/** What promotions cost the calls that come in meanwhile, at a fixed rate. */
+import { type Figure, measuredBy } from '../figure.ts'
+import { promoteUnderLoad } from '../promotions/measure.ts'
+import type { Report } from '../promotions/plan.ts'
+
+const LOAD = { perSecond: 2_000, promotions: 100, everyMillis: 100 }
+const RELEASES = 4
+
+export const PROMOTIONS: readonly Figure[] = [
+  {
+    name: 'p99 at 2,000/s, 100 promotions in a row',
+    beside: 'the same without promotions',
+    // Three times as long at most.
+    bar: 1 / 3,
+    documents: 'sqlite',
+    measure: async (installation, { seconds, rounds }) => {
+      const releases = [installation.releaseId]
+      while (releases.length < RELEASES) releases.push(installation.release(releases.length))
+      const { application, management, base } = installation
+      const plan = { ...LOAD, quietSeconds: seconds, application, management, base, releases }
+      const reports: Report[] = []
+      while (reports.length < rounds) reports.push(await promoteUnderLoad(plan))
+      const ours = reports.map(({ promoted }) => promoted)
+      const limits = reports.map(({ quiet }) => quiet)
+      return measuredBy({ ours, limits }, (our, limit) => limit.p99Micros / our.p99Micros)
+    },
+  },
+]

@@ -1,0 +1,171 @@
+/** Requests made from the schemas of the document: good ones, and ones with a single defect. */
+import fc from 'fast-check'
+import { isName } from '../../../src/value/names.ts'
+import type { Contract, DocumentedOperation, Schema } from './contract.ts'
+
+/** Rules that JSON Schema cannot say, by the name of the component. */
+const COMPONENTS: Readonly<Record<string, fc.Arbitrary<unknown>>> = {
+  Name: fc
+    .string({ unit: 'grapheme', minLength: 1, maxLength: 64 })
+    .map((text) => text.normalize('NFC'))
+    .filter(isName),
+}
+const DEPTH_MAX = 4
+
+/** Values that the schema takes. */
+export function arbitraryOf(contract: Contract, schema: Schema, depth = 0): fc.Arbitrary<unknown> {
+  const inner = (each: unknown) => arbitraryOf(contract, each as Schema, depth + 1)
+  if (schema.$ref !== undefined) {
+    const name = (schema.$ref as string).split('/').at(-1)!
+    return COMPONENTS[name] ?? arbitraryOf(contract, contract.resolve(schema), depth + 1)
+  }
+  if (schema.const !== undefined) return fc.constant(schema.const)
+  if (schema.enum !== undefined) return fc.constantFrom(...(schema.enum as unknown[]))
+  const branches = (schema.anyOf ?? schema.oneOf) as Schema[] | undefined
+  // The first branch of a recursive union is its end.
+  if (branches !== undefined) {
+    return depth > DEPTH_MAX ? inner(branches[0]) : fc.oneof(...branches.map(inner))
+  }
+  switch (schema.type) {
+    case 'null':
+      return fc.constant(null)
+    case 'boolean':
+      return fc.boolean()
+    case 'integer': {
+      const { minimum = 0, maximum = 2 ** 31 } = schema as { minimum?: number; maximum?: number }
+      return fc.integer({ min: minimum, max: maximum })
+    }
+    case 'string':
+      return arbitraryText(schema)
+    case 'array': {
+      const maxLength = depth > DEPTH_MAX ? 0 : Math.min(3, (schema.maxItems as number) ?? 3)
+      return fc.array(inner(schema.items), { maxLength })
+    }
+    default:
+      return arbitraryObject(contract, schema, depth)
+  }
+}
+
+function arbitraryText(schema: Schema): fc.Arbitrary<string> {
+  const { pattern, maxLength = 64 } = schema as { pattern?: string; maxLength?: number }
+  if (pattern === undefined) return fc.string({ maxLength })
+  const also = (schema.allOf ?? []) as readonly { readonly pattern: string }[]
+  return fc
+    .stringMatching(new RegExp(pattern, 'u'))
+    .filter((text) => also.every((each) => new RegExp(each.pattern).test(text)))
+}
+
+function arbitraryObject(contract: Contract, schema: Schema, depth: number): fc.Arbitrary<unknown> {
+  const properties = (schema.properties ?? {}) as Readonly<Record<string, Schema>>
+  const arbitraries = Object.entries(properties).map(([name, each]) => {
+    return [name, arbitraryOf(contract, each, depth + 1)] as const
+  })
+  const requiredKeys = (schema.required ?? []) as string[]
+  return fc.record(Object.fromEntries(arbitraries), { requiredKeys })
+}
+
+/** One request; what is null is left out. */
+export interface Sample {
+  readonly params: Readonly<Record<string, string>>
+  readonly query: readonly (readonly [string, string])[]
+  /** In lower case. */
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: unknown
+}
+
+/** What has to be as it is for the request to do something; undefined leaves a field out. */
+export interface State {
+  readonly params?: Readonly<Record<string, string>>
+  readonly query?: Readonly<Record<string, string | undefined>>
+  readonly headers?: Readonly<Record<string, string>>
+  readonly body?: Readonly<Record<string, unknown>> | Uint8Array
+}
+
+/** A good request: from the schemas, with the state in place of what was drawn. */
+export function goodRequest(
+  contract: Contract,
+  operation: DocumentedOperation,
+  state: State,
+  seed: number,
+): Sample {
+  const draw = <T>(arbitrary: fc.Arbitrary<T>): T => fc.sample(arbitrary, { seed, numRuns: 1 })[0]!
+  const drawn = (place: string): Record<string, string> => {
+    const those = operation.parameters.filter((each) => each.in === place)
+    return Object.fromEntries(
+      those
+        .filter(({ required }) => required || draw(fc.boolean()))
+        .map(({ name, schema }) => {
+          const written = place === 'header' ? name.toLowerCase() : name
+          return [written, String(draw(arbitraryOf(contract, schema)))]
+        }),
+    )
+  }
+  const { body } = operation
+  const query = Object.entries({ ...drawn('query'), ...state.query })
+  return {
+    params: { ...drawn('path'), ...state.params },
+    query: query.filter((pair): pair is [string, string] => pair[1] !== undefined),
+    headers: { ...drawn('header'), ...state.headers },
+    body: state.body instanceof Uint8Array ? state.body : drawnBody(),
+  }
+
+  function drawnBody(): unknown {
+    if (body?.schema == null) return null
+    const whole = { ...(draw(arbitraryOf(contract, body.schema)) as object), ...state.body }
+    return Object.fromEntries(Object.entries(whole).filter(([, value]) => value !== undefined))
+  }
+}
+
+const STRANGE: readonly unknown[] = [null, true, -1, 0.5, '\u0007', 'x'.repeat(1_000), [], [[]], {}]
+
+/** The same request with one defect that the schemas rule out, and the name of the defect. */
+export function bentRequests(
+  contract: Contract,
+  operation: DocumentedOperation,
+  good: Sample,
+): [string, Sample][] {
+  const bent: [string, Sample][] = [
+    ['an undeclared parameter', { ...good, query: [...good.query, ['surprise', '1']] }],
+  ]
+  for (const { name, in: place, required, schema } of operation.parameters) {
+    if (place === 'header') {
+      const { [name.toLowerCase()]: _, ...others } = good.headers
+      bent.push([`${name} is malformed`, { ...good, headers: { ...others, [name]: '' } }])
+      if (required) bent.push([`${name} is missing`, { ...good, headers: others }])
+    }
+    if (place === 'path') {
+      bent.push([`${name} is malformed`, { ...good, params: { ...good.params, [name]: '!' } }])
+    }
+    if (place !== 'query') continue
+    const rest = good.query.filter(([each]) => each !== name)
+    bent.push([`${name} twice`, { ...good, query: [...rest, [name, '1'], [name, '1']] }])
+    if (required) bent.push([`${name} is missing`, { ...good, query: rest }])
+    const wrong = 'x'.repeat(1_000)
+    if (contract.problem(schema, wrong) !== null) {
+      bent.push([`${name} is malformed`, { ...good, query: [...rest, [name, wrong]] }])
+    }
+  }
+  const bodies = operation.body?.schema == null ? [] : bentBodies(contract, operation, good.body)
+  return [...bent, ...bodies.map(([defect, body]): [string, Sample] => [defect, { ...good, body }])]
+}
+
+function bentBodies(
+  contract: Contract,
+  { body }: DocumentedOperation,
+  good: unknown,
+): [string, unknown][] {
+  const schema = contract.resolve(body!.schema!)
+  const object = good as Readonly<Record<string, unknown>>
+  const bent: [string, unknown][] = [['an unknown field', { ...object, surprise: 1 }]]
+  for (const name of (schema.required ?? []) as string[]) {
+    const { [name]: _, ...others } = object
+    bent.push([`${name} is missing`, others])
+  }
+  for (const name of Object.keys(schema.properties as object)) {
+    for (const strange of STRANGE) {
+      const shown = JSON.stringify(strange).slice(0, 20)
+      bent.push([`${name} is ${shown}`, { ...object, [name]: strange }])
+    }
+  }
+  return bent.filter(([, each]) => contract.problem(schema, each) !== null)
+}

@@ -1,0 +1,160 @@
+/** What the OpenAPI document promises, held against requests and answers. */
+import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
+import { expect } from 'vitest'
+import { publishedDocument } from '../../../src/http/openapi/published.ts'
+
+export interface Schema {
+  readonly [keyword: string]: unknown
+}
+
+interface Parameter {
+  readonly name: string
+  readonly in: 'path' | 'query' | 'header'
+  readonly required: boolean
+  readonly schema: Schema
+}
+
+interface Media {
+  readonly schema?: Schema
+}
+
+interface DocumentedResponse {
+  readonly headers?: Readonly<
+    Record<string, { readonly required?: boolean; readonly schema: Schema }>
+  >
+  readonly content?: Readonly<Record<string, Media>>
+}
+
+export interface DocumentedOperation {
+  readonly name: string
+  readonly method: string
+  /** With `{name}` for a parameter. */
+  readonly path: string
+  /** Whether its path names the application origin. */
+  readonly elsewhere: boolean
+  readonly parameters: readonly Parameter[]
+  readonly body: { readonly mediaType: string; readonly schema: Schema | null } | null
+  readonly security: readonly Readonly<Record<string, unknown>>[]
+  readonly responses: Readonly<Record<string, DocumentedResponse>>
+}
+
+export interface Checked {
+  readonly status: number
+  readonly body: unknown
+  /** Of the error envelope. */
+  readonly code: string | null
+}
+
+let published: Contract | undefined
+
+/** Of the document that this version serves. */
+export function publishedContract(): Contract {
+  published ??= new Contract(publishedDocument())
+  return published
+}
+
+type Node = Readonly<Record<string, unknown>>
+const METHODS = ['get', 'post', 'put', 'delete', 'patch', 'options', 'head', 'trace']
+/** What any server says of any answer. */
+const TRANSPORT_HEADERS = ['content-type', 'content-length']
+
+export class Contract {
+  readonly operations: readonly DocumentedOperation[]
+  readonly #document: Node
+  readonly #ajv = new Ajv2020({ strict: false, validateSchema: false, allErrors: true })
+  readonly #compiled = new Map<string, ValidateFunction>()
+
+  constructor(document: object) {
+    this.#document = document as Node
+    this.#ajv.addSchema(document, 'svc')
+    const paths = Object.entries(this.#document.paths as Record<string, Node>)
+    this.operations = paths.flatMap(([path, item]) =>
+      METHODS.filter((method) => item[method] !== undefined).map((method) =>
+        this.#operation(method, path, item),
+      ),
+    )
+  }
+
+  /** The problem of `data`, null where it fits. */
+  problem(schema: Schema, data: unknown): string | null {
+    const text = JSON.stringify(schema).replaceAll('"#/components/', '"svc#/components/')
+    const validate = this.#compiled.get(text) ?? this.#ajv.compile(JSON.parse(text))
+    this.#compiled.set(text, validate)
+    return validate(data) ? null : this.#ajv.errorsText(validate.errors)
+  }
+
+  /** The schema behind a reference, or the schema itself. */
+  resolve<T>(node: T): T {
+    const reference = (node as { readonly $ref?: string }).$ref
+    if (reference === undefined) return node
+    const parts = reference.replace(/^#\//, '').split('/')
+    return parts.reduce((at: unknown, part) => (at as Node)[part], this.#document) as T
+  }
+
+  /** Fails unless status, headers and body of the answer are those of the document. */
+  async check(operation: DocumentedOperation, response: Response): Promise<Checked> {
+    const { status } = response
+    const text = await response.text()
+    const at = `${operation.name} ${status} ${text.slice(0, 600)}`
+    const documented = this.resolve(operation.responses[String(status)])
+    expect(documented, at).toBeDefined()
+    this.#checkHeaders(documented!, response.headers, at)
+    if (documented!.content === undefined) {
+      expect(text, at).toBe('')
+      return { status, body: null, code: null }
+    }
+    const mediaType = response.headers.get('content-type')?.split(';')[0] ?? ''
+    const media = documented!.content[mediaType]
+    expect(media, `${at}: ${mediaType}`).toBeDefined()
+    if (media!.schema === undefined) return { status, body: text, code: null }
+    const body = JSON.parse(text)
+    expect(this.problem(media!.schema, body), at).toBeNull()
+    return { status, body, code: body.error?.code ?? null }
+  }
+
+  /** The same for whatever operation stands there; what stands nowhere is passed over. */
+  async checkAny(method: string, url: string, response: Response): Promise<void> {
+    const path = url.split('?')[0]!
+    const operation = this.operations.find((each) => {
+      const form = new RegExp(`^${each.path.replace(/\{\w+\}/g, '[^/]+')}$`)
+      return each.method === method && form.test(path)
+    })
+    if (operation !== undefined) await this.check(operation, response)
+  }
+
+  #checkHeaders({ headers = {} }: DocumentedResponse, answered: Headers, at: string): void {
+    for (const [name, reference] of Object.entries(headers)) {
+      const { required, schema } = this.resolve(reference)
+      const text = answered.get(name)
+      if (text === null) {
+        expect(required ?? false, `${at}: ${name}`).toBe(false)
+        continue
+      }
+      const value = schema.type === 'integer' ? Number(text) : text
+      expect(this.problem(schema, value), `${at}: ${name}: ${text}`).toBeNull()
+    }
+    const known = [...TRANSPORT_HEADERS, ...Object.keys(headers).map((name) => name.toLowerCase())]
+    expect(
+      [...answered.keys()].filter((name) => !known.includes(name)),
+      at,
+    ).toEqual([])
+  }
+
+  #operation(method: string, path: string, item: Node): DocumentedOperation {
+    const node = item[method] as Node
+    const parameters = node.parameters as readonly Parameter[]
+    const body = node.requestBody as { content: Record<string, Media> } | undefined
+    const [content] = Object.entries(body?.content ?? {})
+    return {
+      name: node.operationId as string,
+      method: method.toUpperCase(),
+      path,
+      elsewhere: item.servers !== undefined,
+      parameters: parameters.map((each) => this.resolve(each)),
+      body:
+        content === undefined ? null : { mediaType: content[0], schema: content[1].schema ?? null },
+      security: node.security as DocumentedOperation['security'],
+      responses: node.responses as DocumentedOperation['responses'],
+    }
+  }
+}

@@ -1,0 +1,104 @@
+/** Both origins over one real identity database, one real Product and one engine, in process. */
+
+import { type ManagementApp, managementRoutes } from '../../../src/http/management/routes.ts'
+import { mountManagement } from '../../../src/http/mount.ts'
+import { openApiText } from '../../../src/http/openapi/published.ts'
+import { requestCounts } from '../../../src/http/request-counts.ts'
+import type { Product } from '../../../src/product/product.ts'
+import { openTestGateway, type TestGateway } from '../gateways.ts'
+import { functionManifest } from '../products.ts'
+import { type ExternalLogins, externalLogins, MANAGED_TOKEN } from '../providers/external-logins.ts'
+import { PROVIDER } from '../providers/identity-providers.ts'
+import type { Sample } from './arbitrary-requests.ts'
+import type { DocumentedOperation } from './contract.ts'
+
+const callable = { clients: ['confidential', 'public'], returns: { type: 'any' } } as const
+
+/** One Function of each kind, which answers what it was given. */
+export const FUNCTIONS = [
+  functionManifest('echo.action', {
+    ...callable,
+    kind: 'action',
+    uses: { network: [], secrets: [] },
+  }),
+  functionManifest('echo.mutation', { ...callable, kind: 'mutation' }),
+  functionManifest('echo.query', callable),
+]
+
+export interface Origins {
+  readonly logins: ExternalLogins
+  readonly gateway: TestGateway
+  readonly product: Product
+  send(operation: DocumentedOperation, sample: Sample): Promise<Response>
+  close(): Promise<void>
+}
+
+export async function openOrigins(): Promise<Origins> {
+  const nativeClient = {
+    authorizationEndpoint: 'https://idp.test/authorize',
+    tokenEndpoint: 'https://idp.test/token',
+    clientId: 'svc',
+    scopes: ['openid'],
+    resource: null,
+  }
+  const logins = await externalLogins({ oidc: { ...PROVIDER, nativeClient } })
+  const echo = () => 'done'
+  const gateway = await openTestGateway({
+    functions: FUNCTIONS,
+    tables: [],
+    handlers: { 'echo.action': echo, 'echo.mutation': echo, 'echo.query': echo },
+  })
+  const { product, root } = gateway.it
+  const management = mountManagement<ManagementApp>({
+    app: {
+      identity: logins.identity,
+      authenticate: (token: string) => logins.identity.authenticate(token),
+      managementOrigin: 'https://manage.example.com',
+      linkableEnvironments: async () => [],
+      openApiDocument: openApiText,
+      environment: root.descriptor,
+      product,
+      metrics: gateway.metrics,
+      health: () => gateway.engine.health(),
+    },
+    system: logins.system,
+    log: logins.log.log,
+    counts: requestCounts(gateway.metrics, 'management'),
+    routes: managementRoutes,
+  })
+  const authorities: Record<string, () => Promise<[string, string]>> = {
+    operator: async () => ['authorization', `Bearer ${logins.owner.accessToken}`],
+    externalIdentity: async () => ['authorization', `Bearer ${await logins.token()}`],
+    managedSource: async () => ['service-managed-enrollment', `Bearer ${MANAGED_TOKEN}`],
+    applicationKey: async () => ['x-service-key', gateway.key],
+  }
+  return {
+    logins,
+    gateway,
+    product,
+    async send(operation, sample) {
+      const shown = Object.keys(operation.security[0] ?? {}).map((name) => authorities[name]!())
+      const headers = new Headers(await Promise.all(shown))
+      for (const [name, value] of Object.entries(sample.headers)) headers.set(name, value)
+      const { body } = sample
+      if (body !== null) headers.set('content-type', operation.body!.mediaType)
+      const bytes = body instanceof Uint8Array ? body : JSON.stringify(body)
+      const request = new Request(`http://svc.test${urlOf(operation, sample)}`, {
+        method: operation.method,
+        headers,
+        ...(body !== null && { body: bytes as BodyInit }),
+      })
+      return operation.elsewhere ? gateway.application.fetch(request) : management.fetch(request)
+    },
+    async close() {
+      await gateway.close()
+      await logins.dispose()
+    },
+  }
+}
+
+function urlOf({ path }: DocumentedOperation, { params, query }: Sample): string {
+  const filled = path.replace(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(params[name]!))
+  const search = new URLSearchParams(query.map(([name, value]) => [name, value])).toString()
+  return search === '' ? filled : `${filled}?${search}`
+}

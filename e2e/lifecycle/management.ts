@@ -1,0 +1,165 @@
+/** The management origin as the clients of a run use it, and what its reads show. */
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Application, Json } from '../application.ts'
+import {
+  type Attempt,
+  type AuditRecord,
+  CHANNELS,
+  type Reply,
+  type Resource,
+  type Seen,
+} from './changes.ts'
+import { bodyOf, historyEntry } from './outcomes.ts'
+
+interface Message {
+  readonly operationId?: string | null
+  readonly body?: Json
+  /** Ends the connection, whatever the server makes of the request. */
+  readonly signal?: AbortSignal | null
+}
+
+const PAGE = 1_000
+const PREFIXES: readonly (readonly [string, Resource])[] = [
+  ['product.serving_policy.', 'serving_policy'],
+  ['product.configuration.', 'configuration'],
+  ['product.environment.', 'environment'],
+]
+
+export class Management {
+  readonly environmentId: string
+  readonly #app: Application
+  readonly #base: string
+  readonly #token: string
+
+  constructor(app: Application) {
+    const read = (path: string) => JSON.parse(readFileSync(join(app.of.directory, path), 'utf8'))
+    const { projectId, environmentId } = read('product/service.json')
+    this.#app = app
+    this.environmentId = environmentId
+    this.#base = `/v1/projects/${projectId}/environments/${environmentId}`
+    // It lives ten minutes: longer than a run.
+    this.#token = read('config/credentials-v1.json').accessToken
+  }
+
+  /** Below the Environment's base; no reply where the server ended meanwhile or has no room. */
+  async attempt(method: string, path: string, message: Message = {}): Promise<Attempt> {
+    const sent = performance.now()
+    const reply = await this.#send(method, this.#base + path, message).catch(() => null)
+    // What was abandoned may be carried out at any time from here on.
+    const isAbandoned = reply === null && message.signal?.aborted === true
+    return {
+      sent,
+      answered: isAbandoned ? Number.POSITIVE_INFINITY : performance.now(),
+      reply: reply !== null && reply.status < 500 ? reply : null,
+    }
+  }
+
+  /** All that one route shows of the resource; nothing where the server ended meanwhile. */
+  async read(resource: Resource): Promise<readonly Seen[]> {
+    const { sent, answered, reply } = await this.attempt('GET', ROUTES[resource])
+    if (reply === null) return []
+    if (reply.status !== 200) throw new Error(`${resource}: ${reply.text}`)
+    return viewsOf(resource, bodyOf(reply.text)).map((view) => ({ sent, answered, ...view }))
+  }
+
+  /** Oldest first. */
+  async configurationHistory(): Promise<readonly Json[]> {
+    const path = (after: string) => `${this.#base}/configuration/history?limit=${PAGE}${after}`
+    const entries = await this.#pages(path, 'entries')
+    return entries.map(historyEntry).reverse()
+  }
+
+  /** Of the changes of each resource, oldest first. */
+  async audit(): Promise<Record<Resource, AuditRecord[]>> {
+    const items = await this.#pages((after) => `/v1/access/audit?limit=${PAGE}${after}`, 'items')
+    const found: Record<Resource, AuditRecord[]> = {
+      'channel:production': [],
+      'channel:staging': [],
+      serving_policy: [],
+      configuration: [],
+      environment: [],
+    }
+    for (const { operation, subject, requestId, outcome } of items.reverse()) {
+      const resource = resourceOf(operation, subject)
+      if (resource === null) continue
+      if (outcome !== 'succeeded') throw new Error(`${operation} of ${subject} ${outcome}`)
+      found[resource].push({ operation, subject, requestId })
+    }
+    return found
+  }
+
+  async #pages(path: (after: string) => string, name: 'items' | 'entries'): Promise<Json[]> {
+    const all: Json[] = []
+    for (let after = ''; ; ) {
+      const { status, text } = await this.#send('GET', path(after))
+      if (status !== 200) throw new Error(text)
+      const page = bodyOf(text)
+      all.push(...page[name])
+      if (page.next === null) return all
+      after = `&after=${page.next}`
+    }
+  }
+
+  async #send(
+    method: string,
+    path: string,
+    { operationId = null, body, signal = null }: Message = {},
+  ): Promise<Reply> {
+    const response = await fetch(this.#app.server.management + path, {
+      method,
+      signal,
+      headers: {
+        accept: 'application/json',
+        authorization: `Bearer ${this.#token}`,
+        ...(body !== undefined && { 'content-type': 'application/json' }),
+        ...(operationId !== null && { 'idempotency-key': operationId }),
+      },
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+    })
+    const requestId = response.headers.get('x-service-request-id') ?? ''
+    return { status: response.status, requestId, text: await response.text() }
+  }
+}
+
+const ROUTES: Readonly<Record<Resource, string>> = {
+  'channel:production': '/status',
+  'channel:staging': '/status',
+  serving_policy: '/serving-policy',
+  configuration: '/configuration',
+  environment: '',
+}
+
+type View = Pick<Seen, 'resource' | 'revision' | 'view'>
+
+/** One snapshot shows every Channel. */
+function viewsOf(resource: Resource, body: Json): View[] {
+  switch (resource) {
+    case 'serving_policy': {
+      const { revision, mode, releases } = body.desired
+      return [{ resource, revision: Number(revision), view: { mode, releases } }]
+    }
+    case 'configuration':
+      return [{ resource, revision: Number(body.revision), view: body.entries }]
+    case 'environment': {
+      const { revision, lifecycle, configuration } = body.desired
+      return [{ resource, revision: Number(revision), view: { lifecycle, configuration } }]
+    }
+    default:
+      return CHANNELS.map((name) => channelView(name, body))
+  }
+}
+
+function channelView(name: (typeof CHANNELS)[number], { channels }: Json): View {
+  const found = channels.find(({ channel }: Json) => channel === name)
+  const { releaseId, history, revision } = found ?? { releaseId: 'empty', history: [], revision: 0 }
+  return { resource: `channel:${name}`, revision: Number(revision), view: { releaseId, history } }
+}
+
+function resourceOf(operation: string, subject: string | null): Resource | null {
+  if (operation.startsWith('product.channel.')) {
+    const name = CHANNELS.find((each) => subject?.startsWith(`${each}:`))
+    return name === undefined ? null : `channel:${name}`
+  }
+  return PREFIXES.find(([prefix]) => operation.startsWith(prefix))?.[1] ?? null
+}

@@ -1,0 +1,70 @@
+/**
+ * Promotions while calls come in at a fixed rate, on the compiled server: none of them fails, and
+ * each is answered by a Release that its target served at some time between its request and its
+ * answer. What they cost the calls is a figure of `npm run bench`, which promotes more often.
+ */
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { promoteUnderLoad } from '../../build/bench/promotions/measure.ts'
+import { MARKS, versions } from '../../build/bench/promotions/versions.ts'
+import { type Application, application } from '../application.ts'
+
+const LOAD = { perSecond: 500, quietSeconds: 1, promotions: 20, everyMillis: 150 }
+const RELEASES = 4
+
+let app: Application
+const releases: string[] = []
+
+beforeAll(async () => {
+  app = await application((workspace) => {
+    for (const name of ['channels', 'messages']) {
+      writeFileSync(join(workspace, `functions/${name}.ts`), '')
+    }
+    const schema = `export default defineSchema({ ${MARKS} })`
+    writeFileSync(
+      join(workspace, 'schema.ts'),
+      `import { defineSchema, table, v } from 'svc'\n${schema}\n`,
+    )
+    write(workspace, 0)
+  })
+  releases.push(app.releaseId)
+  for (let number = 1; number < RELEASES; number++) {
+    write(app.of.workspace, number)
+    const released = await app.svc(['release', '--remote', '--root', app.of.productRoot])
+    releases.push(released.releaseId)
+  }
+}, 120_000)
+
+afterAll(async () => {
+  await app?.of.dispose()
+})
+
+function write(workspace: string, number: number): void {
+  writeFileSync(join(workspace, 'functions/versions.ts'), versions(number))
+}
+
+test('no call fails, and none is answered by what is not served', {
+  timeout: 120_000,
+}, async () => {
+  const read = (path: string) => JSON.parse(readFileSync(join(app.of.directory, path), 'utf8'))
+  const { projectId, environmentId } = read('product/service.json')
+  const authorization = `Bearer ${read('config/credentials-v1.json').accessToken}`
+  const port = (origin: string | null) => Number(new URL(origin!).port)
+  const report = await promoteUnderLoad({
+    ...LOAD,
+    application: {
+      port: port(app.server.application),
+      headers: { 'content-type': 'application/json', 'x-service-key': app.key },
+    },
+    management: { port: port(app.server.management), headers: { authorization } },
+    base: `/v1/projects/${projectId}/environments/${environmentId}`,
+    releases,
+  })
+  console.info(JSON.stringify({ ...LOAD, ...report }))
+  for (const { failures, firstFailure } of [report.quiet, report.promoted]) {
+    expect([failures, firstFailure]).toEqual([0, null])
+  }
+  // Each was seen to serve.
+  expect(Math.min(...report.answers)).toBeGreaterThan(0)
+})

@@ -1,0 +1,88 @@
+/** Releases of one Workspace, some of which do not fit each other's documents. */
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { type Application, application } from '../application.ts'
+import type { Compatibility } from './states.ts'
+
+interface Schema {
+  readonly tables: readonly string[]
+  /** Validator of a note's text. */
+  readonly text: string
+}
+
+const WIDE = 'v.string()'
+const NARROW = 'v.string({ maximumLength: 10 })'
+const NUMBER = 'v.int64()'
+
+/** One Release each. */
+const SCHEMAS: readonly Schema[] = [
+  { tables: ['notes'], text: WIDE },
+  { tables: ['notes'], text: WIDE },
+  { tables: ['notes', 'tags'], text: WIDE },
+  { tables: ['notes'], text: NARROW },
+  { tables: ['notes'], text: NUMBER },
+]
+
+export interface ReleasedApplication {
+  readonly app: Application
+  /** The first one is bound to `channel:production`. */
+  readonly releases: readonly string[]
+  readonly compatibility: Compatibility
+}
+
+export async function releasedApplication(): Promise<ReleasedApplication> {
+  const app = await application((workspace) => write(workspace, 0))
+  const releases = [app.releaseId]
+  try {
+    for (const number of SCHEMAS.keys()) {
+      if (number === 0) continue
+      write(app.of.workspace, number)
+      const released = await app.svc(['release', '--remote', '--root', app.of.productRoot])
+      releases.push(released.releaseId)
+    }
+  } catch (error) {
+    await app.of.dispose()
+    throw error
+  }
+  return { app, releases, compatibility: compatibilityOf(releases) }
+}
+
+function write(workspace: string, number: number): void {
+  const { tables, text } = SCHEMAS[number]!
+  const defined = tables.map((name) => `${name}: table({ text: ${text} }),`).join('\n  ')
+  const file = (name: string, content: string) => writeFileSync(join(workspace, name), content)
+  file(
+    'schema.ts',
+    `import { defineSchema, table, v } from 'svc'
+
+export default defineSchema({
+  ${defined}
+})
+`,
+  )
+  for (const name of ['channels', 'messages']) file(`functions/${name}.ts`, '')
+  file(
+    'functions/releases.ts',
+    `import { query, v } from 'svc'
+
+export const number = query({
+  clients: ['confidential'],
+  returns: v.int64(),
+  handler: () => ${number}n,
+})
+`,
+  )
+}
+
+/** As the tables above say, and not as the server finds. */
+function compatibilityOf(releases: readonly string[]): Compatibility {
+  const of = (release: string) => SCHEMAS[releases.indexOf(release)]!
+  const takes = (one: Schema, other: Schema) =>
+    one.text === other.text || (one.text === WIDE && other.text === NARROW)
+  return {
+    follows: (target, current) =>
+      of(current).tables.every((name) => of(target).tables.includes(name)) &&
+      takes(of(target), of(current)),
+    coexist: (names) => names.every((one) => names.every((other) => takes(of(one), of(other)))),
+  }
+}

@@ -1,0 +1,238 @@
+/** The model: what each resource is after a change, and which changes it refuses. */
+import type { Json } from '../application.ts'
+import type {
+  Change,
+  ChannelChange,
+  ConfigurationChange,
+  EnvironmentChange,
+  PolicyChange,
+} from './changes.ts'
+
+/** At one revision; never changes. */
+export interface State {
+  /** What a change must expect to be applied. */
+  readonly stamp: string
+  /** As reads show it. */
+  readonly view: Json
+  /** As the answer to the change that led here shows it; null before the first. */
+  readonly answer: Json
+  /** As the audit tells that change; null before the first. */
+  readonly audit: { readonly operation: string; readonly subject: string } | null
+  /** The code that the change is refused with; null where it is applied. */
+  refusal(change: Change): string | null
+  after(change: Change): State
+}
+
+const CONFLICT = 'PRODUCT_CAS_CONFLICT'
+const STATE_CONFLICT = 'PRODUCT_STATE_CONFLICT'
+const INCOMPATIBLE = 'PRODUCT_INCOMPATIBLE'
+/** Earlier bindings that the status shows. */
+const HISTORY_MAX = 100
+
+/** Which Releases of a run fit each other. */
+export interface Compatibility {
+  /** Whether `target` reads all that `current` stored, as a rollback needs. */
+  follows(target: string, current: string): boolean
+  /** Whether all of them take what each of them writes. */
+  coexist(releases: readonly string[]): boolean
+}
+
+export class ChannelState implements State {
+  readonly #name: string
+  readonly #compatibility: Compatibility
+  readonly #releases: readonly string[]
+  readonly #had: ReadonlySet<string>
+  readonly audit: State['audit']
+
+  /** `releases` are the newest bindings, newest first. */
+  constructor(
+    name: string,
+    compatibility: Compatibility,
+    releases: readonly string[],
+    had: ReadonlySet<string> = new Set(releases),
+    verb: string | null = null,
+  ) {
+    this.#name = name
+    this.#compatibility = compatibility
+    this.#releases = releases
+    this.#had = had
+    const operation = `product.channel.${verb}`
+    this.audit = verb === null ? null : { operation, subject: `${name}:${releases[0]}` }
+  }
+
+  get stamp(): string {
+    return this.#releases[0] ?? 'empty'
+  }
+
+  get view(): Json {
+    return { releaseId: this.stamp, history: this.#releases.slice(1) }
+  }
+
+  get answer(): Json {
+    return { releaseId: this.stamp, previousReleaseId: this.#releases[1] ?? null }
+  }
+
+  refusal(change: ChannelChange): string | null {
+    const { expected, verb, releaseId } = change
+    if (verb === 'rollback' && this.stamp === 'empty') return 'PRODUCT_NOT_FOUND'
+    if (expected !== this.stamp) return CONFLICT
+    if (verb === 'promote') return null
+    if (releaseId === this.stamp || !this.#had.has(releaseId)) return STATE_CONFLICT
+    return this.#compatibility.follows(releaseId, this.stamp) ? null : INCOMPATIBLE
+  }
+
+  after(change: ChannelChange): ChannelState {
+    const { verb, releaseId } = change
+    const releases = [releaseId, ...this.#releases].slice(0, HISTORY_MAX + 1)
+    const had = this.#had.has(releaseId) ? this.#had : new Set([...this.#had, releaseId])
+    return new ChannelState(this.#name, this.#compatibility, releases, had, verb)
+  }
+}
+
+export class PolicyState implements State {
+  readonly #environmentId: string
+  readonly #compatibility: Compatibility
+  readonly #revision: number
+  readonly view: Json
+
+  constructor(
+    environmentId: string,
+    compatibility: Compatibility,
+    revision = 0,
+    view: Json = { mode: 'atomic', releases: [] },
+  ) {
+    this.#environmentId = environmentId
+    this.#compatibility = compatibility
+    this.#revision = revision
+    this.view = view
+  }
+
+  get stamp(): string {
+    return String(this.#revision)
+  }
+
+  get answer(): Json {
+    return this.view
+  }
+
+  get audit(): State['audit'] {
+    const subject = `${this.#environmentId}:${this.#revision}`
+    return { operation: 'product.serving_policy.set', subject }
+  }
+
+  /** An incompatible set is refused whatever it expects. */
+  refusal(change: PolicyChange): string | null {
+    const releases = change.releases.map(({ releaseId }) => releaseId)
+    if (!this.#compatibility.coexist(releases)) return INCOMPATIBLE
+    return change.expected === this.stamp ? null : CONFLICT
+  }
+
+  after(change: PolicyChange): PolicyState {
+    const { mode, releases } = change
+    const next = { mode, releases }
+    return new PolicyState(this.#environmentId, this.#compatibility, this.#revision + 1, next)
+  }
+}
+
+export class ConfigurationState implements State {
+  readonly #revision: number
+  /** By name. */
+  readonly #entries: ReadonlyMap<string, Json>
+  /** The change that led here, as the history tells it. */
+  readonly answer: Json
+
+  constructor(revision = 0, entries: ReadonlyMap<string, Json> = new Map(), answer: Json = null) {
+    this.#revision = revision
+    this.#entries = entries
+    this.answer = answer
+  }
+
+  get stamp(): string {
+    return String(this.#revision)
+  }
+
+  get view(): Json {
+    return [...this.#entries.keys()].sort().map((name) => this.#entries.get(name))
+  }
+
+  get audit(): State['audit'] {
+    if (this.answer === null) return null
+    const { action, name } = this.answer
+    return { operation: `product.configuration.${action}`, subject: name }
+  }
+
+  refusal(change: ConfigurationChange): string | null {
+    if (change.expected !== this.stamp) return CONFLICT
+    const known = this.#entries.get(change.name)
+    if (change.verb === 'delete') return known === undefined ? 'PRODUCT_NOT_FOUND' : null
+    return known === undefined || known.kind === change.kind ? null : STATE_CONFLICT
+  }
+
+  after(change: ConfigurationChange): ConfigurationState {
+    const { verb: action, name, changedAtMicros } = change
+    const revision = String(this.#revision + 1)
+    const known = this.#entries.get(name)
+    const entries = new Map(this.#entries)
+    if (change.verb === 'delete') entries.delete(name)
+    else {
+      const { kind, value } = change
+      const createdAtMicros = known?.createdAtMicros ?? changedAtMicros
+      const entry = { name, kind, revision, createdAtMicros, updatedAtMicros: changedAtMicros }
+      entries.set(name, kind === 'variable' ? { ...entry, value } : entry)
+    }
+    const kind = change.verb === 'delete' ? known?.kind : change.kind
+    const answer = { revision, name, kind, action, changedAtMicros }
+    return new ConfigurationState(this.#revision + 1, entries, answer)
+  }
+}
+
+export class EnvironmentState implements State {
+  readonly #environmentId: string
+  readonly #revision: number
+  readonly #verb: string | null
+  /** `lifecycle` and `configuration`. */
+  readonly view: Json
+
+  constructor(
+    environmentId: string,
+    view: Json,
+    { revision = 0, verb = null }: { revision?: number; verb?: string | null } = {},
+  ) {
+    this.#environmentId = environmentId
+    this.#revision = revision
+    this.#verb = verb
+    this.view = view
+  }
+
+  get stamp(): string {
+    return String(this.#revision)
+  }
+
+  get answer(): Json {
+    return this.view
+  }
+
+  get audit(): State['audit'] {
+    const operation = `product.environment.${this.#verb}`
+    return this.#verb === null ? null : { operation, subject: this.#environmentId }
+  }
+
+  refusal(change: EnvironmentChange): string | null {
+    if (change.verb === 'create') return this.#revision === 0 ? null : STATE_CONFLICT
+    if (change.expected !== this.stamp) return CONFLICT
+    return change.verb !== 'update' && this.view.lifecycle === LIFECYCLE[change.verb]
+      ? STATE_CONFLICT
+      : null
+  }
+
+  after(change: EnvironmentChange): EnvironmentState {
+    const { verb } = change
+    const view =
+      verb === 'create' || verb === 'update'
+        ? { ...this.view, configuration: change.configuration }
+        : { ...this.view, lifecycle: LIFECYCLE[verb] }
+    return new EnvironmentState(this.#environmentId, view, { revision: this.#revision + 1, verb })
+  }
+}
+
+const LIFECYCLE = { archive: 'archived', restore: 'active' } as const

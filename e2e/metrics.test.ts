@@ -1,0 +1,74 @@
+/** What the compiled server counts of calls, and what it says of its health. */
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { type Application, application, mutation, query, string } from './application.ts'
+import { placesOf } from './canaries.ts'
+
+const CANARY = 'canary-5d1f0c77e2b94a06'
+
+let app: Application
+let channel: unknown
+
+beforeAll(async () => {
+  app = await application()
+  const made = await mutation(app, {
+    function: 'channels.create',
+    arguments: { name: string(CANARY), author: string('ana') },
+  })
+  expect(made.status).toBe(200)
+  channel = made.body.result
+}, 120_000)
+
+afterAll(() => app?.of.dispose())
+
+const events = (name: string) =>
+  app.server.lines.map((line) => JSON.parse(line)).filter(({ event }) => event === name)
+const remote = () => ['--remote', '--root', app.of.productRoot]
+const metrics = () => app.svc(['metrics', ...remote()])
+
+test('calls, hits of the cache and commits are counted', async () => {
+  const before = await metrics()
+  for (let i = 0; i < 6; i++) {
+    const list = await query(app, { function: 'messages.list', arguments: { channel } as never })
+    expect([list.status, list.body.result.value.length]).toEqual([200, 1])
+  }
+  const args = { channel, author: string('ana'), body: string(CANARY) } as never
+  expect((await mutation(app, { function: 'messages.send', arguments: args })).status).toBe(200)
+  expect((await query(app, { function: 'messages.list', key: 'rk_sec_v1_x' })).status).toBe(401)
+  const after = await metrics()
+  const grown = (name: string) => Number(after.counters[name]) - Number(before.counters[name])
+  expect(grown('queriesSucceeded')).toBe(6)
+  expect([grown('queryCacheHits'), grown('queryCacheMisses')]).toEqual([4, 2])
+  expect([grown('mutationsSucceeded'), grown('commits')]).toEqual([1, 1])
+  expect(grown('functionRuns')).toBe(3)
+  expect(grown('functionCpuMicros')).toBeGreaterThan(0)
+  expect(grown('applicationRequestsSucceeded')).toBe(7)
+  expect(grown('applicationAuthenticationFailures')).toBe(1)
+  // The first report itself was asked for since it was made.
+  expect(grown('managementRequestsSucceeded')).toBeGreaterThan(0)
+  expect(Number(after.gauges.processResidentBytes)).toBeGreaterThan(1e7)
+  expect(Number(after.gauges.runnerResidentBytes)).toBeGreaterThan(1e6)
+  expect(Number(after.histograms.eventLoopDelayMicros.count)).toBeGreaterThan(0)
+  const places = new Map([['metrics', Buffer.from(JSON.stringify(after))]])
+  for (const secret of [CANARY, app.key]) expect(placesOf(secret, places)).toEqual([])
+})
+
+test('health is that of the parts, as the log says of containment', async () => {
+  const runtime = events('runner.containment').length === 0 ? 'healthy' : 'degraded'
+  expect(await app.svc(['health', ...remote()])).toEqual({
+    version: 1,
+    status: runtime,
+    components: [
+      { name: 'runtime', status: runtime },
+      { name: 'documents', status: 'healthy' },
+    ],
+  })
+})
+
+test('what each Function used is logged by the time that the server has stopped', async () => {
+  const { server } = app
+  await server.stop()
+  await server.ended
+  expect(events('function.usage').map((record) => record.function)).toEqual(
+    expect.arrayContaining(['channels.create', 'messages.list', 'messages.send']),
+  )
+})

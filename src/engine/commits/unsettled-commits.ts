@@ -1,0 +1,102 @@
+/**
+ * Commits that have their place in the order and are not durable yet. A Mutation reads them, so
+ * that those which follow one another on a document share a durable transaction instead of each
+ * waiting for one; what it makes of them is answered only behind them.
+ */
+import type { KeyInterval } from '../../documents/keys.ts'
+import type { DocumentWrite, StoredDocument } from '../../documents/store.ts'
+import { Fault } from '../../errors/fault.ts'
+import type { CommitWrites } from './read-set.ts'
+
+interface UnsettledCommit {
+  readonly sequence: number
+  readonly writes: CommitWrites
+}
+
+interface Version {
+  readonly sequence: number
+  /** Null for a deletion. */
+  readonly document: StoredDocument | null
+}
+
+export class UnsettledCommits {
+  /** In order. */
+  readonly #commits: UnsettledCommit[] = []
+  /** By document ID, oldest first. */
+  readonly #versions = new Map<string, Version[]>()
+  /** Settles when the next of them are durable, or all are lost. */
+  #changed = Promise.withResolvers<void>()
+  #isLost = false
+
+  /** Sequences ascend. */
+  add(sequence: number, documents: readonly DocumentWrite[], writes: CommitWrites): void {
+    this.#commits.push({ sequence, writes })
+    for (const { id, createdAtMicros, text } of documents) {
+      const document = text === null ? null : { id, createdAtMicros, sequence, text }
+      const versions = this.#versions.get(id)
+      if (versions === undefined) this.#versions.set(id, [{ sequence, document }])
+      else versions.push({ sequence, document })
+    }
+  }
+
+  /** Those up to `sequence` are durable. */
+  settle(sequence: number): void {
+    const open = this.#commits.findIndex((commit) => commit.sequence > sequence)
+    for (const { writes } of this.#commits.splice(0, open === -1 ? this.#commits.length : open)) {
+      for (const id of writes.documents) {
+        const versions = this.#versions.get(id)!
+        if (versions.length === 1) this.#versions.delete(id)
+        else versions.shift()
+      }
+    }
+    this.#tell()
+  }
+
+  /** None of them ever will be: whoever read them must not be answered. */
+  lose(): void {
+    this.#isLost = true
+    this.#tell()
+  }
+
+  /** The version that the snapshot sees; undefined where none of them wrote the document. */
+  find(id: string, snapshot: number): StoredDocument | null | undefined {
+    return this.#versions.get(id)?.findLast(({ sequence }) => sequence <= snapshot)?.document
+  }
+
+  /** Whether one that the snapshot sees changed what is in the interval of the index. */
+  touch(index: number, { lower, upper }: KeyInterval, snapshot: number): boolean {
+    return this.#commits.some(
+      ({ sequence, writes }) =>
+        sequence <= snapshot &&
+        writes.keys.get(index)?.some((key) => key >= lower && key < upper) === true,
+    )
+  }
+
+  /** Whether the snapshot sees what will never be. */
+  isLost(snapshot: number): boolean {
+    return this.#isLost && this.#holds(snapshot)
+  }
+
+  /** Waits until all that the snapshot sees is durable. Raises UNAVAILABLE where it is lost. */
+  async whenDurable(snapshot: number): Promise<void> {
+    while (this.#holds(snapshot)) {
+      if (this.#isLost) throw lostFault()
+      await this.#changed.promise
+    }
+  }
+
+  #holds(snapshot: number): boolean {
+    const [oldest] = this.#commits
+    return oldest !== undefined && oldest.sequence <= snapshot
+  }
+
+  #tell(): void {
+    this.#changed.resolve()
+    this.#changed = Promise.withResolvers()
+  }
+}
+
+/** Of what counts on a commit that failed. */
+export function lostFault(cause?: unknown): Fault {
+  return new Fault('UNAVAILABLE', { cause, detail: 'behind a failed commit' })
+}

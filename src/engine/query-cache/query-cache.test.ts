@@ -1,0 +1,27 @@
+import { expect, test } from 'vitest'
+import { TestConfiguration } from '../../../build/testing/configurations.ts'
+import { TestSystem } from '../../system/system.ts'
+import { ReadSet } from '../commits/read-set.ts'
+import { CACHE_CHARACTERS_MAX } from '../limits.ts'
+import { QueryCache } from './query-cache.ts'
+
+test('the result that was used longest ago makes room, and is counted as evicted', () => {
+  const cache = new QueryCache({
+    system: new TestSystem(),
+    configuration: new TestConfiguration(),
+  })
+  const resultText = 'x'.repeat(CACHE_CHARACTERS_MAX / 8 - 100)
+  const put = (key: string) => {
+    for (let ask = 0; ask < 2; ask++) {
+      cache.put(key, { resultText, hasRead: false, configuration: null }, new ReadSet(), null)
+    }
+  }
+  const isKept = (key: string) => cache.get({ shared: key, own: key }) !== null
+  for (let i = 0; i < 8; i++) put(`key ${i}`)
+  expect(cache.statistics).toMatchObject({ entries: 8, evictions: 0 })
+  expect(isKept('key 0')).toBe(true)
+  put('another')
+  expect(cache.statistics).toMatchObject({ entries: 8, evictions: 1 })
+  expect([isKept('key 0'), isKept('key 1'), isKept('another')]).toEqual([true, false, true])
+  expect(cache.statistics).toMatchObject({ hits: 3, misses: 1 })
+})

@@ -1,0 +1,37 @@
+/** What the engine and its runners know of themselves, under the names of the metrics. */
+import type { Metrics } from '../../telemetry/metrics/metrics.ts'
+import type { EngineStatistics } from '../engine.ts'
+import type { RunnerPool } from '../runner-pool.ts'
+
+export function addEngineFigures(
+  metrics: Metrics,
+  statistics: () => EngineStatistics,
+  pool: RunnerPool,
+): void {
+  metrics.addSource(() => {
+    const { cache, inFlight, durableSequence } = statistics()
+    const { hits, misses } = cache
+    return {
+      queryCacheHits: hits,
+      queryCacheMisses: misses,
+      queryCacheEvictions: cache.evictions,
+      queryCacheEntries: cache.entries,
+      queryCacheCharacters: cache.characters,
+      queryCacheHitPercent: hits === 0 ? 0 : (100 * hits) / (hits + misses),
+      invocationsInFlight: inFlight,
+      durableSequence,
+    }
+  })
+  metrics.addSource(() => {
+    const { releases, transactionRunners, actionRunners, inFlight } = pool.statistics()
+    const { cpuMicros, residentBytes } = pool.usage()
+    return {
+      releasesLoaded: releases,
+      transactionRunners,
+      actionRunners,
+      runnerCallsInFlight: inFlight,
+      runnerCpuMicros: cpuMicros,
+      runnerResidentBytes: residentBytes,
+    }
+  })
+}

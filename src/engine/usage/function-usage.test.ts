@@ -1,0 +1,104 @@
+import { afterAll, beforeEach, describe, expect, test } from 'vitest'
+import { oneDocument, poolBench } from '../../../build/testing/runners.ts'
+import { TestSystem } from '../../system/system.ts'
+import { type MemoryLog, memoryLog } from '../../telemetry/log.ts'
+import { Metrics } from '../../telemetry/metrics/metrics.ts'
+import type { FunctionManifest } from '../../value/manifest.ts'
+import type { PreparedRelease } from '../prepared-release.ts'
+import type { RunnerOutcome } from '../runner-pool.ts'
+import { FunctionUsage } from './function-usage.ts'
+
+const liar = new URL('../../runner/hostile/liars.ts', import.meta.url).pathname
+const bench = poolBench({ command: [process.execPath, liar] })
+afterAll(() => bench.pool.close())
+
+let system: TestSystem
+let log: MemoryLog
+let metrics: Metrics
+let usage: FunctionUsage
+
+beforeEach(() => {
+  system = new TestSystem()
+  log = memoryLog(system)
+  metrics = new Metrics(system)
+  usage = new FunctionUsage({ system, log: log.log, metrics })
+})
+
+const invocationOf = (name: string) => ({
+  definition: { name } as FunctionManifest,
+  prepared: { release: { releaseId: 'rel_test' } } as unknown as PreparedRelease,
+})
+
+/** A run that took so long. */
+function record(
+  invocation: ReturnType<typeof invocationOf>,
+  outcome: object,
+  { millis = 10, grownBytes }: { millis?: number; grownBytes?: number } = {},
+): void {
+  const startedMillis = system.monotonicMillis()
+  system.advance(millis)
+  usage.record(invocation, outcome as RunnerOutcome, { startedMillis, grownBytes })
+}
+
+const counted = () => {
+  const { functionRuns, functionCpuMicros } = metrics.collect().counters
+  return [functionRuns, functionCpuMicros]
+}
+
+describe('the CPU of a run', () => {
+  test.each<[string, object, number]>([
+    ['is what the runner says', { kind: 'returned', cpuMicros: 4_000 }, 4_000],
+    ['is the time that passed, where the runner says more', { kind: 'threw', cpuMicros: 4e9 }, 1e4],
+    ['is that of a call that says it was too long', { kind: 'limit', limit: 'cpu' }, 1e4],
+    ['is nothing where nobody knows', { kind: 'deadline' }, 0],
+    ['is nothing where the runner broke', { kind: 'broken', detail: 'x' }, 0],
+  ])('%s', (_, outcome, micros) => {
+    record(invocationOf('a.b'), outcome)
+    expect(counted()).toEqual([1, micros])
+  })
+
+  test('that is lost is counted when it ran again', () => {
+    record(invocationOf('a.b'), { kind: 'lost' })
+    expect(counted()).toEqual([0, 0])
+  })
+
+  test('is at most the time that passed, whatever a lying runner claims', async () => {
+    const outcome = await bench.pool.invoke(bench.release(''), bench.call('boasts'), oneDocument)
+    expect(outcome).toMatchObject({ kind: 'returned', cpuMicros: Number.MAX_SAFE_INTEGER })
+    record(invocationOf('a.b'), outcome, { millis: 3 })
+    expect(counted()).toEqual([1, 3_000])
+  })
+})
+
+describe('a period', () => {
+  const records = () =>
+    log.records().map(({ function: name, runs, cpuMicros, durationMicros, largestGrowthBytes }) => {
+      return [name, runs, cpuMicros, durationMicros, largestGrowthBytes]
+    })
+
+  test('ends with one record for each Function that ran, and begins anew', () => {
+    const [one, two] = [invocationOf('a.one'), invocationOf('a.two')]
+    record(one, { kind: 'returned', cpuMicros: 1_000 }, { grownBytes: 500 })
+    record(two, { kind: 'returned', cpuMicros: 7 })
+    record(one, { kind: 'failed', cpuMicros: 2_000 }, { grownBytes: 400 })
+    usage.report()
+    expect(records()).toEqual([
+      ['a.one', 2, 3_000, 20_000, 500],
+      ['a.two', 1, 7, 10_000, 0],
+    ])
+    usage.report()
+    record(two, { kind: 'returned', cpuMicros: 9 })
+    usage.report()
+    expect(records().slice(2)).toEqual([['a.two', 1, 9, 10_000, 0]])
+    expect(metrics.collect().gauges.largestFunctionGrowthBytes).toBe(500)
+  })
+
+  test('has at most 1,000 records of Functions, and one of all others', () => {
+    for (let i = 0; i < 1_005; i++) {
+      record(invocationOf(`many.f${i}`), { kind: 'returned', cpuMicros: 1 })
+    }
+    usage.stop()
+    expect(records()).toHaveLength(1_001)
+    expect(records().at(-1)).toEqual([undefined, 5, 5, 50_000, 0])
+  })
+})

@@ -1,0 +1,132 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, describe, expect, test } from 'vitest'
+import { DOCUMENT_TEMPLATE, openDocuments } from '../../../build/testing/documents/stores.ts'
+import { freshDatabase } from '../../../build/testing/postgres.ts'
+import { postgresProxy } from '../../../build/testing/postgres-proxy.ts'
+import { oneDocument, poolBench } from '../../../build/testing/runners.ts'
+import { openSqliteDocuments } from '../../documents/sqlite/stores.ts'
+import type { DocumentStore } from '../../documents/store.ts'
+import type { PoolStatistics } from '../runner-pool.ts'
+import { documentsHealth, runtimeHealth } from './health.ts'
+
+/** Contains itself in nothing, and breaks when it is told to. */
+const LIAR = new URL('../../runner/hostile/liars.ts', import.meta.url).pathname
+const closers: (() => unknown)[] = []
+afterEach(async () => {
+  for (const close of closers.splice(0).reverse()) await close()
+})
+
+describe('the runtime is', () => {
+  const pool = (given: Partial<PoolStatistics>): PoolStatistics => ({
+    ...{ containment: 'full', releases: 1, runners: 1, transactionRunners: 1, actionRunners: 0 },
+    ...{ inFlight: 0, recentBreakdowns: 0, failedStarts: 0, ...given },
+  })
+
+  test.each<[string, Partial<PoolStatistics>, string]>([
+    ['healthy where Functions are fully contained', {}, 'healthy'],
+    ['healthy before a Release is loaded', { runners: 0 }, 'healthy'],
+    ['degraded where the kernel contains a part', { containment: 'partial' }, 'degraded'],
+    ['degraded where it contains nothing', { containment: 'none' }, 'degraded'],
+    ['degraded where nobody tried', { containment: null }, 'degraded'],
+    ['healthy after a few runners broke', { recentBreakdowns: 4 }, 'healthy'],
+    ['degraded where they keep breaking', { recentBreakdowns: 5 }, 'degraded'],
+    ['healthy where a start failed and others work', { failedStarts: 3 }, 'healthy'],
+    ['unavailable where none starts', { failedStarts: 3, runners: 0 }, 'unavailable'],
+  ])('%s', (_, given, status) => {
+    expect(runtimeHealth(pool(given))).toBe(status)
+  })
+
+  test('degraded with runners that nothing contains, as the log says', async () => {
+    const bench = poolBench({ command: [process.execPath, LIAR] })
+    closers.push(() => bench.pool.close())
+    expect(await bench.pool.start({ sandbox: 'preferred' })).toBe('none')
+    expect(runtimeHealth(bench.pool.statistics())).toBe('degraded')
+    expect(bench.log.records().map(({ event }) => event)).toContain('runner.containment')
+  })
+
+  test('degraded once five runners broke within a minute', async () => {
+    const bench = poolBench({ command: [process.execPath, LIAR], limits: { isolationMillis: 0 } })
+    closers.push(() => bench.pool.close())
+    const code = bench.release('')
+    for (let i = 1; i <= 5; i++) {
+      await bench.pool.invoke(code, bench.call('crashes'), oneDocument)
+      expect(bench.pool.statistics().recentBreakdowns).toBe(i)
+    }
+    expect(bench.metrics.collect().counters).toMatchObject({
+      runnersBroken: 5,
+      runnersKilledForCpu: 0,
+    })
+    expect(runtimeHealth({ ...bench.pool.statistics(), containment: 'full' })).toBe('degraded')
+  })
+
+  test('unavailable where no process starts, and says so by what it counts', async () => {
+    const bench = poolBench({ command: ['/nonexistent'], limits: { restartMillis: 0 } })
+    closers.push(() => bench.pool.close())
+    const code = bench.release('')
+    for (let i = 0; i < 3; i++) {
+      await expect(bench.pool.invoke(code, bench.call('one'), oneDocument)).rejects.toMatchObject({
+        code: 'UNAVAILABLE',
+      })
+    }
+    const statistics = bench.pool.statistics()
+    expect(statistics.failedStarts).toBeGreaterThanOrEqual(3)
+    expect(runtimeHealth(statistics)).toBe('unavailable')
+  })
+})
+
+describe('documents are', () => {
+  async function sqlite(): Promise<DocumentStore> {
+    const directory = mkdtempSync(join(tmpdir(), 'svc-health-'))
+    closers.push(() => rmSync(directory, { recursive: true }))
+    const store = await openSqliteDocuments(join(directory, 'documents.db'))
+    closers.push(() => store.close())
+    return store
+  }
+
+  test('healthy while their store answers, and unavailable once it is closed', async () => {
+    const store = await sqlite()
+    expect(await documentsHealth(store)).toBe('healthy')
+    await store.close()
+    expect(await documentsHealth(store)).toBe('unavailable')
+  })
+
+  test('unavailable where the store does not answer in time', async () => {
+    const store = await sqlite()
+    const silent = Object.assign(Object.create(store) as DocumentStore, {
+      operation: () => new Promise(() => undefined),
+    })
+    Object.defineProperty(silent, 'status', { value: { state: 'open' } })
+    expect(await documentsHealth(silent, 50)).toBe('unavailable')
+  })
+
+  test('unavailable while the database cannot be reached, and healthy after that', async () => {
+    const database = await freshDatabase(DOCUMENT_TEMPLATE)
+    closers.push(() => database.drop())
+    const proxy = await postgresProxy(database.url)
+    closers.push(() => proxy.close())
+    const lost: string[] = []
+    const onTrouble = (event: string) => lost.push(event)
+    const store = await openDocuments(proxy.url, { onTrouble })
+    closers.push(() => store.close())
+    expect(await documentsHealth(store)).toBe('healthy')
+    proxy.refuse(true)
+    expect(await documentsHealth(store)).toBe('unavailable')
+    expect(store.status.state).toBe('open')
+    proxy.refuse(false)
+    expect(await documentsHealth(store)).toBe('healthy')
+    expect(new Set(lost)).toEqual(new Set(['connection_lost']))
+  })
+
+  test('unavailable where another server took the epoch', async () => {
+    const database = await freshDatabase(DOCUMENT_TEMPLATE)
+    closers.push(() => database.drop())
+    const store = await openDocuments(database.url, { watchMillis: 50 })
+    closers.push(() => store.close())
+    const other = await openDocuments(database.url)
+    closers.push(() => other.close())
+    await expect.poll(() => documentsHealth(store), { timeout: 5_000 }).toBe('unavailable')
+    expect(await documentsHealth(other)).toBe('healthy')
+  })
+})

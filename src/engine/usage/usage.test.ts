@@ -1,0 +1,224 @@
+/**
+ * Goal: what is counted is what happened. Method: the whole engine over real documents and real
+ * runners; every figure is compared before and after calls whose doing is known.
+ */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { type EngineBench, engineBench } from '../../../build/testing/engines.ts'
+import type { CounterName } from '../../telemetry/metrics/names.ts'
+import { openMetricsText } from '../../telemetry/metrics/open-metrics.ts'
+
+const SCHEMA = `tables({ notes: {
+  fields: { text: { type: 'string' } },
+  indexes: [{ name: 'byText', fields: ['text'], unique: true }],
+} })`
+const CODE = `
+  list: query(async (ctx) => (await ctx.db.table('notes').scan().collect()).length),
+  draw: query(() => Math.random()),
+  add: mutation(async (ctx, { text }) => { await ctx.db.insert('notes', { text }); return null },
+    { arguments: { text: { type: 'string' } } }),
+  bump: mutation(async (ctx) => {
+    const note = await ctx.db.table('notes').scan().first()
+    await ctx.db.patch(note._id, { text: note.text + '!' })
+    return null
+  }),
+  fails: mutation((ctx) => ctx.fail('NO'), { errors: { NO: 'conflict' } }),
+  throws: query(() => { throw new Error('x') }),
+  work: query(() => {
+    let sum = 0
+    for (let i = 0; i < 4e7; i++) sum += i % 7
+    return sum
+  }),
+  outer: query(async (ctx) => await ctx.runQuery(ref('query', 'work'), {})),
+  loop: query(() => { for (;;); }),
+  hold: query(() => {
+    const all = []
+    for (let i = 0; i < 30; i++) {
+      all.push(new Uint8Array(1e6).fill(1))
+      for (let spin = 0; spin < 2e6; spin++) Math.sqrt(spin)
+    }
+    return all.length
+  }),
+  reach: action(async (ctx) => await ctx.runQuery(ref('query', 'list'), {})),`
+
+let bench: EngineBench
+
+beforeAll(async () => {
+  bench = await engineBench(CODE, { schema: SCHEMA })
+})
+afterAll(() => bench.close())
+
+const call = (...input: Parameters<EngineBench['call']>) => bench.call(...input)
+const counters = () => bench.metrics.collect().counters
+
+/** By how much each of the counters grew in `work`. */
+async function counted<N extends CounterName>(
+  names: readonly N[],
+  work: () => Promise<unknown>,
+): Promise<{ [name in N]: number }> {
+  const before = counters()
+  await work()
+  const after = counters()
+  const grown = names.map((name) => [name, after[name] - before[name]])
+  return Object.fromEntries(grown) as { [name in N]: number }
+}
+
+describe('the query cache', () => {
+  const NAMES = ['queryCacheHits', 'queryCacheMisses', 'queriesSucceeded', 'functionRuns'] as const
+
+  test('hits where a kept result holds, and misses where a commit touched it', async () => {
+    await call('add', { text: 'first' })
+    // The first ask is not kept, the second is: both are looked up in vain, and run.
+    const asked = await counted(NAMES, async () => {
+      for (let i = 0; i < 5; i++) expect(await call('list')).toBe(1)
+    })
+    expect(asked).toEqual({
+      queryCacheHits: 3,
+      queryCacheMisses: 2,
+      queriesSucceeded: 5,
+      functionRuns: 2,
+    })
+    await call('add', { text: 'second' })
+    const again = await counted(NAMES, () => call('list'))
+    expect(again).toMatchObject({ queryCacheHits: 0, queryCacheMisses: 1, functionRuns: 1 })
+  })
+
+  test('has a rate of hits since the start', async () => {
+    const { counters, gauges } = bench.metrics.collect()
+    const { queryCacheHits: hits, queryCacheMisses: misses } = counters
+    expect(hits).toBeGreaterThan(0)
+    expect(gauges.queryCacheHitPercent).toBe(Math.floor((100 * hits) / (hits + misses)))
+    expect(gauges.queryCacheEntries).toBeGreaterThan(0)
+  })
+
+  test('keeps nothing that was drawn at random', async () => {
+    const drawn = await counted(NAMES, async () => {
+      for (let i = 0; i < 3; i++) await call('draw')
+    })
+    expect(drawn).toMatchObject({ queryCacheHits: 0, queryCacheMisses: 3, functionRuns: 3 })
+  })
+})
+
+describe('calls', () => {
+  test('are counted by how they ended, each once', async () => {
+    const names = [
+      ...(['queriesFailed', 'queriesRefused', 'mutationsSucceeded', 'mutationsRefused'] as const),
+      ...(['mutationsReplayed', 'actionsSucceeded', 'writeConflicts'] as const),
+    ]
+    const ended = await counted(names, async () => {
+      await expect(call('throws')).rejects.toMatchObject({ code: 'FUNCTION_FAILED' })
+      await expect(call('list', { more: 1n })).rejects.toMatchObject({ code: 'ARGUMENTS_INVALID' })
+      await expect(call('fails')).rejects.toMatchObject({ code: 'APP_NO' })
+      const operationId = 'opn_00000000000000000000000009'
+      for (let i = 0; i < 2; i++) await call('add', { text: 'once' }, { operationId })
+      await call('reach')
+    })
+    expect(ended).toEqual({
+      queriesFailed: 1,
+      queriesRefused: 1,
+      mutationsSucceeded: 2,
+      mutationsRefused: 1,
+      mutationsReplayed: 1,
+      actionsSucceeded: 1,
+      writeConflicts: 0,
+    })
+  })
+
+  test('are timed where they were run', async () => {
+    const before = bench.metrics.collect().histograms
+    await call('list')
+    await call('list')
+    await call('list')
+    await call('work')
+    const after = bench.metrics.collect().histograms
+    const { queryDurationMicros: was } = before
+    const { queryDurationMicros: is } = after
+    // Of the lists one or two, the others were kept.
+    expect(is.count - was.count).toBeLessThan(4)
+    expect(is.sumMicros - was.sumMicros).toBeGreaterThan(5_000)
+  })
+})
+
+describe('commits', () => {
+  const NAMES = ['commits', 'commitBatches', 'commitConflicts'] as const
+
+  test('are counted with the durable transactions that they share', async () => {
+    const many = await counted(NAMES, () =>
+      Promise.all(Array.from({ length: 40 }, (_, i) => call('add', { text: `together ${i}` }))),
+    )
+    expect(many.commits).toBe(40)
+    expect(many.commitBatches).toBeGreaterThan(0)
+    expect(many.commitBatches).toBeLessThanOrEqual(40)
+    expect(bench.metrics.collect().gauges.durableSequence).toBe(
+      bench.engine.statistics().durableSequence,
+    )
+  })
+
+  test('that lose to another are conflicts, and become durable in the end', async () => {
+    const { metrics } = bench
+    const { count } = metrics.collect().histograms.commitDurationMicros
+    const raced = await counted([...NAMES, 'functionRuns', 'mutationsSucceeded'], () =>
+      Promise.all(Array.from({ length: 10 }, () => call('bump'))),
+    )
+    expect(raced).toMatchObject({ commits: 10, mutationsSucceeded: 10 })
+    expect(raced.commitConflicts).toBeGreaterThan(0)
+    // Each attempt that lost ran again.
+    expect(raced.functionRuns).toBe(10 + raced.commitConflicts)
+    const after = metrics.collect().histograms.commitDurationMicros
+    expect(after.count - count).toBe(raced.commitBatches)
+  })
+})
+
+describe('a Function', () => {
+  test('is charged for the CPU that it took, with all that it called', async () => {
+    const names = ['functionCpuMicros', 'functionRuns', 'runnerCpuMicros'] as const
+    const used = await counted(names, () => call('outer'))
+    expect(used.functionRuns).toBe(1)
+    expect(used.functionCpuMicros).toBeGreaterThan(10_000)
+    // The kernel has the last word.
+    expect(used.runnerCpuMicros).toBeGreaterThan(used.functionCpuMicros * 0.5)
+    expect(used.functionCpuMicros).toBeLessThan(used.runnerCpuMicros * 1.5)
+  })
+
+  test('that is killed over its CPU is charged for it, and its runner is counted', async () => {
+    const names = ['functionCpuMicros', 'runnersKilledForCpu', 'runnersStarted'] as const
+    const used = await counted(names, async () => {
+      await expect(call('loop')).rejects.toMatchObject({ code: 'LIMIT_EXCEEDED' })
+      await call('draw')
+    })
+    expect(used.runnersKilledForCpu).toBe(1)
+    expect(used.runnersStarted).toBeGreaterThan(0)
+    expect(used.functionCpuMicros).toBeGreaterThan(900_000)
+  })
+
+  test('was seen to grow its runner', async () => {
+    await call('hold')
+    const grown = bench.metrics.collect().gauges.largestFunctionGrowthBytes!
+    expect(grown).toBeGreaterThan(5e6)
+    expect(grown).toBeLessThan(128e6)
+  })
+
+  test('has a record of its own when the engine ends', async () => {
+    const other = await engineBench(CODE, { schema: SCHEMA })
+    await other.call('work')
+    await other.call('work')
+    await other.call('list')
+    await other.close()
+    const records = other.log.records().filter(({ event }) => event === 'function.usage')
+    expect(records.map((record) => [record.function, record.runs])).toEqual([
+      ['f.work', 2],
+      ['f.list', 1],
+    ])
+    const [work] = records
+    expect(work).toMatchObject({ level: 'info', releaseId: other.release.releaseId })
+    expect(work!.cpuMicros).toBeGreaterThan(10_000)
+    expect(work!.durationMicros).toBeGreaterThanOrEqual(work!.cpuMicros as number)
+  })
+})
+
+test('no figure carries an argument, a result or a stored value', async () => {
+  const canary = 'canary-7f3a9c51'
+  await call('add', { text: canary })
+  await call('list')
+  expect(openMetricsText(bench.metrics.collect())).not.toContain(canary)
+  expect(bench.log.text()).not.toContain(canary)
+})

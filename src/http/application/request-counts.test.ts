@@ -1,0 +1,82 @@
+/** What the application origin counts of its requests: each once, by how it ended. */
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { openTestGateway, type TestGateway } from '../../../build/testing/gateways.ts'
+import { functionManifest } from '../../../build/testing/products.ts'
+import { CREDENTIAL_LIMIT, FAILURE_LIMIT } from '../rate-limits.ts'
+
+let gateway: TestGateway
+beforeAll(async () => {
+  const common = { clients: ['confidential'], returns: { type: 'any' } } as const
+  gateway = await openTestGateway({
+    functions: [functionManifest('a.bad', common), functionManifest('a.one', common)],
+    tables: [],
+    handlers: {
+      'a.one': () => 1,
+      'a.bad': () => {
+        throw new TypeError('x')
+      },
+    },
+    limited: true,
+  })
+})
+afterAll(() => gateway.close())
+
+async function request(path: string, init: RequestInit = {}): Promise<number> {
+  const response = await gateway.application.fetch(new Request(`http://app.test${path}`, init))
+  await response.text()
+  return response.status
+}
+
+const query = (name: string, key: string) =>
+  request('/v1/query', {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', 'x-service-key': key },
+    body: JSON.stringify({
+      ...{ version: 1, target: 'channel:production', function: name },
+      arguments: { type: 'object', value: [] },
+    }),
+  })
+
+/** Answered, refused, failed; refused for its credentials and its rate. */
+async function counted(work: () => Promise<unknown>): Promise<number[]> {
+  const figures = () => {
+    const { counters } = gateway.metrics.collect()
+    return [
+      counters.applicationRequestsSucceeded,
+      counters.applicationRequestsRefused,
+      counters.applicationRequestsFailed,
+      counters.applicationAuthenticationFailures,
+      counters.applicationRateLimited,
+    ]
+  }
+  const before = figures()
+  await work()
+  return figures().map((value, i) => value - before[i]!)
+}
+
+test.each<[string, () => Promise<number>, number, readonly number[]]>([
+  ['an answer', () => query('a.one', gateway.key), 200, [1, 0, 0, 0, 0]],
+  ['code that throws', () => query('a.bad', gateway.key), 500, [0, 0, 1, 0, 0]],
+  ['an unknown key', () => query('a.one', 'rk_sec_v1_x'), 401, [0, 1, 0, 1, 0]],
+  ['a URL with more', () => request('/v1/query?x=1', { method: 'POST' }), 400, [0, 1, 0, 0, 0]],
+  ['another method', () => request('/v1/query'), 405, [0, 1, 0, 0, 0]],
+  ['an unknown route', () => request('/v2'), 404, [0, 1, 0, 0, 0]],
+  ['a probe', () => request('/healthz'), 200, [1, 0, 0, 0, 0]],
+])('%s counts once', async (_, send, status, figures) => {
+  expect(
+    await counted(async () => {
+      expect(await send()).toBe(status)
+    }),
+  ).toEqual(figures)
+})
+
+test('what is beyond a limit is counted as such', async () => {
+  expect(FAILURE_LIMIT.burst).toBeLessThan(CREDENTIAL_LIMIT.burst)
+  const sent = FAILURE_LIMIT.burst + 10
+  const [, refused, , failures, limited] = await counted(async () => {
+    for (let i = 0; i < sent; i++) await query('a.one', 'rk_sec_v1_x')
+  })
+  expect(refused).toBe(sent)
+  expect(limited).toBeGreaterThan(0)
+  expect(failures! + limited!).toBe(sent)
+})

@@ -1,0 +1,120 @@
+/** Every route of the application origin: what mount serves, and what tests and documents list. */
+import type { TableCode } from '../../errors/codes.ts'
+import { Live, Ready } from '../../wire/health.ts'
+import {
+  ActionAnswer,
+  CallRequest,
+  MutationAnswer,
+  MutationRequest,
+  QueryAnswer,
+} from '../../wire/invocations.ts'
+import type { Schema } from '../../wire/schema.ts'
+import type { Replies } from '../route.ts'
+import type { Gateway, Incoming } from './gateway.ts'
+import { type Answer, invokeAction, invokeMutation, invokeQuery } from './invoke.ts'
+
+interface Described {
+  readonly path: string
+  /** What a generated client calls it. */
+  readonly name: string
+  /** One sentence. */
+  readonly summary: string
+  readonly replies: Replies
+}
+
+/** A Function call. Its failures may also be of a code that the Function declares. */
+export interface Invocation extends Described {
+  readonly method: 'POST'
+  readonly body: Schema<unknown>
+  readonly errors: readonly TableCode[]
+  readonly invoke: (gateway: Gateway, incoming: Incoming) => Promise<Answer>
+}
+
+/** Whether the process runs, or admits calls. It fails in no other way. */
+export interface Probe extends Described {
+  readonly method: 'GET'
+  readonly asks: 'liveness' | 'readiness'
+}
+
+/** Of every call: the gateway, then the engine. */
+const CALL_ERRORS: readonly TableCode[] = [
+  'REQUEST_INVALID',
+  'ARGUMENTS_INVALID',
+  'APPLICATION_KEY_REQUIRED',
+  'APPLICATION_KEY_INVALID',
+  'FUNCTIONAL_TOKEN_REQUIRED',
+  'FUNCTIONAL_TOKEN_INVALID',
+  'AUTH_POLICY_DENIED',
+  'ORIGIN_DENIED',
+  'TARGET_DENIED',
+  'TARGET_NOT_FOUND',
+  'FUNCTION_NOT_FOUND',
+  'RELEASE_RETIRED',
+  'LIMIT_EXCEEDED',
+  'MEDIA_TYPE_UNSUPPORTED',
+  'RATE_LIMITED',
+  'INTERNAL',
+  'FUNCTION_FAILED',
+  'RESULT_INVALID',
+  'BUSY',
+  'UNAVAILABLE',
+  'DEADLINE_EXCEEDED',
+  // Where the key cannot be looked up.
+  'PRODUCT_CORRUPT',
+  'PRODUCT_UNAVAILABLE',
+]
+
+/** A Mutation of its own, or one that an Action calls. */
+const WRITE_ERRORS: readonly TableCode[] = ['WRITE_CONFLICT', 'RESULT_UNCERTAIN']
+
+export const INVOCATIONS: readonly Invocation[] = [
+  {
+    method: 'POST',
+    path: '/v1/query',
+    name: 'query',
+    summary: 'Calls a Query.',
+    body: CallRequest,
+    replies: { 200: QueryAnswer },
+    errors: CALL_ERRORS,
+    invoke: invokeQuery,
+  },
+  {
+    method: 'POST',
+    path: '/v1/mutation',
+    name: 'mutation',
+    summary: 'Calls a Mutation, once for an Operation ID.',
+    body: MutationRequest,
+    replies: { 200: MutationAnswer },
+    errors: [...CALL_ERRORS, ...WRITE_ERRORS, 'OPERATION_REUSED'],
+    invoke: invokeMutation,
+  },
+  {
+    method: 'POST',
+    path: '/v1/action',
+    name: 'action',
+    summary: 'Calls an Action.',
+    body: CallRequest,
+    replies: { 200: ActionAnswer },
+    errors: [...CALL_ERRORS, ...WRITE_ERRORS],
+    invoke: invokeAction,
+  },
+]
+
+export const PROBES: readonly Probe[] = [
+  {
+    method: 'GET',
+    path: '/healthz',
+    name: 'readProcessLiveness',
+    summary: 'Whether the process runs.',
+    replies: { 200: Live },
+    asks: 'liveness',
+  },
+  {
+    method: 'GET',
+    path: '/readyz',
+    name: 'readAdmission',
+    summary: 'Whether calls are admitted: a Channel or a serving policy is served.',
+    replies: { 200: Ready, 503: Ready },
+    asks: 'readiness',
+  },
+]

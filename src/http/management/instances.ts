@@ -1,0 +1,28 @@
+/** Whether the parts of the served Environment do their work; nothing of why they do not. */
+import type { ComponentHealth, HealthStatus } from '../../engine/usage/health.ts'
+import { Health } from '../../wire/health.ts'
+import { environmentRoute, type Route } from '../route.ts'
+
+export interface InstancesApp {
+  readonly health: () => Promise<readonly ComponentHealth[]>
+}
+
+const WORST_FIRST: readonly HealthStatus[] = ['unavailable', 'degraded', 'healthy']
+
+export const instanceRoutes: readonly Route<InstancesApp>[] = [
+  environmentRoute({
+    method: 'GET',
+    path: '/instances/healthz',
+    name: 'readHealth',
+    summary: 'Health of the parts of the Environment, and the worst of them.',
+    capability: 'environments:read',
+    replies: { 200: Health },
+    async handle({ app }) {
+      const components = await app.health()
+      const found = new Set(components.map(({ status }) => status))
+      const status = WORST_FIRST.find((each) => found.has(each)) ?? 'healthy'
+      const body: Health = { version: 1, status, components: [...components] }
+      return { status: 200, body }
+    },
+  }),
+]

@@ -1,0 +1,124 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { parseOpenMetrics } from '../../../build/testing/open-metrics.ts'
+import { answer, ProductRoutes, refusal } from '../../../build/testing/product-routes.ts'
+import type { HealthStatus } from '../../engine/usage/health.ts'
+import { CAPABILITIES } from '../../value/capabilities.ts'
+import { Health } from '../../wire/health.ts'
+import { MetricsReport } from '../../wire/metrics.ts'
+
+let routes: ProductRoutes
+
+beforeAll(async () => {
+  routes = await ProductRoutes.open()
+})
+afterAll(() => routes.it.close())
+
+const METRICS = '/metrics'
+const HEALTH = '/instances/healthz'
+const report = () => answer(routes.call('GET', METRICS), 200, MetricsReport)
+const scrape = (accept: string) => routes.call('GET', METRICS, { headers: { accept } })
+
+describe('metrics', () => {
+  test('are text that keeps every digit, and carry when they were collected', async () => {
+    const { metrics, it } = routes
+    metrics.counters.functionCpuMicros.add(2 ** 53 - 1)
+    metrics.histograms.commitDurationMicros.observe(150)
+    const { counters, histograms, ...times } = await report()
+    expect(counters.functionCpuMicros).toBe('9007199254740991')
+    expect(histograms.commitDurationMicros).toMatchObject({ count: '1', sumMicros: '150' })
+    expect(histograms.commitDurationMicros!.buckets.slice(0, 3)).toEqual([
+      { leMicros: '100', count: '0' },
+      { leMicros: '250', count: '1' },
+      { leMicros: '500', count: '1' },
+    ])
+    expect(times.collectedAtMicros).toBe(String(it.system.nowMicros()))
+  })
+
+  test.each([
+    ['application/json', 'application/json; charset=utf-8'],
+    ['*/*', 'application/json; charset=utf-8'],
+    ['text/plain', 'text/plain; charset=utf-8'],
+    [
+      'application/openmetrics-text; version=1.0.0, text/plain;q=0.5',
+      'application/openmetrics-text; version=1.0.0; charset=utf-8',
+    ],
+  ])('are for %s of the type %s', async (accept, type) => {
+    const response = await scrape(accept)
+    expect([response.status, response.headers.get('content-type')]).toEqual([200, type])
+    expect(response.headers.get('cache-control')).toBe('no-store')
+    expect(response.headers.get('x-service-request-id')).toMatch(/^req_/)
+  })
+
+  test('are the same as text and as JSON', async () => {
+    const { counters } = await report()
+    const families = parseOpenMetrics(await (await scrape('text/plain')).text())
+    for (const [name, value] of Object.entries(counters)) {
+      if (name.endsWith('Micros') || name.startsWith('managementRequests')) continue
+      const family = `svc_${name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)}`
+      expect(families.get(family)?.samples.get('_total'), name).toBe(Number(value))
+    }
+  })
+
+  test('are no picture and no page', async () => {
+    await refusal(scrape('text/html'), 406, 'PLATFORM_NOT_ACCEPTABLE')
+    await refusal(
+      routes.call('GET', '/status', { headers: { accept: 'text/plain' } }),
+      406,
+      'PLATFORM_NOT_ACCEPTABLE',
+    )
+  })
+
+  test('count the requests of their origin by how they ended', async () => {
+    const names = [
+      'managementRequestsSucceeded',
+      'managementRequestsRefused',
+      'managementRequestsFailed',
+      'managementAuthenticationFailures',
+    ]
+    const figures = async () => {
+      const { counters } = await report()
+      return names.map((name) => Number(counters[name]))
+    }
+    const before = await figures()
+    await routes.call('GET', '/status')
+    await routes.call('GET', '/status', { token: null })
+    await routes.call('GET', '/nothing')
+    await routes.call('DELETE', '/status')
+    const after = await figures()
+    // The first reading is one of those that succeeded since.
+    expect(after.map((value, i) => value - before[i]!)).toEqual([2, 3, 0, 1])
+  })
+
+  test('are for those who may read the usage', async () => {
+    routes.capabilities = CAPABILITIES.filter((capability) => capability !== 'usage:read')
+    await refusal(routes.call('GET', METRICS), 403, 'PLATFORM_ACCESS_DENIED')
+    routes.capabilities = ['usage:read']
+    expect((await routes.call('GET', METRICS)).status).toBe(200)
+    routes.capabilities = CAPABILITIES
+  })
+})
+
+describe('health', () => {
+  test.each<[HealthStatus, HealthStatus, HealthStatus]>([
+    ['healthy', 'healthy', 'healthy'],
+    ['degraded', 'healthy', 'degraded'],
+    ['healthy', 'unavailable', 'unavailable'],
+    ['degraded', 'unavailable', 'unavailable'],
+  ])('of a %s runtime and %s documents is %s', async (runtime, documents, status) => {
+    routes.components = [
+      { name: 'runtime', status: runtime },
+      { name: 'documents', status: documents },
+    ]
+    expect(await answer(routes.call('GET', HEALTH), 200, Health)).toEqual({
+      version: 1,
+      status,
+      components: routes.components,
+    })
+  })
+
+  test('is for those who may read Environments', async () => {
+    routes.capabilities = CAPABILITIES.filter((capability) => capability !== 'environments:read')
+    await refusal(routes.call('GET', HEALTH), 403, 'PLATFORM_ACCESS_DENIED')
+    routes.capabilities = CAPABILITIES
+  })
+})

@@ -1,0 +1,58 @@
+/** Routes of the application origin as operations. */
+import { message } from '../../wire/schema.ts'
+import { AFFINITY, AFFINITY_HEADER } from '../application/callers.ts'
+import { ENVELOPE_BYTES_MAX } from '../application/invoke.ts'
+import type { Invocation, Probe } from '../application/routes.ts'
+import { JSON_MEDIA_TYPE } from '../route.ts'
+import type { Operation, Reply } from './operations.ts'
+
+const COMMON = {
+  origin: 'application',
+  capability: null,
+  query: null,
+  cache: 'no-store',
+} as const
+const HEADERS = ['Cache-Control', 'X-Content-Type-Options'] as const
+const Affinity = message(AFFINITY).describe(
+  'callers that say the same stay on one Release; only a weighted policy looks at it',
+)
+
+export function invocationOperation(route: Invocation): Operation {
+  const { method, path, name, summary, body, errors } = route
+  return {
+    ...COMMON,
+    ...{ method, path, name, summary, errors },
+    authorities: [['applicationKey'], ['applicationKey', 'functionalToken']],
+    headers: [{ name: AFFINITY_HEADER, schema: Affinity, required: false }],
+    body: { mediaType: JSON_MEDIA_TYPE, schema: body, bytesMax: ENVELOPE_BYTES_MAX },
+    replies: repliesOf(route),
+    replyHeaders: [
+      ...HEADERS,
+      'X-Service-Request-Id',
+      'X-Service-Invocation-Id',
+      'X-Service-Release-Id',
+    ],
+    declaredErrors: true,
+  }
+}
+
+export function probeOperation(route: Probe): Operation {
+  const { method, path, name, summary } = route
+  return {
+    ...COMMON,
+    ...{ method, path, name, summary },
+    authorities: [],
+    headers: [],
+    body: null,
+    replies: repliesOf(route),
+    replyHeaders: HEADERS,
+    errors: [],
+    declaredErrors: false,
+  }
+}
+
+function repliesOf({ replies }: Invocation | Probe): Reply[] {
+  return Object.entries(replies).map(([status, schema]) => {
+    return { status: Number(status), schema, mediaTypes: [JSON_MEDIA_TYPE] }
+  })
+}

@@ -1,0 +1,147 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { Validator } from '@seriousme/openapi-schema-validator'
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { Contract } from '../../../build/testing/openapi/contract.ts'
+import { arbitraryValue } from '../../value/arbitrary-values.ts'
+import type { Json } from '../../value/strict-json.ts'
+import { encodeTagged } from '../../value/tagged.ts'
+import { parseValidator } from '../../value/validator-json.ts'
+import type { ValidatorJson } from '../../value/validators.ts'
+import { INVOCATIONS, PROBES } from '../application/routes.ts'
+import { managementRoutes } from '../management/routes.ts'
+import { openApiText, publishedDocument } from './published.ts'
+
+interface Document {
+  readonly paths: Readonly<Record<string, Readonly<Record<string, unknown>>>>
+  readonly components: { readonly schemas: Readonly<Record<string, unknown>> }
+}
+
+const document = JSON.parse(openApiText()) as Document
+const contract = new Contract(document)
+const { schemas } = document.components
+
+test('the rules of OpenAPI 3.1 are kept, and every reference leads somewhere', async () => {
+  const result = await new Validator().validate(JSON.parse(openApiText()))
+  expect(result.errors).toBeUndefined()
+  expect(result.valid).toBe(true)
+  for (const [, name] of openApiText().matchAll(/"#\/([^"]+)"/g)) {
+    expect(contract.resolve({ $ref: `#/${name}` }), name).toBeDefined()
+  }
+})
+
+test('every route of both origins is an operation, and nothing else is', () => {
+  const routes = [...managementRoutes, ...INVOCATIONS, ...PROBES]
+  const named = routes.map(({ method, path }) => `${method} ${path.replace(/:(\w+)/g, '{$1}')}`)
+  const documented = contract.operations.map(({ method, path }) => `${method} ${path}`)
+  expect(documented.toSorted()).toEqual(named.toSorted())
+})
+
+test('each operation has a name of its own and a sentence', () => {
+  const names = contract.operations.map(({ name }) => name)
+  expect(new Set(names).size).toBe(names.length)
+  for (const name of names) expect(name).toMatch(/^[a-z][A-Za-z]*$/)
+  for (const route of [...managementRoutes, ...INVOCATIONS, ...PROBES]) {
+    expect(route.summary).toMatch(/^[A-Z].*\.$/)
+  }
+})
+
+test('the paths of the application origin name it, the others are at the management origin', () => {
+  for (const { path, elsewhere } of contract.operations) {
+    const isApplication = [...INVOCATIONS, ...PROBES].some((route) => route.path === path)
+    expect(elsewhere, path).toBe(isApplication)
+  }
+})
+
+test('every object is closed', () => {
+  const open: string[] = []
+  const walk = (node: unknown, path: string): void => {
+    if (node === null || typeof node !== 'object') return
+    const schema = node as {
+      readonly properties?: unknown
+      readonly additionalProperties?: unknown
+    }
+    if (schema.properties !== undefined && schema.additionalProperties !== false) open.push(path)
+    for (const [key, each] of Object.entries(node)) walk(each, `${path}.${key}`)
+  }
+  walk(schemas, '')
+  expect(open).toEqual(['.OpenApiDocument'])
+})
+
+test('it is the same text whichever way it is made, and the one that ships', () => {
+  expect(`${JSON.stringify(publishedDocument(), null, 2)}\n`).toBe(openApiText())
+  const shipped = join(import.meta.dirname, '../../../dist-config/openapi.json')
+  expect(readFileSync(shipped, 'utf8')).toBe(openApiText())
+})
+
+describe('the schema of tagged values', () => {
+  const problem = (value: unknown) =>
+    contract.problem({ $ref: '#/components/schemas/TaggedValue' }, value)
+
+  test('takes the text of every value', () => {
+    fc.assert(
+      fc.property(arbitraryValue, (value) => {
+        expect(problem(JSON.parse(encodeTagged(value)))).toBeNull()
+      }),
+    )
+  })
+
+  test.each([
+    { type: 'null', value: null },
+    { type: 'int64', value: 1 },
+    { type: 'int64', value: '01' },
+    { type: 'float64', value: '1' },
+    { type: 'bytes', value: 'a+' },
+    { type: 'typed_id', value: 'notes_1' },
+    { type: 'object', value: [{ key: 'a' }] },
+    { type: 'array', value: [1] },
+    { type: 'string', value: 'x', more: 1 },
+    { type: 'other', value: 'x' },
+    {},
+    null,
+  ])('takes no %j', (value) => {
+    expect(problem(value)).not.toBeNull()
+  })
+})
+
+const ANY = { type: 'any' } as const
+/** Each validator with everything that it may have; the compiler misses what is not here. */
+const VALIDATORS: { readonly [T in ValidatorJson['type']]: Whole<T> } = {
+  null: { type: 'null' },
+  boolean: { type: 'boolean' },
+  timestamp: { type: 'timestamp' },
+  any: ANY,
+  int64: { type: 'int64', minimum: '-1', maximum: '1' },
+  float64: { type: 'float64', minimum: -0.5, maximum: 0.5 },
+  string: { type: 'string', minimumLength: 1, maximumLength: 2, pattern: 'a+' },
+  bytes: { type: 'bytes', maximumLength: 2 },
+  id: { type: 'id', table: 'notes' },
+  literal: { type: 'literal', value: { int64: '5' } },
+  array: { type: 'array', items: ANY, maximumItems: 2 },
+  object: { type: 'object', fields: { a: ANY, b: { type: 'optional', inner: ANY } } },
+  record: { type: 'record', values: ANY, maximumItems: 2 },
+  union: { type: 'union', members: [ANY] },
+  nullable: { type: 'nullable', inner: ANY },
+}
+type Whole<T, M = ValidatorJson> = M extends { readonly type: infer U }
+  ? T extends U
+    ? Required<M>
+    : never
+  : never
+
+describe('the schema of validators', () => {
+  const problem = (json: unknown) => {
+    return contract.problem({ $ref: '#/components/schemas/Validator' }, json)
+  }
+
+  test.each(Object.values(VALIDATORS))('takes $type as the server does', (json) => {
+    expect(parseValidator(json as unknown as Json)).toEqual(json)
+    expect(problem(json)).toBeNull()
+    expect(problem({ type: 'array', items: json })).toBeNull()
+  })
+
+  test.each(Object.values(VALIDATORS))('takes no $type with another field', (json) => {
+    expect(problem({ ...json, more: 1 })).not.toBeNull()
+  })
+})

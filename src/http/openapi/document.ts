@@ -1,0 +1,156 @@
+/**
+ * One OpenAPI document of both origins, made from the routes that mount serves. A path of the
+ * application origin names its server. No preflight stands there: browsers ask for those.
+ */
+import { VERSION } from '../../value/version.ts'
+import { type JsonSchema, jsonSchemaOf, type Schema } from '../../wire/schema.ts'
+import { PATH_PARAMETERS, pathParameters } from '../parameters.ts'
+import { Failures } from './failures.ts'
+import { HEADERS, headersOf } from './headers.ts'
+import type { Operation, Origin, Reply } from './operations.ts'
+import { Schemas } from './schemas.ts'
+import { SECURITY_SCHEMES } from './security-schemes.ts'
+
+const SERVERS: Readonly<Record<Origin, object>> = {
+  management: server('management', 'http://127.0.0.1:3220', 'For operators and pipelines.'),
+  application: server('application', 'http://127.0.0.1:3210', 'For applications.'),
+}
+
+const DESCRIPTION = [
+  'Two origins: operators and pipelines use the management origin, applications the other.',
+  'Every object is closed: a request with an unknown field, a duplicate key or an undeclared query',
+  'parameter is refused. An unknown path is 404 and an unknown method 405, with the error envelope',
+  'that every failure has: branch on its `code`, never on its `message`.',
+].join(' ')
+
+export function openApiDocument(operations: readonly Operation[]): object {
+  const schemas = new Schemas()
+  const failures = new Failures(schemas)
+  const byPath = Map.groupBy(operations, ({ path }) => path)
+  const paths = [...byPath].map(([path, those]) => {
+    const methods = those.map((operation) => [
+      operation.method.toLowerCase(),
+      describe(operation, schemas, failures),
+    ])
+    const { origin } = those[0]!
+    const elsewhere = origin === 'management' ? {} : { servers: [SERVERS[origin]] }
+    return [path.replace(/:(\w+)/g, '{$1}'), { ...elsewhere, ...Object.fromEntries(methods) }]
+  })
+  return {
+    openapi: '3.1.1',
+    info: {
+      title: 'svc',
+      version: VERSION,
+      description: DESCRIPTION,
+      license: { name: 'Apache License 2.0', identifier: 'Apache-2.0' },
+    },
+    servers: [SERVERS.management],
+    tags: Object.keys(SERVERS).map((name) => ({ name })),
+    paths: Object.fromEntries(paths),
+    components: {
+      securitySchemes: SECURITY_SCHEMES,
+      parameters: parametersOf(operations, schemas),
+      headers: HEADERS,
+      responses: failures.components(),
+      schemas: schemas.components(),
+    },
+  }
+}
+
+function server(name: Origin, initial: string, description: string): object {
+  const variable = `${name}Origin`
+  return {
+    url: `{${variable}}`,
+    description: `The ${name} origin. ${description}`,
+    variables: { [variable]: { default: initial } },
+  }
+}
+
+function describe(operation: Operation, schemas: Schemas, failures: Failures): object {
+  const { name, summary, origin, capability, authorities, body } = operation
+  const replies = operation.replies.map((reply) => {
+    return [String(reply.status), success(reply, operation, schemas)]
+  })
+  return {
+    operationId: name,
+    summary,
+    tags: [origin],
+    ...(capability !== null && {
+      description: `Takes the capability \`${capability}\`.`,
+      'x-capability': capability,
+    }),
+    security: authorities.map((all) => Object.fromEntries(all.map((each) => [each, []]))),
+    parameters: [
+      ...pathParameters(operation.path).map((each) => ({
+        $ref: `#/components/parameters/${each}`,
+      })),
+      ...queryParameters(operation, schemas),
+      ...headerParameters(operation, schemas),
+    ],
+    ...(body !== null && {
+      requestBody: {
+        required: true,
+        description: `At most ${body.bytesMax} bytes.`,
+        content: { [body.mediaType]: mediaOf(body.schema, schemas) },
+      },
+    }),
+    responses: { ...Object.fromEntries(replies), ...failures.of(operation) },
+  }
+}
+
+function queryParameters({ query }: Operation, schemas: Schemas): object[] {
+  if (query === null) return []
+  const { properties = {}, required = [] } = jsonSchemaOf(query) as {
+    readonly properties?: Readonly<Record<string, JsonSchema>>
+    readonly required?: readonly string[]
+  }
+  return Object.entries(properties).map(([name, schema]) => {
+    return { name, in: 'query', required: required.includes(name), schema: schemas.ofJson(schema) }
+  })
+}
+
+function headerParameters({ headers }: Operation, schemas: Schemas): object[] {
+  return headers.map(({ name, schema, required }) => {
+    return { name: headerName(name), in: 'header', required, schema: schemas.of(schema) }
+  })
+}
+
+function parametersOf(operations: readonly Operation[], schemas: Schemas): object {
+  const names = new Set(operations.flatMap(({ path }) => pathParameters(path)))
+  return Object.fromEntries(
+    [...names].sort().map((name) => {
+      const schema = schemas.of(PATH_PARAMETERS[name])
+      return [name, { name, in: 'path', required: true, schema }]
+    }),
+  )
+}
+
+function success(reply: Reply, { replyHeaders, cache }: Operation, schemas: Schemas): object {
+  const content = reply.mediaTypes.map((type, i) => {
+    return [type, mediaOf(i === 0 ? reply.schema : null, schemas)]
+  })
+  return {
+    description: DESCRIPTIONS[reply.status] ?? 'Done.',
+    headers: headersOf(replyHeaders, cache),
+    ...(content.length > 0 && { content: Object.fromEntries(content) }),
+  }
+}
+
+const DESCRIPTIONS: Readonly<Record<number, string>> = {
+  200: 'Done, or done before.',
+  201: 'Made.',
+  204: 'Done; there is no body.',
+  503: 'Not now.',
+}
+
+/** An object without a schema takes any bytes. */
+function mediaOf(schema: Schema<unknown> | null, schemas: Schemas): object {
+  return schema === null ? {} : { schema: schemas.of(schema) }
+}
+
+/** `x-service-key` is written `X-Service-Key`. */
+function headerName(name: string): string {
+  return name.replace(/(^|-)([a-z])/g, (_, dash: string, letter: string) => {
+    return dash + letter.toUpperCase()
+  })
+}

@@ -1,0 +1,81 @@
+/** Failures as components of the document, from the table of codes; one for each set of codes. */
+import { CODES, type TableCode } from '../../errors/codes.ts'
+import { KINDS } from '../../errors/kinds.ts'
+import { ApplicationError, ManagementError } from '../../wire/errors.ts'
+import { idField } from '../../wire/fields.ts'
+import { message } from '../../wire/schema.ts'
+import { type HeaderName, headersOf } from './headers.ts'
+import type { Operation, Origin } from './operations.ts'
+import type { Schemas } from './schemas.ts'
+
+/** Statuses of the kinds that a Function may give to the errors it declares. */
+const DECLARED = [KINDS.invalid, KINDS.forbidden, KINDS.not_found, KINDS.conflict]
+const DECLARED_STATUSES: readonly number[] = DECLARED.map(({ status }) => status)
+const DECLARED_CODE = message(/^APP_[A-Z][A-Z0-9_]{0,63}$/)
+const INVOCATION_ID = idField('ivc')
+const ENVELOPES = { management: ManagementError, application: ApplicationError }
+
+export class Failures {
+  readonly #schemas: Schemas
+  readonly #components = new Map<string, object>()
+
+  constructor(schemas: Schemas) {
+    this.#schemas = schemas
+  }
+
+  /** References by status. */
+  of({ origin, errors, declaredErrors }: Operation): Record<string, object> {
+    const byStatus = Map.groupBy(errors, (code) => KINDS[CODES[code].kind].status)
+    const statuses = [...byStatus].sort(([a], [b]) => a - b)
+    return Object.fromEntries(
+      statuses.map(([status, codes]) => {
+        const declared = declaredErrors && DECLARED_STATUSES.includes(status)
+        return [String(status), this.#reference(origin, status, codes.toSorted(), declared)]
+      }),
+    )
+  }
+
+  /** Sorted by name. */
+  components(): Record<string, object> {
+    return Object.fromEntries([...this.#components].sort(([a], [b]) => (a < b ? -1 : 1)))
+  }
+
+  #reference(origin: Origin, status: number, codes: TableCode[], declared: boolean): object {
+    const name = [...codes, ...(declared ? ['APP'] : [])].join('.')
+    if (!this.#components.has(name)) {
+      this.#components.set(name, this.#response(origin, status, codes, declared))
+    }
+    return { $ref: `#/components/responses/${name}` }
+  }
+
+  #response(origin: Origin, status: number, codes: TableCode[], declared: boolean): object {
+    const lines = codes.map((code) => `- \`${code}\`: ${CODES[code].message}`)
+    if (declared) lines.push('- `APP_*`: an error that the Function declares.')
+    const known = { enum: codes }
+    const code = declared ? { anyOf: [known, this.#schemas.of(DECLARED_CODE)] } : known
+    const envelope = this.#schemas.of(ENVELOPES[origin])
+    const schema = { ...envelope, properties: { error: { properties: { code } } } }
+    return {
+      description: lines.join('\n'),
+      headers: this.#headers(origin, status),
+      content: { 'application/json': { schema } },
+    }
+  }
+
+  #headers(origin: Origin, status: number): object {
+    const waits = status === 429 || status === 503
+    const names: readonly HeaderName[] = [
+      ...(['Cache-Control', 'X-Content-Type-Options', 'X-Service-Request-Id'] as const),
+      ...(status === 401 ? (['WWW-Authenticate'] as const) : []),
+      ...(waits ? (['Retry-After'] as const) : []),
+    ]
+    const invocation = {
+      description: 'Once the call has one.',
+      schema: this.#schemas.of(INVOCATION_ID),
+    }
+    return {
+      ...headersOf(names, 'no-store'),
+      ...(origin === 'application' && { 'X-Service-Invocation-Id': invocation }),
+    }
+  }
+}

@@ -1,0 +1,27 @@
+/** Headers of answers as components of the document. Each is in every answer that refers to it. */
+import { idField } from '../../wire/fields.ts'
+import { type JsonSchema, jsonSchemaOf } from '../../wire/schema.ts'
+
+const header = (schema: JsonSchema): object => ({ required: true, schema })
+
+export const HEADERS = {
+  'Cache-Control': header({ const: 'no-store' }),
+  'Retry-After': {
+    description: 'Seconds to wait.',
+    ...header({ type: 'integer', minimum: 0 }),
+  },
+  'WWW-Authenticate': header({ const: 'Bearer' }),
+  'X-Content-Type-Options': header({ const: 'nosniff' }),
+  'X-Service-Invocation-Id': header(jsonSchemaOf(idField('ivc'))),
+  'X-Service-Release-Id': header(jsonSchemaOf(idField('rel'))),
+  'X-Service-Request-Id': header(jsonSchemaOf(idField('req'))),
+} as const
+
+export type HeaderName = keyof typeof HEADERS
+
+/** `cache` is what Cache-Control says. */
+export function headersOf(names: readonly HeaderName[], cache: string): Record<string, object> {
+  const references = names.map((name) => [name, { $ref: `#/components/headers/${name}` }] as const)
+  const control = cache === 'no-store' ? {} : { 'Cache-Control': header({ const: cache }) }
+  return { ...Object.fromEntries(references), ...control }
+}

@@ -1,0 +1,79 @@
+/** Routes of the management origin as operations: with what mount does before the handler. */
+import type { TableCode } from '../../errors/codes.ts'
+import { PACKAGE_BYTES_MAX } from '../../value/workspace-package.ts'
+import { idField } from '../../wire/fields.ts'
+import { OPERATION_ID_HEADER } from '../../wire/operations.ts'
+import type { Schema } from '../../wire/schema.ts'
+import { type Body, JSON_BODY_BYTES_MAX, JSON_MEDIA_TYPE, type Route } from '../route.ts'
+import type { Header, Operation, Reply, RequestBody } from './operations.ts'
+
+type AnyRoute = Route<never>
+
+export function managementOperation(route: AnyRoute): Operation {
+  const { method, path, name, summary, access, authorities, query } = route
+  return {
+    origin: 'management',
+    method,
+    path,
+    name,
+    summary,
+    capability: access.kind === 'public' ? null : access.capability,
+    authorities,
+    query,
+    headers: headersOf(route),
+    body: bodyOf(route),
+    replies: repliesOf(route),
+    replyHeaders: ['Cache-Control', 'X-Content-Type-Options', 'X-Service-Request-Id'],
+    cache: route.cache,
+    errors: [...new Set([...mountErrors(route), ...route.errors])],
+    declaredErrors: false,
+  }
+}
+
+function headersOf({ headers, operationId }: AnyRoute): Header[] {
+  const declared = Object.entries(headers).map(([name, schema]) => {
+    return { name, schema, required: true }
+  })
+  if (operationId === 'none') return declared
+  const required = operationId === 'required'
+  return [...declared, { name: OPERATION_ID_HEADER, schema: idField('opn'), required }]
+}
+
+function bodyOf({ body }: AnyRoute): RequestBody | null {
+  if (body === null) return null
+  if ('mediaType' in body) {
+    return { mediaType: body.mediaType, schema: null, bytesMax: PACKAGE_BYTES_MAX }
+  }
+  const { schema, bytesMax = JSON_BODY_BYTES_MAX } = body as Body<unknown>
+  return { mediaType: JSON_MEDIA_TYPE, schema, bytesMax }
+}
+
+function repliesOf({ replies, mediaTypes }: AnyRoute): Reply[] {
+  return Object.entries(replies).map(([status, schema]: [string, Schema<object> | null]) => {
+    return { status: Number(status), schema, mediaTypes: schema === null ? [] : mediaTypes }
+  })
+}
+
+/** What the steps before the handler refuse, and what everything that is stored may come to. */
+function mountErrors({ method, access, admit, rate, body, operationId }: AnyRoute): TableCode[] {
+  const codes: TableCode[] = [
+    'PLATFORM_REQUEST_INVALID',
+    'PLATFORM_NOT_ACCEPTABLE',
+    'PLATFORM_INTERNAL',
+  ]
+  const authenticates = access.kind !== 'public' || admit !== null
+  if (authenticates) codes.push('PLATFORM_AUTHENTICATION_FAILED')
+  if (authenticates || rate === 'peer') codes.push('PLATFORM_RATE_LIMITED')
+  if (access.kind !== 'public') {
+    codes.push('PLATFORM_IDENTITY_STORAGE_CORRUPT', 'PLATFORM_UNAVAILABLE')
+    if (access.capability !== null) codes.push('PLATFORM_ACCESS_DENIED')
+  }
+  if (access.kind === 'environment') {
+    codes.push('PRODUCT_CORRUPT', 'PRODUCT_NOT_FOUND', 'PRODUCT_UNAVAILABLE')
+    if (operationId !== 'none') codes.push('PRODUCT_OPERATION_REUSED')
+  }
+  if (body !== null || method === 'POST') {
+    codes.push('PLATFORM_BODY_TOO_LARGE', 'PLATFORM_MEDIA_TYPE_UNSUPPORTED')
+  }
+  return codes
+}

@@ -1,0 +1,272 @@
+/**
+ * Goal: what the document says of a route is what the route does. Method: both origins in process,
+ * each operation called with a request drawn from its schemas, and then with every single defect
+ * that the schemas rule out; each answer has the status, the headers and the body of the document.
+ */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import {
+  bentRequests,
+  goodRequest,
+  type Sample,
+  type State,
+} from '../../../build/testing/openapi/arbitrary-requests.ts'
+import { Contract, type DocumentedOperation } from '../../../build/testing/openapi/contract.ts'
+import { FUNCTIONS, type Origins, openOrigins } from '../../../build/testing/openapi/origins.ts'
+import { makePackage } from '../../../build/testing/products.ts'
+import { OPERATION_ID_HEADER } from '../../wire/operations.ts'
+import { EXPECTED_HEAD_HEADER } from '../../wire/workspace.ts'
+import { publishedDocument } from './published.ts'
+
+const SEED = Number(process.env.SVC_SEED ?? Date.now() % 2 ** 31)
+const contract = new Contract(publishedDocument())
+const operationOf = (name: string): DocumentedOperation => {
+  return contract.operations.find((each) => each.name === name)!
+}
+
+let origins: Origins
+/** Bodies of the answers so far, by operation. */
+const answered: Record<string, unknown> = {}
+/** Requests that were good, by operation. */
+const sent = new Map<string, Sample>()
+
+beforeAll(async () => {
+  process.stdout.write(`SVC_SEED=${SEED}\n`)
+  origins = await openOrigins()
+})
+afterAll(() => origins.close())
+
+/** What an operation answered before, loosely: its schema was checked then. */
+function from(name: string, ...path: readonly (string | number)[]): string {
+  const found = path.reduce(
+    (at: unknown, part) => (at as Record<string | number, unknown>)[part],
+    answered[name],
+  )
+  expect(typeof found, `${name}.${path.join('.')}`).toBe('string')
+  return found as string
+}
+
+const now = () => String(origins.gateway.it.system.nowMicros())
+const newId = (prefix: 'app' | 'crd' | 'opn') => origins.gateway.it.system.ids.make(prefix)
+const operationId = (name: string) => ({
+  params: { operationId: sent.get(name)!.headers[OPERATION_ID_HEADER]! },
+})
+const client = () => ({ clientId: from('createApplicationClient', 'client', 'clientId') })
+const credential = () => ({
+  ...client(),
+  credentialId: from('createCredential', 'credential', 'credentialId'),
+})
+const changed = (expectedRevision: number | string): State => ({
+  body: { expectedRevision, changedAtMicros: now() },
+})
+const call = (name: string): State => ({
+  body: {
+    target: 'channel:production',
+    function: name,
+    arguments: { type: 'object', value: [] },
+  },
+})
+const entry = { name: 'API_KEY' }
+
+/** In the order of a walk that every operation succeeds in: status, and what must be as it is. */
+type Step = readonly [name: string, status: number, stateOf?: () => State | Promise<State>]
+const STEPS: readonly Step[] = [
+  ['readLiveness', 200],
+  ['readReadiness', 200],
+  ['readOpenApiDocument', 200],
+  ['readAuthConfig', 200],
+  ['readOidcConfig', 200],
+  [
+    'exchangeCode',
+    201,
+    async () => ({ body: { code: await origins.logins.invite(), operatorName: undefined } }),
+  ],
+  ['refreshSession', 200, () => ({ body: { refreshToken: from('exchangeCode', 'refreshToken') } })],
+  [
+    'logInExternally',
+    201,
+    async () => ({ body: { code: await origins.logins.invite(), managedEnrollment: undefined } }),
+  ],
+  [
+    'reconcileGrants',
+    200,
+    () => ({
+      params: { operatorId: from('logInExternally', 'operator', 'operatorId') },
+      body: { sourceRevision: 1 },
+    }),
+  ],
+  ['readSelf', 200],
+  ['listSessions', 200],
+  [
+    'revokeSession',
+    204,
+    () => ({ params: { sessionId: from('exchangeCode', 'session', 'sessionId') } }),
+  ],
+  ['listResources', 200],
+  ['issueInvitation', 201, () => ({ headers: { [OPERATION_ID_HEADER]: newId('opn') } })],
+  ['readInvitationOperation', 200, () => operationId('issueInvitation')],
+  [
+    'revokeInvitation',
+    204,
+    () => ({ params: { invitationId: from('issueInvitation', 'invitationId') } }),
+  ],
+  ['listAuditRecords', 200, () => ({ query: { after: undefined } })],
+  ['createEnvironment', 201, () => ({ body: { changedAtMicros: now() } })],
+  ['readEnvironmentOperation', 200, () => operationId('createEnvironment')],
+  ['updateEnvironment', 200, () => changed(from('createEnvironment', 'desired', 'revision'))],
+  ['readEnvironment', 200],
+  ['readStatus', 200],
+  [
+    'publishWorkspace',
+    201,
+    () => ({
+      headers: {
+        [EXPECTED_HEAD_HEADER]: from('readStatus', 'workspaces', 0, 'revisionId'),
+      },
+      body: makePackage({ functions: FUNCTIONS, source: 'second' }),
+    }),
+  ],
+  [
+    'validateRelease',
+    200,
+    () => ({
+      params: { releaseId: from('publishWorkspace', 'releaseId') },
+      body: { against: 'production' },
+    }),
+  ],
+  [
+    'promoteRelease',
+    200,
+    () => ({
+      params: { channel: 'production' },
+      body: {
+        releaseId: from('publishWorkspace', 'releaseId'),
+        expectedReleaseId: origins.gateway.releaseId,
+      },
+    }),
+  ],
+  [
+    'rollbackChannel',
+    200,
+    () => ({
+      params: { channel: 'production' },
+      body: {
+        targetReleaseId: origins.gateway.releaseId,
+        expectedReleaseId: from('publishWorkspace', 'releaseId'),
+      },
+    }),
+  ],
+  [
+    'setServingPolicy',
+    200,
+    () => ({
+      body: {
+        ...(changed(0).body as object),
+        mode: 'atomic',
+        releases: [{ releaseId: origins.gateway.releaseId, weight: 10_000 }],
+      },
+    }),
+  ],
+  ['readServingPolicyOperation', 200, () => operationId('setServingPolicy')],
+  ['readServingPolicy', 200],
+  ['readSchemaCompatibility', 200],
+  ['listFunctions', 200, () => ({ query: { target: 'channel:production' } })],
+  ['setConfiguration', 200, () => ({ params: entry, ...changed(0) })],
+  ['listConfiguration', 200],
+  [
+    'deleteConfiguration',
+    200,
+    () => ({ params: entry, ...changed(from('setConfiguration', 'change', 'revision')) }),
+  ],
+  ['listConfigurationChanges', 200, () => ({ query: { after: undefined } })],
+  [
+    'createApplicationClient',
+    201,
+    () => ({ body: { kind: 'public', maximumScopes: ['query'], createdAtMicros: now() } }),
+  ],
+  ['listApplicationClients', 200],
+  [
+    'createCredential',
+    201,
+    () => ({ params: client(), body: { scopes: ['query'], createdAtMicros: now() } }),
+  ],
+  ['listCredentials', 200, () => ({ params: client() })],
+  ['revealKey', 200, () => ({ params: credential() })],
+  [
+    'rotateCredential',
+    201,
+    () => ({
+      params: credential(),
+      body: { credentialId: newId('crd'), scopes: ['query'], createdAtMicros: now() },
+    }),
+  ],
+  ['revokeCredential', 200, () => ({ params: credential() })],
+  ['deleteCredential', 204, () => ({ params: credential() })],
+  ['readMetrics', 200],
+  ['readHealth', 200],
+  ['readProcessLiveness', 200],
+  ['readAdmission', 200],
+  ['query', 200, () => call('echo.query')],
+  ['mutation', 200, () => call('echo.mutation')],
+  ['action', 200, () => call('echo.action')],
+  ['retireRelease', 200, () => ({ params: { releaseId: from('publishWorkspace', 'releaseId') } })],
+  ['archiveEnvironment', 200, () => changed(from('updateEnvironment', 'desired', 'revision'))],
+  ['restoreEnvironment', 200, () => changed(from('archiveEnvironment', 'desired', 'revision'))],
+]
+
+/** Of the Environment that the server composes, wherever it stands in a path. */
+const inEnvironment = (): Readonly<Record<string, string>> => {
+  const { projectId, environmentId } = origins.product.root.descriptor
+  return { projectId, environmentId }
+}
+
+test('the walk names every operation once', () => {
+  expect(STEPS.map(([name]) => name).toSorted()).toEqual(
+    contract.operations.map(({ name }) => name).toSorted(),
+  )
+})
+
+describe('a request that the schemas take is answered as documented', () => {
+  const steps = STEPS.map(([name, status, stateOf = (): State => ({})], i) => {
+    return { name, status, stateOf, seed: SEED + i }
+  })
+
+  test.each(steps)('$name: $status', async ({ name, status, stateOf, seed }) => {
+    const operation = operationOf(name)
+    const state = await stateOf()
+    const params = { ...inEnvironment(), ...state.params }
+    const good = goodRequest(contract, operation, { ...state, params }, seed)
+    const { schema } = operation.body ?? {}
+    if (schema != null) expect(contract.problem(schema, good.body)).toBeNull()
+    const response = await origins.send(operation, good)
+    const checked = await contract.check(operation, response)
+    expect(checked.status, JSON.stringify([good, checked.body])).toBe(status)
+    answered[name] = checked.body
+    sent.set(name, good)
+    await origins.product.serving.settled()
+  })
+})
+
+describe('a request that the schemas rule out is refused as documented', () => {
+  test.each(contract.operations)('$name', async (operation) => {
+    const refused = operation.elsewhere ? 'REQUEST_INVALID' : 'PLATFORM_REQUEST_INVALID'
+    for (const [defect, bent] of bentRequests(contract, operation, sent.get(operation.name)!)) {
+      const { status, code } = await contract.check(operation, await origins.send(operation, bent))
+      const expected = isOverlooked(operation, defect) ? [200, null] : [400, refused]
+      expect([status, code], `${operation.name}: ${defect}`).toEqual(expected)
+    }
+  })
+})
+
+/** A probe looks at nothing that comes with it, and only a weighted policy at the affinity. */
+function isOverlooked({ name }: DocumentedOperation, defect: string): boolean {
+  return ['readProcessLiveness', 'readAdmission'].includes(name) || /Affinity/.test(defect)
+}
+
+test('whoever shows nothing is told so as documented', async () => {
+  for (const operation of contract.operations.filter(({ security }) => security.length > 0)) {
+    const nobody = { ...operation, security: [] }
+    const response = await origins.send(nobody, sent.get(operation.name)!)
+    const { status } = await contract.check(operation, response)
+    expect(status, operation.name).toBe(401)
+  }
+})

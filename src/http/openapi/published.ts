@@ -1,0 +1,23 @@
+/** The document as it is served and shipped: the same bytes, from the routes of this version. */
+import { INVOCATIONS, PROBES } from '../application/routes.ts'
+import { managementRoutes } from '../management/routes.ts'
+import type { Route } from '../route.ts'
+import { invocationOperation, probeOperation } from './application.ts'
+import { openApiDocument } from './document.ts'
+import { managementOperation } from './management.ts'
+
+let text: string | undefined
+
+/** JSON with a line for each part, for who reads it or compares two versions. */
+export function openApiText(): string {
+  text ??= `${JSON.stringify(publishedDocument(), null, 2)}\n`
+  return text
+}
+
+export function publishedDocument(): object {
+  return openApiDocument([
+    ...(managementRoutes as readonly Route<never>[]).map(managementOperation),
+    ...INVOCATIONS.map(invocationOperation),
+    ...PROBES.map(probeOperation),
+  ])
+}

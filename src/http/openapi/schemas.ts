@@ -1,0 +1,111 @@
+/** The schemas of wire as components of the document, each under the name that wire gives it. */
+import { canonicalJson } from '../../value/canonical-json.ts'
+import type { Json } from '../../value/strict-json.ts'
+import * as access from '../../wire/access.ts'
+import * as applicationClients from '../../wire/application-clients.ts'
+import * as audit from '../../wire/audit.ts'
+import * as auth from '../../wire/auth.ts'
+import * as channels from '../../wire/channels.ts'
+import * as configuration from '../../wire/configuration.ts'
+import * as environment from '../../wire/environment.ts'
+import * as errors from '../../wire/errors.ts'
+import * as fields from '../../wire/fields.ts'
+import * as functions from '../../wire/functions.ts'
+import * as health from '../../wire/health.ts'
+import * as invocations from '../../wire/invocations.ts'
+import * as metrics from '../../wire/metrics.ts'
+import * as oidc from '../../wire/oidc.ts'
+import * as openapi from '../../wire/openapi.ts'
+import * as operations from '../../wire/operations.ts'
+import * as releases from '../../wire/releases.ts'
+import { type JsonSchema, jsonSchemaOf, type Schema } from '../../wire/schema.ts'
+import * as servingPolicy from '../../wire/serving-policy.ts'
+import * as status from '../../wire/status.ts'
+import * as workspace from '../../wire/workspace.ts'
+import { VALUE_SCHEMAS } from './value-schemas.ts'
+
+const MODULES: readonly Readonly<Record<string, unknown>>[] = [
+  ...[access, applicationClients, audit, auth, channels, configuration, environment, errors],
+  ...[fields, functions, health, invocations, metrics, oidc, openapi, operations, releases],
+  ...[servingPolicy, status, workspace],
+]
+
+/** Gathers the components that the operations come to refer to. */
+export class Schemas {
+  readonly #names = namesByText()
+  readonly #components = new Map<string, unknown>()
+  readonly #references = new Map<Schema<unknown>, JsonSchema>()
+
+  /** A reference where the schema has a name. */
+  of(schema: Schema<unknown>): JsonSchema {
+    const reference = this.#references.get(schema) ?? this.ofJson(jsonSchemaOf(schema))
+    this.#references.set(schema, reference)
+    return reference
+  }
+
+  ofJson(schema: JsonSchema): JsonSchema {
+    return this.#refer(normal(schema), null) as JsonSchema
+  }
+
+  /** Sorted by name. */
+  components(): Record<string, unknown> {
+    return Object.fromEntries([...this.#components].sort(([a], [b]) => (a < b ? -1 : 1)))
+  }
+
+  /** Puts a reference wherever a named schema stands; `own` is the one that is written now. */
+  #refer(json: Json, own: string | null): Json {
+    if (Array.isArray(json)) return json.map((item) => this.#refer(item, own))
+    if (json === null || typeof json !== 'object') return json
+    const name = this.#nameOf(json)
+    if (name !== undefined && name !== own) return this.#component(name, json)
+    return Object.fromEntries(
+      Object.entries(json).map(([key, each]) => [key, this.#refer(each, own)]),
+    )
+  }
+
+  #nameOf(json: { readonly [key: string]: Json }): string | undefined {
+    const { title } = json
+    if (typeof title === 'string' && Object.hasOwn(VALUE_SCHEMAS, title)) return title
+    return this.#names.get(canonicalJson(json))
+  }
+
+  #component(name: string, json: Json): Json {
+    if (!this.#components.has(name)) {
+      // Before it is written, since it may contain itself.
+      this.#components.set(name, null)
+      const own = VALUE_SCHEMAS[name]
+      this.#components.set(name, own ?? this.#refer(json, name))
+      for (const other of referencesIn(own)) this.#component(other, null)
+    }
+    return { $ref: `#/components/schemas/${name}` }
+  }
+}
+
+function namesByText(): Map<string, string> {
+  const names = new Map<string, string>()
+  // Not in the order of the exports, which is another one in a bundle.
+  const exports = MODULES.flatMap((exported) => Object.entries(exported))
+  for (const [name, schema] of exports.sort(([a], [b]) => (a < b ? -1 : 1))) {
+    if (typeof schema !== 'function' || !('toJsonSchema' in schema)) continue
+    const text = canonicalJson(normal(jsonSchemaOf(schema as unknown as Schema<unknown>)))
+    if (!names.has(text)) names.set(text, name.replace(/Field$/, ''))
+  }
+  return names
+}
+
+/** The branches of a union are in an order that depends on which module was loaded first. */
+function normal(schema: unknown): Json {
+  if (Array.isArray(schema)) return schema.map(normal)
+  if (schema === null || typeof schema !== 'object') return schema as Json
+  const entries = Object.entries(schema).map(([key, value]): [string, Json] => {
+    const each = normal(value)
+    if (key !== 'anyOf' || !Array.isArray(each)) return [key, each]
+    return [key, each.toSorted((a, b) => (canonicalJson(a) < canonicalJson(b) ? -1 : 1))]
+  })
+  return Object.fromEntries(entries)
+}
+
+function referencesIn(schema: JsonSchema | undefined): string[] {
+  const references = JSON.stringify(schema ?? null).matchAll(/"#\/components\/schemas\/(\w+)"/g)
+  return [...references].map(([, name]) => name!)
+}

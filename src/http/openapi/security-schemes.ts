@@ -1,0 +1,36 @@
+/** What callers show (Documents 1 and 2, Authentication). */
+import { ENROLLMENT_HEADER } from '../../wire/oidc.ts'
+import { KEY_HEADER } from '../application/callers.ts'
+
+export const SECURITY_SCHEMES = {
+  operator: {
+    type: 'http',
+    scheme: 'bearer',
+    bearerFormat: 'rk_at_v1_*',
+    description: 'The access token of an operator session.',
+  },
+  externalIdentity: {
+    type: 'http',
+    scheme: 'bearer',
+    bearerFormat: 'JWT',
+    description: 'A token that the identity provider of the operators signed.',
+  },
+  managedSource: {
+    type: 'apiKey',
+    in: 'header',
+    name: ENROLLMENT_HEADER,
+    description: '`Bearer` and the token of the managed source.',
+  },
+  applicationKey: {
+    type: 'apiKey',
+    in: 'header',
+    name: KEY_HEADER,
+    description: 'An Application Key. It opens nothing of the management origin.',
+  },
+  functionalToken: {
+    type: 'http',
+    scheme: 'bearer',
+    bearerFormat: 'JWT',
+    description: 'Whom the application calls for: a guest, a user or a service.',
+  },
+} as const

@@ -1,0 +1,34 @@
+/** Parameters of paths. Each name means one thing, on whatever route it stands. */
+import { ChannelName } from '../wire/channels.ts'
+import { ConfigurationName } from '../wire/configuration.ts'
+import { idField } from '../wire/fields.ts'
+
+export const PATH_PARAMETERS = {
+  projectId: idField('prj'),
+  environmentId: idField('env'),
+  operatorId: idField('opr'),
+  sessionId: idField('ops'),
+  invitationId: idField('opi'),
+  operationId: idField('opn'),
+  releaseId: idField('rel'),
+  clientId: idField('app'),
+  credentialId: idField('crd'),
+  channel: ChannelName,
+  name: ConfigurationName,
+} as const
+
+export type PathParameter = keyof typeof PATH_PARAMETERS
+
+/** Of a path such as `/channels/:channel/rollback`. */
+export type Params<P extends string> = {
+  readonly [N in NameIn<P> & PathParameter]: (typeof PATH_PARAMETERS)[N]['infer']
+}
+type NameIn<P extends string> = P extends `${string}:${infer Name}/${infer Rest}`
+  ? Name | NameIn<Rest>
+  : P extends `${string}:${infer Name}`
+    ? Name
+    : never
+
+export function pathParameters(path: string): PathParameter[] {
+  return [...path.matchAll(/:(\w+)/g)].map(([, name]) => name as PathParameter)
+}

@@ -1,0 +1,29 @@
+/** Counts the requests of one origin: how they ended, and why they were turned away. */
+import type { Fault } from '../errors/fault.ts'
+import type { Metrics } from '../telemetry/metrics/metrics.ts'
+
+export interface RequestCounts {
+  /** Once for each request, with the status of its answer. */
+  answered(status: number): void
+  /** For each failure besides. */
+  failed(fault: Fault): void
+}
+
+export function requestCounts(
+  { counters }: Metrics,
+  surface: 'management' | 'application',
+): RequestCounts {
+  const succeeded = counters[`${surface}RequestsSucceeded`]
+  const refused = counters[`${surface}RequestsRefused`]
+  const failed = counters[`${surface}RequestsFailed`]
+  return {
+    answered(status) {
+      const counter = status < 400 ? succeeded : status < 500 ? refused : failed
+      counter.add()
+    },
+    failed({ kind }) {
+      if (kind === 'unauthenticated') counters[`${surface}AuthenticationFailures`].add()
+      else if (kind === 'rate_limited') counters[`${surface}RateLimited`].add()
+    },
+  }
+}

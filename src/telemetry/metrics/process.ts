@@ -1,0 +1,27 @@
+/** What the server process itself uses, and whether its event loop keeps up. */
+import type { System } from '../../system/system.ts'
+import type { Metrics } from './metrics.ts'
+
+const PERIOD_MILLIS = 50
+
+/** Begins to watch; answers how to end that. */
+export function watchProcess(metrics: Metrics, clock: Pick<System, 'monotonicMillis'>): () => void {
+  metrics.addSource(() => {
+    const { rss, heapUsed } = process.memoryUsage()
+    const { user, system } = process.cpuUsage()
+    return {
+      processResidentBytes: rss,
+      processHeapBytes: heapUsed,
+      processCpuMicros: user + system,
+    }
+  })
+  const { eventLoopDelayMicros } = metrics.histograms
+  let dueAt = clock.monotonicMillis() + PERIOD_MILLIS
+  const timer = setInterval(() => {
+    const now = clock.monotonicMillis()
+    eventLoopDelayMicros.observe(Math.max(0, now - dueAt) * 1000)
+    dueAt = now + PERIOD_MILLIS
+  }, PERIOD_MILLIS)
+  timer.unref()
+  return () => clearInterval(timer)
+}

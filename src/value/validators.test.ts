@@ -1,0 +1,50 @@
+import { expect, test } from 'vitest'
+import { Malformed } from './malformed.ts'
+import type { Json } from './strict-json.ts'
+import { parseValidator } from './validator-json.ts'
+import { compileValidator, type ValidatorJson } from './validators.ts'
+import type { Value } from './values.ts'
+
+function refusal(work: () => unknown): string | null {
+  try {
+    work()
+    return null
+  } catch (error) {
+    if (!(error instanceof Malformed)) throw error
+    return error.message
+  }
+}
+
+test('a string must match its pattern as a whole, within its other bounds', () => {
+  const slug: ValidatorJson = { type: 'string', maximumLength: 5, pattern: '[a-z]+(?:-[a-z]+)*' }
+  for (const coerce of [false, true]) {
+    const check = compileValidator(slug, { coerce })
+    const refused = (value: Value) => refusal(() => check(value, 'arguments.name'))
+    expect(check('ab-cd', 'arguments.name')).toBe('ab-cd')
+    const expected = 'arguments.name: a string that matches /[a-z]+(?:-[a-z]+)*/'
+    for (const value of ['', 'ab-', 'x ab', 'AB', 'ab\n']) expect(refused(value)).toBe(expected)
+    expect(refused('AB-CDE')).toBe('arguments.name: at most 5 characters')
+    expect(refused(5n)).toBe('arguments.name: a string')
+  }
+})
+
+test('a union goes on to its next member where a pattern does not match', () => {
+  const members: ValidatorJson[] = [
+    { type: 'string', pattern: '\\d+' },
+    { type: 'string', pattern: 'none' },
+  ]
+  const check = compileValidator({ type: 'union', members }, { coerce: false })
+  expect([check('42', '$'), check('none', '$')]).toEqual(['42', 'none'])
+  expect(refusal(() => check('4x', '$'))).toBe('$: a member of the union')
+})
+
+test.each<[Json, string]>([
+  ['(?=a)', '$.pattern: a pattern (this one has a look-ahead at character 1)'],
+  ['a'.repeat(513), '$.pattern: a pattern (this one has 513 characters, at most 512)'],
+  [5, '$.pattern: a pattern'],
+  [null, '$.pattern: a pattern'],
+  ['\ud800', '$.pattern: a pattern'],
+])('a manifest carries no pattern that cannot be matched: %s', (pattern, message) => {
+  expect(refusal(() => parseValidator({ type: 'string', pattern }))).toBe(message)
+  expect(refusal(() => parseValidator({ type: 'bytes', pattern }))).toContain('no unknown field')
+})
