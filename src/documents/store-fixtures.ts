@@ -1,4 +1,5 @@
 /** What the tests of a document store share: documents, their index entries, a model to compare. */
+import type { Answer } from '../system/answers.ts'
 import { encodeStored } from '../value/stored.ts'
 import type { Value, ValueObject } from '../value/values.ts'
 import { indexKey } from './keys.ts'
@@ -9,6 +10,7 @@ import type {
   IndexDefinition,
   OperationRecord,
   PhysicalIndex,
+  RangeResult,
 } from './store.ts'
 
 export interface ModelVersion {
@@ -131,4 +133,10 @@ export async function builtIndexes(
 export function whole(index: number, snapshot: number) {
   const bounds = { lower: '', upper: '\xff', order: 'asc' as const }
   return { index, snapshot, ...bounds, limit: 100_000, textUnitsMax: EVERYTHING }
+}
+
+/** A range as plain objects: a store may make its keys when they are asked for. */
+export async function found(answer: Answer<RangeResult>): Promise<RangeResult> {
+  const { documents, exhausted } = await answer
+  return { documents: documents.map(({ key, document }) => ({ key, document })), exhausted }
 }

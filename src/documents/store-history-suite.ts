@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { DocumentStore, DocumentWrite, PhysicalIndex } from './store.ts'
-import { documentId, EVERYTHING, fieldsOf, Model, whole } from './store-fixtures.ts'
+import { documentId, EVERYTHING, fieldsOf, found, Model, whole } from './store-fixtures.ts'
 import type { StoreHarness } from './store-suite.ts'
 
 const TABLES = ['a', 'messages'] as const
@@ -106,9 +106,9 @@ class History {
   async #checkIndex(index: PhysicalIndex, snapshot: number): Promise<void> {
     if (index.state !== 'ready' || snapshot < this.#readable.get(index.id)!) return
     const all = this.#model.range(index, snapshot)
-    expect((await this.#store.range(whole(index.id, snapshot))).documents).toEqual(all)
+    expect((await found(this.#store.range(whole(index.id, snapshot)))).documents).toEqual(all)
     const request = { ...whole(index.id, snapshot), order: 'desc' as const, limit: 2 }
-    const last = await this.#store.range(request)
+    const last = await found(this.#store.range(request))
     expect(last.documents).toEqual(all.toReversed().slice(0, 2))
   }
 

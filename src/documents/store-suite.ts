@@ -9,6 +9,7 @@ import {
   documentId,
   EVERYTHING,
   fieldsOf,
+  found,
   Model,
   operationRecord,
   whole,
@@ -134,13 +135,13 @@ function rangeTests(context: Context): void {
     const request = { ...whole(byChannel.id, 20), lower, upper }
     const expected = model.range(BY_CHANNEL, 20, lower, upper)
     expect(expected).toHaveLength(12)
-    expect(await store.range(request)).toEqual({ documents: expected, exhausted: true })
-    expect(await store.range({ ...request, order: 'desc' })).toEqual({
+    expect(await found(store.range(request))).toEqual({ documents: expected, exhausted: true })
+    expect(await found(store.range({ ...request, order: 'desc' }))).toEqual({
       documents: expected.toReversed(),
       exhausted: true,
     })
     const empty = { documents: [], exhausted: true }
-    expect(await store.range({ ...request, lower: upper, upper: lower })).toEqual(empty)
+    expect(await found(store.range({ ...request, lower: upper, upper: lower }))).toEqual(empty)
   })
 
   test('a limit ends the walk, and the next page begins after the last key', async () => {
@@ -148,15 +149,15 @@ function rangeTests(context: Context): void {
     let lower = ''
     const pages: string[] = []
     for (;;) {
-      const page = await store.range({ ...whole(byChannel.id, 20), lower, limit: 7 })
+      const page = await found(store.range({ ...whole(byChannel.id, 20), lower, limit: 7 }))
       pages.push(...page.documents.map(({ document }) => document.id))
       if (page.exhausted) break
       lower = keySuccessor(page.documents.at(-1)!.key)
     }
     expect(pages).toEqual(model.range(BY_CHANNEL, 20).map(({ document }) => document.id))
-    const exact = await store.range({ ...whole(byChannel.id, 20), limit: 20 })
+    const exact = await found(store.range({ ...whole(byChannel.id, 20), limit: 20 }))
     expect(exact.exhausted).toBe(false)
-    const units = await store.range({ ...whole(byChannel.id, 20), textUnitsMax: 58 })
+    const units = await found(store.range({ ...whole(byChannel.id, 20), textUnitsMax: 58 }))
     expect(units.documents).toHaveLength(2)
     expect(units.exhausted).toBe(false)
   })
@@ -177,10 +178,10 @@ function rangeTests(context: Context): void {
     for (const snapshot of [1, 20, 33, 40, 51, model.sequence]) {
       for (const index of indexes) {
         const documents = model.range(index, snapshot)
-        const result = await store.range(whole(index.id, snapshot))
+        const result = await found(store.range(whole(index.id, snapshot)))
         expect(result).toEqual({ documents, exhausted: true })
       }
-      const five = await store.range({ ...whole(byChannel.id, snapshot), limit: 5 })
+      const five = await found(store.range({ ...whole(byChannel.id, snapshot), limit: 5 }))
       expect(five.documents).toEqual(model.range(BY_CHANNEL, snapshot).slice(0, 5))
     }
   })
@@ -196,6 +197,7 @@ function operationTests(context: Context): void {
         { sequence: 3, atMicros: 0n, writes: [], operation: wrote },
       ],
     })
+    expect(await store.operation(wrote.operationId)).toEqual(wrote)
     await store.close()
     context.store = await harness.open()
     expect(await context.store.operation(none.operationId)).toEqual(none)
@@ -247,7 +249,7 @@ function indexTests(context: Context): void {
       await model.commit(store, [model.write([index!], at, change[(number / 35) % 3]!)])
     }
     await built
-    const result = await store.range(whole(index!.id, model.sequence))
+    const result = await found(store.range(whole(index!.id, model.sequence)))
     expect(result.documents).toEqual(model.range(BY_CHANNEL, model.sequence))
     const early = await rejection(() => store.range(whole(index!.id, 1)))
     expect(early).toEqual(fault('UNAVAILABLE'))
@@ -320,7 +322,7 @@ function retentionTests(context: Context): void {
       await pruneAll(store, { oldestSnapshot: horizon })
       for (let snapshot = horizon; snapshot <= 10; snapshot++) {
         for (const index of indexes) {
-          const result = await store.range(whole(index.id, snapshot))
+          const result = await found(store.range(whole(index.id, snapshot)))
           expect(result.documents).toEqual(model.range(index, snapshot))
         }
       }

@@ -15,20 +15,40 @@ interface Call {
   readonly arguments: ValueObject
 }
 
+export interface Checked {
+  readonly argumentsText: string
+  /** The same text for the same call of the same Release, whoever makes it. */
+  readonly callKey: string
+}
+
 export class CheckedArguments {
-  readonly #texts = new WeakMap<ValueObject, { definition: FunctionManifest; text: string }>()
+  readonly #kept = new WeakMap<ValueObject, Checked & { readonly definition: FunctionManifest }>()
 
   /** Raises ARGUMENTS_INVALID and LIMIT_EXCEEDED. */
-  textOf(prepared: PreparedRelease, { definition, arguments: value }: Call): string {
-    const known = this.#texts.get(value)
-    if (known?.definition === definition) return known.text
-    const text = encodeStored(check(prepared, definition, value))
-    if (text.length > ARGUMENT_BYTES_MAX) {
+  of(prepared: PreparedRelease, { definition, arguments: value }: Call): Checked {
+    const known = this.#kept.get(value)
+    if (known?.definition === definition) return known
+    const argumentsText = encodeStored(check(prepared, definition, value))
+    if (argumentsText.length > ARGUMENT_BYTES_MAX) {
       throw new Fault('LIMIT_EXCEEDED', { detail: 'argument bytes' })
     }
-    this.#texts.set(value, { definition, text })
-    return text
+    const callKey = callKeyOf({ prepared, definition, argumentsText })
+    const checked = { definition, argumentsText, callKey }
+    this.#kept.set(value, checked)
+    return checked
   }
+}
+
+export function callKeyOf({
+  prepared,
+  definition,
+  argumentsText,
+}: {
+  readonly prepared: PreparedRelease
+  readonly definition: FunctionManifest
+  readonly argumentsText: string
+}): string {
+  return `${prepared.release.releaseId}\n${definition.name}\n${argumentsText}`
 }
 
 function check(prepared: PreparedRelease, definition: FunctionManifest, value: ValueObject) {

@@ -96,7 +96,7 @@ beforeAll(async () => {
       db.range({
         ...(RANGES[list as 'a'] ?? { table: 'notes', index: list, equal: ['a'] }),
         limit: 3,
-        paginate: true,
+        next: 'sealed',
         ...(cursor !== '' && { cursor }),
       }),
     fill: async (db) => {

@@ -351,7 +351,7 @@ describe('the engine', () => {
           db.range({
             table: 'accounts',
             limit: 7,
-            paginate: true,
+            next: 'sealed',
             ...(input && { cursor: input }),
           }),
       },

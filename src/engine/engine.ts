@@ -1,6 +1,6 @@
 /** Function execution of one Environment: documents, committer, cache and runners put together. */
 import type { DocumentStore } from '../documents/store.ts'
-import { Fault } from '../errors/fault.ts'
+import type { Answer } from '../system/answers.ts'
 import type { System } from '../system/system.ts'
 import type { Logger } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics/metrics.ts'
@@ -10,22 +10,21 @@ import type { Json } from '../value/strict-json.ts'
 import type { ValueObject } from '../value/values.ts'
 import { type ActionOutcome, Actions } from './actions/actions.ts'
 import { Requests, type RequestsOptions } from './actions/requests.ts'
-import { CheckedArguments } from './checked-arguments.ts'
+import { Calls } from './calls.ts'
 import { Committer } from './commits/committer.ts'
 import { Retention } from './commits/retention.ts'
 import type { PreparationCheck } from './compatibility.ts'
 import type { ConfigurationSource } from './configuration.ts'
 import type { IssueGuest } from './guests.ts'
 import type { InvocationContext } from './invocations.ts'
-import { INVOCATIONS_MAX } from './limits.ts'
 import { type MutationOutcome, Mutations } from './mutations.ts'
 import type { Cursors } from './operations.ts'
 import { Preparations } from './preparations.ts'
-import type { PreparedRelease } from './prepared-release.ts'
 import { Queries, type QueryOutcome } from './queries.ts'
 import { type CacheStatistics, QueryCache } from './query-cache/query-cache.ts'
 import type { Release, ReleaseCode } from './release.ts'
 import type { RunnerPool } from './runner-pool.ts'
+import type { Departure } from './runners/outcomes.ts'
 import type { RunnerRole } from './runners/ports.ts'
 import { FunctionUsage } from './usage/function-usage.ts'
 import { type ComponentHealth, healthOf } from './usage/health.ts'
@@ -51,8 +50,8 @@ export interface QueryRequest {
   /** Whom the Function sees; null for nobody. */
   readonly principal: Principal | null
   readonly context: InvocationContext
-  /** Aborted when the caller is gone: a Query or an Action stops, a Mutation is carried out. */
-  readonly signal?: AbortSignal | undefined
+  /** Of the caller: when it is gone, a Query or an Action stops; a Mutation is carried out. */
+  readonly signal?: Departure | undefined
 }
 
 export interface MutationRequest extends QueryRequest {
@@ -69,7 +68,7 @@ export interface Engine {
    * runner for it. A failed check leaves other Releases as they were.
    */
   prepare(release: Release): Promise<readonly PreparationCheck[]>
-  query(request: QueryRequest): QueryOutcome | Promise<QueryOutcome>
+  query(request: QueryRequest): Answer<QueryOutcome>
   mutation(request: MutationRequest): Promise<MutationOutcome>
   action(request: QueryRequest): Promise<ActionOutcome>
   /** Whether the first call of the Release would wait for nothing. */
@@ -107,22 +106,8 @@ export function createEngine(options: EngineOptions): Engine {
   const actions = new Actions({ ...port, queries, mutations, requests })
   const retention = new Retention({ store, committer, system, log })
   const preparations = new Preparations(store, committer)
-  const checked = new CheckedArguments()
-  const admission = new Admission(preparations, checked)
-  const admitted: Admission['run'] = (request, work) => admission.run(request, work)
+  const calls = new Calls({ preparations, queries, mutations, actions })
   retention.start()
-
-  /** Answers at once where the result is kept: it costs no run, so it takes no admission. */
-  const query = (request: QueryRequest): QueryOutcome | Promise<QueryOutcome> => {
-    const prepared = preparations.find(request.release.releaseId)
-    if (prepared !== null) {
-      const argumentsText = checked.textOf(prepared, request)
-      const { definition, principal } = request
-      const kept = queries.find({ prepared, definition, argumentsText, principal })
-      if (kept !== null) return kept
-    }
-    return admitted(request, (input) => queries.invoke({ ...request, ...input }))
-  }
 
   const engine: Engine = {
     describe: (code) => pool.describe(code),
@@ -131,10 +116,9 @@ export function createEngine(options: EngineOptions): Engine {
       await pool.warm(release, rolesOf(release))
       return checks
     },
-    query,
-    // One that began is carried out whoever waits: its record answers the repeat.
-    mutation: (request) => admitted(request, (input) => mutations.invoke({ ...request, ...input })),
-    action: (request) => admitted(request, (input) => actions.invoke({ ...request, ...input })),
+    query: (request) => calls.query(request),
+    mutation: (request) => calls.mutation(request),
+    action: (request) => calls.action(request),
     isWarm: (release) =>
       preparations.find(release.releaseId) !== null &&
       pool.isWarm(release.releaseId, rolesOf(release)),
@@ -144,10 +128,10 @@ export function createEngine(options: EngineOptions): Engine {
     },
     ready: () => store.status.state === 'open',
     health: () => healthOf(store, pool.statistics()),
-    idle: () => admission.idle(),
+    idle: () => calls.idle(),
     statistics: () => ({
       cache: cache.statistics,
-      inFlight: admission.inFlight,
+      inFlight: calls.inFlight,
       durableSequence: committer.durable,
     }),
     close: async () => {
@@ -159,39 +143,6 @@ export function createEngine(options: EngineOptions): Engine {
     },
   }
   return measuredEngine(engine, options)
-}
-
-/** Lets in as many invocations as there may be, each with its Release prepared. */
-class Admission {
-  readonly #preparations: Preparations
-  readonly #checked: CheckedArguments
-  readonly #idle: (() => void)[] = []
-  inFlight = 0
-
-  constructor(preparations: Preparations, checked: CheckedArguments) {
-    this.#preparations = preparations
-    this.#checked = checked
-  }
-
-  async run<T>(
-    request: QueryRequest,
-    work: (input: { prepared: PreparedRelease; argumentsText: string }) => Promise<T>,
-  ): Promise<T> {
-    if (this.inFlight >= INVOCATIONS_MAX) throw new Fault('BUSY')
-    this.inFlight += 1
-    try {
-      const prepared = await this.#preparations.prepare(request.release)
-      return await work({ prepared, argumentsText: this.#checked.textOf(prepared, request) })
-    } finally {
-      this.inFlight -= 1
-      if (this.inFlight === 0) for (const resolve of this.#idle.splice(0)) resolve()
-    }
-  }
-
-  idle(): Promise<void> {
-    if (this.inFlight === 0) return Promise.resolve()
-    return new Promise((resolve) => this.#idle.push(resolve))
-  }
 }
 
 /** What the runners of a Release have to execute. */

@@ -110,7 +110,7 @@ function contextOf(send: (operation: Operation) => Promise<Loose>): Omit<TestCon
     range: (request) =>
       send([
         'range',
-        { index: null, equal: [], order: 'asc', limit: 100, paginate: false, ...request },
+        { index: null, equal: [], order: 'asc', limit: 100, next: 'plain', ...request },
       ]),
     insert: (table, fields) => send(['insert', table, fields]),
     patch: (id, fields, removed = []) => send(['patch', id, fields, removed]),

@@ -7,15 +7,15 @@ import type { LogFields, Logger } from '../telemetry/log.ts'
 import type { Principal } from '../value/identities.ts'
 import { Malformed } from '../value/malformed.ts'
 import type { DeclaredErrorKind, FunctionManifest } from '../value/manifest.ts'
-import { ResultTooLong } from '../value/result-encoding.ts'
 import type { ConfigurationSource, ConfigurationState } from './configuration.ts'
 import type { IssueGuest } from './guests.ts'
 import { INVOCATION_MILLIS_MAX, RESULT_BYTES_MAX } from './limits.ts'
-import { returnedValue } from './named-documents.ts'
+import { returnedValue, withinBounds } from './named-documents.ts'
 import { errorKind, type TransactionCalls, TransactionHost } from './nested-calls.ts'
 import type { Cursors } from './operations.ts'
 import type { PreparedRelease } from './prepared-release.ts'
 import type { RunnerCall, RunnerOutcome, RunnerPool } from './runner-pool.ts'
+import type { Departure } from './runners/outcomes.ts'
 import { mapStack } from './runners/stack-traces.ts'
 import type { Transaction } from './transaction.ts'
 import type { FunctionUsage } from './usage/function-usage.ts'
@@ -41,8 +41,7 @@ export interface Invocation {
   /** As it was when the invocation began. */
   readonly configuration: ConfigurationState
   readonly context: InvocationContext
-  /** Aborted when nobody waits for the outcome any more. */
-  readonly signal?: AbortSignal | undefined
+  readonly signal?: Departure | undefined
 }
 
 export interface Ran {
@@ -236,20 +235,12 @@ function checkedResult(
   const { encodeResult, checkResult } = prepared.functions.get(definition.name)!
   const text = withinBounds(() => encodeResult(result, documents))
   if (text === null) {
-    const detail = whyRefused(() => checkResult(returnedValue(result, documents), 'result'))
+    const value = () => withinBounds(() => returnedValue(result, documents))
+    const detail = whyRefused(() => checkResult(value(), 'result'))
     throw new Fault('RESULT_INVALID', { detail: `${definition.name}: ${detail}` })
   }
   if (text.length > RESULT_BYTES_MAX) throw limitFault('result bytes')
   return text
-}
-
-function withinBounds<T>(encode: () => T): T {
-  try {
-    return encode()
-  } catch (error) {
-    if (error instanceof ResultTooLong) throw limitFault('result bytes')
-    throw error
-  }
 }
 
 function whyRefused(check: () => unknown): string {

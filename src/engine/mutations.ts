@@ -76,7 +76,8 @@ export class Mutations {
   }
 
   async #replayOrRun(input: MutationInput, fingerprint: Uint8Array): Promise<MutationOutcome> {
-    const record = await this.#port.store.operation(input.operationId)
+    const found = this.#port.store.operation(input.operationId)
+    const record = found instanceof Promise ? await found : found
     if (record === null) return this.#execute(input, fingerprint)
     checkSame(record.fingerprint, fingerprint)
     return replay(record)
@@ -86,7 +87,7 @@ export class Mutations {
     const { committer, system } = this.#port
     // It is carried out whoever waits: the record is what answers a repeat.
     const invocation = beginInvocation(this.#port, { ...input, signal: undefined })
-    let turn = await this.#turnInAdvance(input)
+    let turn = committer.isContended ? await this.#turnInAdvance(input) : null
     let attempts = 0
     try {
       while (attempts < ATTEMPTS_MAX) {
@@ -123,7 +124,6 @@ export class Mutations {
   /** In line at once for those documents of its arguments that others stand in line for. */
   async #turnInAdvance({ argumentsText }: MutationInput): Promise<Turn | null> {
     const { committer } = this.#port
-    if (!committer.isContended) return null
     const named = Array.from(argumentsText.matchAll(TYPED_ID), ([, id]) => id!)
     const keys = committer.contended(named)
     return keys.length === 0 ? null : committer.takeTurn(keys)
@@ -134,7 +134,7 @@ export class Mutations {
     try {
       return await run(this.#port, invocation, transaction)
     } catch (error) {
-      if (transaction.readUnsettled) await transaction.whenDurable()
+      if (transaction.readUnsettled || transaction.isLost) await transaction.whenDurable()
       throw error
     }
   }

@@ -3,7 +3,9 @@
  * `{"$r":0}`, its place among all that the call was answered with.
  */
 import type { StoredDocument } from '../documents/store.ts'
+import { Fault } from '../errors/fault.ts'
 import { Malformed } from '../value/malformed.ts'
+import { findNamed, ResultTooLong } from '../value/result-encoding.ts'
 import { fromStoredJson } from '../value/stored.ts'
 import { VALUE_DEPTH_MAX, type Value } from '../value/values.ts'
 import { documentText } from './document-text.ts'
@@ -26,22 +28,32 @@ function returned(json: unknown): unknown {
   return Object.fromEntries(keys.map((key) => [key, returned(content[key])]))
 }
 
-/** Raises Malformed where it is no value, or names what the call was not given. */
+/** Throws Malformed where it is no value, or names what the call was not given; ResultTooLong. */
 export function returnedValue(json: unknown, documents: readonly StoredDocument[]): Value {
   let characters = 0
   const expand = (part: unknown, depth: number): unknown => {
     if (typeof part !== 'object' || part === null) return part
     if (depth > VALUE_DEPTH_MAX) throw new Malformed(`at most ${VALUE_DEPTH_MAX} levels`)
     if (Array.isArray(part)) return part.map((item) => expand(item, depth + 1))
-    if (Object.hasOwn(part, '$r')) {
-      const document = documents[Number((part as { readonly $r: unknown }).$r)]
-      if (document === undefined) throw new Malformed('a document of this call')
-      characters += document.text.length
-      if (characters > RESULT_BYTES_MAX) throw new Malformed(`at most ${RESULT_BYTES_MAX} bytes`)
-      return returnedContent(document)
+    const document = findNamed(part, documents)
+    if (document !== null) {
+      const text = documentText(document)
+      characters += text.length
+      if (characters > RESULT_BYTES_MAX) throw new ResultTooLong()
+      return returned(JSON.parse(text))
     }
     const entries = Object.entries(part)
     return Object.fromEntries(entries.map(([key, item]) => [key, expand(item, depth + 1)]))
   }
   return fromStoredJson(documents.length === 0 ? json : expand(json, 0))
+}
+
+/** Raises LIMIT_EXCEEDED for a result that names more than it may hold. */
+export function withinBounds<T>(read: () => T): T {
+  try {
+    return read()
+  } catch (error) {
+    if (!(error instanceof ResultTooLong)) throw error
+    throw new Fault('LIMIT_EXCEEDED', { detail: 'result bytes' })
+  }
 }

@@ -19,7 +19,7 @@ import {
   NESTED_CHARACTERS_MAX,
   NESTED_DEPTH_MAX,
 } from './limits.ts'
-import { returnedValue } from './named-documents.ts'
+import { returnedValue, withinBounds } from './named-documents.ts'
 import { type Performing, perform } from './operations.ts'
 import type { PreparedRelease } from './prepared-release.ts'
 import { DECLARED_ERROR, Refusal } from './refusal.ts'
@@ -250,7 +250,12 @@ function calleeResult(
 ): string {
   const { checkResult } = prepared.functions.get(name)!
   return checked(`result of ${name}`, () =>
-    encodeStored(checkResult(returnedValue(result, documents), 'result')),
+    encodeStored(
+      checkResult(
+        withinBounds(() => returnedValue(result, documents)),
+        'result',
+      ),
+    ),
   )
 }
 

@@ -3,13 +3,14 @@
 import type { StoredDocument } from '../documents/store.ts'
 import type { Operation, RangeRequest } from '../runner/operations.ts'
 import { type Answer, andThen } from '../system/answers.ts'
-import { decodeBase64Url, encodeBase64Url } from '../value/base64url.ts'
-import { Malformed } from '../value/malformed.ts'
 import type { PreparedRelease } from './prepared-release.ts'
 import type { RangeOutput } from './ranges.ts'
 import { INVALID_CURSOR, Refusal } from './refusal.ts'
 import type { FoundDocuments, OperationAnswer } from './runners/outcomes.ts'
 import type { Transaction } from './transaction.ts'
+
+/** Every byte of a key is one character. */
+const BINARY = /^[\0-\xff]*$/
 
 /** Seals the places of lists that leave the server (storage/cursors.ts). */
 export interface Cursors {
@@ -65,7 +66,8 @@ function found(document: StoredDocument | null): FoundDocuments {
 
 function range(performing: Performing, request: RangeRequest): Answer<FoundDocuments> {
   return andThen(page(performing, request), ({ documents, done, lastKey }) => {
-    const next = lastKey === null ? null : cursorOf(performing, request, lastKey)
+    const isAll = request.next === 'none' && documents.length === request.limit
+    const next = lastKey === null || isAll ? null : cursorOf(performing, request, lastKey)
     // Behind the last document there may be more later, so a finished list keeps its place too.
     return { documents, page: { cursor: next ?? request.cursor ?? null, done } }
   })
@@ -89,12 +91,12 @@ function page(performing: Performing, request: RangeRequest): Answer<RangeOutput
  * must neither read it nor make one up; plain where the runner reads on in the same invocation.
  */
 function cursorOf({ prepared, cursors }: Performing, request: RangeRequest, key: string): string {
-  if (request.paginate) return cursors.seal(listOf(prepared, request), key)
-  return encodeBase64Url(Buffer.from(key, 'latin1'))
+  return request.next === 'sealed' ? cursors.seal(listOf(prepared, request), key) : key
 }
 
 function keyOf({ prepared, cursors }: Performing, request: RangeRequest, cursor: string): string {
-  const key = request.paginate ? cursors.open(listOf(prepared, request), cursor) : plainKey(cursor)
+  const isSealed = request.next === 'sealed'
+  const key = isSealed ? cursors.open(listOf(prepared, request), cursor) : plainKey(cursor)
   if (key !== null) return key
   throw new Refusal(INVALID_CURSOR, 'the cursor is damaged, or of another list')
 }
@@ -109,11 +111,7 @@ function listOf({ tables }: PreparedRelease, { table, index, equal }: RangeReque
   return JSON.stringify([table, fields, equal])
 }
 
+/** Keys are binary strings. */
 function plainKey(cursor: string): string | null {
-  try {
-    return Buffer.from(decodeBase64Url(cursor)).toString('latin1')
-  } catch (error) {
-    if (error instanceof Malformed) return null
-    throw error
-  }
+  return BINARY.test(cursor) ? cursor : null
 }

@@ -1,6 +1,7 @@
 /** What a Release needs of the documents before it runs: its indexes, and data that fits it. */
 import type { DocumentStore, IndexDefinition } from '../documents/store.ts'
 import { isFault } from '../errors/fault.ts'
+import type { Answer } from '../system/answers.ts'
 import type { ReleaseId } from '../value/ids.ts'
 import type { Committer } from './commits/committer.ts'
 import { checkStoredDocuments, type PreparationCheck } from './compatibility.ts'
@@ -24,19 +25,19 @@ export class Preparations {
   }
 
   /** Once for each Release; a failure is tried again with the next call. */
-  async prepare(release: Release): Promise<PreparedRelease> {
+  prepare(release: Release): Answer<PreparedRelease> {
     const { releaseId } = release
     const known = this.#prepared.get(releaseId) ?? this.#running.get(releaseId)
     if (known !== undefined) return known
-    const making = makeIndexes(this.#store, this.#committer, release)
+    const making = this.#make(release).finally(() => this.#running.delete(releaseId))
     this.#running.set(releaseId, making)
-    try {
-      const prepared = await making
-      this.#prepared.set(releaseId, prepared)
-      return prepared
-    } finally {
-      this.#running.delete(releaseId)
-    }
+    return making
+  }
+
+  async #make(release: Release): Promise<PreparedRelease> {
+    const prepared = await makeIndexes(this.#store, this.#committer, release)
+    this.#prepared.set(release.releaseId, prepared)
+    return prepared
   }
 
   /** A key that is too long for an index is a defect of the Release; other failures are ours. */

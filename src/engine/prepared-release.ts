@@ -2,7 +2,7 @@
 import type { PhysicalIndex, StoredDocument } from '../documents/store.ts'
 import { assert } from '../errors/assert.ts'
 import type { IndexManifest, TableManifest } from '../value/manifest.ts'
-import { compileResult, type EncodeResult } from '../value/result-encoding.ts'
+import { compileResult, type EncodeResult, KeptTexts } from '../value/result-encoding.ts'
 import type { FieldsJson } from '../value/validators.ts'
 import { type Check, compileValidator } from '../value/validators.ts'
 import { returnedContent } from './named-documents.ts'
@@ -48,14 +48,17 @@ export function prepareRelease(
   physical: readonly PhysicalIndex[],
 ): PreparedRelease {
   const functions = new Map<string, PreparedFunction>()
+  const kept = new KeptTexts()
   for (const [name, definition] of release.functions) {
     const json = { type: 'object', fields: definition.arguments } as const
     functions.set(name, {
       checkArguments: compileValidator(json, { coerce: false }),
       coerceArguments: compileValidator(json, { coerce: true }),
       checkResult: compileValidator(definition.returns, { coerce: true }),
-      encodeResult: compileResult(definition.returns, (document) =>
-        returnedContent(document as StoredDocument),
+      encodeResult: compileResult(
+        definition.returns,
+        (document) => returnedContent(document as StoredDocument),
+        kept,
       ),
     })
   }

@@ -2,6 +2,7 @@
 
 import type { DocumentStore } from '../documents/store.ts'
 import { Fault } from '../errors/fault.ts'
+import type { Checked } from './checked-arguments.ts'
 import type { Committer } from './commits/committer.ts'
 import type { ConfigurationState } from './configuration.ts'
 import {
@@ -14,6 +15,7 @@ import {
 } from './invocations.ts'
 import { CLOCK_CACHE_MILLIS } from './limits.ts'
 import type { QueryCache, ResultKeys } from './query-cache/query-cache.ts'
+import type { Departure } from './runners/outcomes.ts'
 import { Transaction } from './transaction.ts'
 
 export interface QueryPort extends InvocationPort {
@@ -32,13 +34,22 @@ export interface QueryOutcome {
 type QueryCall = Pick<Invocation, 'prepared' | 'definition' | 'argumentsText' | 'principal'>
 type QueryInput = QueryCall & Pick<Invocation, 'context' | 'signal'>
 
-interface Shared {
+/** One execution, and all who wait for it: when the last of them is gone, it stops. */
+class Shared implements Departure {
   readonly snapshot: number
   readonly configuration: ConfigurationState
-  readonly outcome: Promise<QueryOutcome>
-  /** Callers that wait for it. The last one that leaves stops it. */
-  waiting: number
-  readonly abort: AbortController
+  readonly callers: (Departure | undefined)[]
+  outcome: Promise<QueryOutcome> | null = null
+
+  constructor(seen: Pick<Shared, 'snapshot' | 'configuration'>, caller: Departure | undefined) {
+    this.snapshot = seen.snapshot
+    this.configuration = seen.configuration
+    this.callers = [caller]
+  }
+
+  get aborted(): boolean {
+    return this.callers.every((caller) => caller?.aborted === true)
+  }
 }
 
 export class Queries {
@@ -51,38 +62,47 @@ export class Queries {
   }
 
   /** The result that is kept, at the newest durable sequence; null where there is none. */
-  find(call: QueryCall): QueryOutcome | null {
+  find(keys: ResultKeys): QueryOutcome | null {
     const { cache, committer } = this.#port
-    const cached = cache.get(keysOf(call))
+    const cached = cache.get(keys)
     if (cached === null) return null
     const snapshotSequence = cached.hasRead ? committer.durable : null
     return { resultText: cached.resultText, snapshotSequence }
   }
 
   /** Runs the Function, or waits for an equal call that runs at the same snapshot. */
-  async invoke(input: QueryInput): Promise<QueryOutcome> {
-    const { committer } = this.#port
-    const { current } = this.#port.configuration
-    const keys = keysOf(input)
+  invoke(input: QueryInput, keys: ResultKeys): Promise<QueryOutcome> {
+    const seen = {
+      snapshot: this.#port.committer.durable,
+      configuration: this.#port.configuration.current,
+    }
     // Whether it will look at the caller is not known yet.
-    const key = keys.own
-    const running = this.#running.get(key)
+    const running = this.#running.get(keys.own)
     // One that began before a change may not show it, so only what sees the same is shared.
-    const seesSame = running?.snapshot === committer.durable && running.configuration === current
-    if (seesSame && !running.abort.signal.aborted) return waitFor(running, input.signal)
-    const abort = new AbortController()
-    const outcome = this.#execute(keys, { ...input, signal: abort.signal })
-    const seen = { snapshot: committer.durable, configuration: current }
-    const shared: Shared = { ...seen, outcome, waiting: 0, abort }
-    this.#running.set(key, shared)
+    const seesSame =
+      running?.snapshot === seen.snapshot && running.configuration === seen.configuration
+    if (seesSame && !running.aborted) {
+      running.callers.push(input.signal)
+      return running.outcome!
+    }
+    const shared = new Shared(seen, input.signal)
+    this.#running.set(keys.own, shared)
+    shared.outcome = this.#execute(keys, { ...input, signal: shared })
+    return shared.outcome
+  }
+
+  async #execute(
+    keys: ResultKeys,
+    input: QueryInput & { readonly signal: Shared },
+  ): Promise<QueryOutcome> {
     try {
-      return await waitFor(shared, input.signal)
+      return await this.#run(keys, input)
     } finally {
-      if (this.#running.get(key) === shared) this.#running.delete(key)
+      if (this.#running.get(keys.own) === input.signal) this.#running.delete(keys.own)
     }
   }
 
-  async #execute(keys: ResultKeys, input: QueryInput): Promise<QueryOutcome> {
+  async #run(keys: ResultKeys, input: QueryInput): Promise<QueryOutcome> {
     const { store, committer, system } = this.#port
     const invocation = beginInvocation(this.#port, input)
     while (system.monotonicMillis() < invocation.deadline) {
@@ -127,23 +147,13 @@ export class Queries {
   }
 }
 
-async function waitFor(shared: Shared, signal: AbortSignal | undefined): Promise<QueryOutcome> {
-  const leave = () => {
-    shared.waiting -= 1
-    if (shared.waiting === 0) shared.abort.abort()
-  }
-  shared.waiting += 1
-  if (signal?.aborted === true) leave()
-  else signal?.addEventListener('abort', leave)
-  try {
-    return await shared.outcome
-  } finally {
-    signal?.removeEventListener('abort', leave)
-  }
-}
-
 /** The own key has the whole identity in it: roles may change where the subject does not. */
-function keysOf({ prepared, definition, argumentsText, principal }: QueryCall): ResultKeys {
-  const shared = `${prepared.release.releaseId}\n${definition.name}\n${argumentsText}`
-  return { shared, own: `${shared}\n${principal?.identityText ?? ''}` }
+export function keysOf({
+  callKey,
+  definition,
+  principal,
+}: Pick<QueryCall, 'definition' | 'principal'> & Pick<Checked, 'callKey'>): ResultKeys {
+  // A Function that sees nobody has no result of one caller alone.
+  if (definition.auth === 'none') return { shared: callKey, own: callKey }
+  return { shared: callKey, own: `${callKey}\n${principal?.identityText ?? ''}` }
 }

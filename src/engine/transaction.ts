@@ -97,6 +97,11 @@ export class Transaction {
     return this.#options.unsettled
   }
 
+  /** Whether others may have written at its snapshot since: then it saw what never was. */
+  get isLost(): boolean {
+    return this.#options.unsettled?.isLost(this.snapshot) === true
+  }
+
   /** Waits until all that it read is. Raises UNAVAILABLE where that will never be. */
   async whenDurable(): Promise<void> {
     await this.#options.unsettled?.whenDurable(this.snapshot)

@@ -138,8 +138,9 @@ describe('ctx.db', () => {
     expect(resultOf(run('take'))).toEqual([0, 1, 2, 3, 4])
     expect(resultOf(run('collect'))).toEqual([0, 1, 2, 3, 4, 5, 6])
     expect(resultOf(run('walk'))).toEqual([0, 1, 2, 3, 4, 5, 6])
-    expect(run('walk').seen[0]).toMatchObject(['range', { order: 'desc', paginate: false }])
+    expect(run('walk').seen[0]).toMatchObject(['range', { order: 'desc', next: 'plain' }])
     expect(resultOf(run('first'))).toBe(0)
+    expect(run('first').seen[0]).toMatchObject(['range', { limit: 1, next: 'none' }])
     expect(resultOf(run('page'))).toEqual({ items: [2, 3], cursor: '4', done: false })
     expect(errorOf(run('unique'))).toContain('"notes" has more than one such document')
   })
@@ -157,7 +158,7 @@ describe('ctx.db', () => {
           upper: { value: 'y', inclusive: true },
           order: 'desc',
           limit: 1,
-          paginate: false,
+          next: 'none',
         },
       ],
     ])

@@ -16,6 +16,12 @@ export interface Bound {
   readonly inclusive: boolean
 }
 
+/**
+ * What the reply's cursor is for: the caller, who must not read it and may come back with it much
+ * later; this call, which reads on; nothing, where a full page is all that is wanted.
+ */
+export type NextPage = 'sealed' | 'plain' | 'none'
+
 export interface RangeRequest {
   readonly table: string
   /** Null walks the creation order. */
@@ -30,8 +36,7 @@ export interface RangeRequest {
   readonly limit: number
   /** From an earlier reply. */
   readonly cursor?: string
-  /** Whether the cursor leaves the invocation, so that it must outlive it. */
-  readonly paginate: boolean
+  readonly next: NextPage
 }
 
 /** A request of `fetch`; its body is base64. */
@@ -130,7 +135,7 @@ const RANGE_KEYS: ReadonlySet<string> = new Set([
   'order',
   'limit',
   'cursor',
-  'paginate',
+  'next',
 ])
 
 function range(json: unknown): RangeRequest {
@@ -145,7 +150,7 @@ function range(json: unknown): RangeRequest {
     Number.isSafeInteger(it.limit) &&
     (it.limit as number) >= 1 &&
     (it.cursor === undefined || (typeof it.cursor === 'string' && it.cursor.length <= 65_536)) &&
-    typeof it.paginate === 'boolean'
+    (it.next === 'sealed' || it.next === 'plain' || it.next === 'none')
   if (!fits) throw new Malformed('a range')
   for (const side of [it.lower, it.upper]) {
     if (side === undefined) continue

@@ -1,8 +1,8 @@
 import fc from 'fast-check'
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { arbitraryValue } from './arbitrary-values.ts'
 import { Malformed } from './malformed.ts'
-import { compileResult } from './result-encoding.ts'
+import { compileResult, findNamed, KeptTexts, ResultTooLong } from './result-encoding.ts'
 import { encodeStored, fromStoredJson } from './stored.ts'
 import { encodeTagged } from './tagged.ts'
 import { compileValidator, type ValidatorJson } from './validators.ts'
@@ -221,4 +221,155 @@ test('values that a check makes exact are told by their declared type', () => {
   for (const [json, value, expected] of cases) {
     expect(compileResult(json)(value)).toBe(encodeTagged(expected))
   }
+})
+
+/** The same with some of its objects named in place of held. */
+function naming(json: unknown, named: object[], pick: (max: number) => number): unknown {
+  if (typeof json !== 'object' || json === null) return json
+  if (Array.isArray(json)) return json.map((item) => naming(item, named, pick))
+  const keys = Object.keys(json)
+  // What is named is a document, never a marked value.
+  const isMark = keys.length === 1 && /^\$(?!\$)/.test(keys[0]!)
+  if (isMark || pick(1) === 0) {
+    const content = Object.entries(json).map(([key, item]) => [key, naming(item, named, pick)])
+    return isMark ? json : Object.fromEntries(content)
+  }
+  if (!named.includes(json)) named.push(json)
+  return { $r: named.indexOf(json) }
+}
+
+test(`an object that is named is encoded as one that is held (seed ${SEED})`, () => {
+  let met = 0
+  const numbers = fc.infiniteStream(fc.nat({ max: 1_000 }))
+  const stored = arbitraryValue.map((value): unknown => JSON.parse(encodeStored(value)))
+  const property = fc.property(validator, stored, numbers, (json, other, stream) => {
+    const pick = (max: number): number => (stream.next().value ?? 0) % (max + 1)
+    const fitting = accepted(json, pick)
+    const nested = [fitting, { a: fitting, b: [{ a: fitting }] }, other]
+    // Each is met at several depths and in several results of one encoder.
+    const validators: ValidatorJson[] = [json, { type: 'array', items: json }, { type: 'any' }]
+    for (const each of validators) {
+      const encode = compileResult(each)
+      for (const value of [fitting, [fitting, fitting], nested, other, nested]) {
+        const named: object[] = []
+        const text = naming(value, named, pick)
+        const expected = slowly(each, value)
+        if (named.length > 0 && expected !== null) met += 1
+        expect(encode(text, named)).toBe(expected)
+      }
+    }
+  })
+  fc.assert(property, { seed: SEED, numRuns: 2_000 })
+  expect(met).toBeGreaterThan(2_000)
+})
+
+test('the depth of a named object counts where it stands', () => {
+  const nest = (levels: number, leaf: unknown): unknown =>
+    levels === 0 ? leaf : [nest(levels - 1, leaf)]
+  const document = { a: [{ b: { $i: '1' } }] }
+  const encode = compileResult({ type: 'any' })
+  for (const levels of [0, 60, 61, 62, 63, 64, 65, 0, 61]) {
+    const expected = slowly({ type: 'any' }, nest(levels, document))
+    expect(encode(nest(levels, { $r: 0 }), [document])).toBe(expected)
+    expect(expected === null).toBe(levels > 61)
+  }
+})
+
+const NO_PLACES: readonly unknown[] = [
+  ...[-1, 1, 0.5, 2 ** 53, 1e308, '0', 'length', 'at', null, true, [0], {}, ['length']],
+]
+
+test.each(NO_PLACES.map((place) => ({ place })))(
+  '$place is no place of a document that was given',
+  ({ place }) => {
+    const json: unknown = { $r: place }
+    expect(findNamed(json, [{ a: 1 }])).toBeNull()
+    for (const type of ['any', 'record', 'object'] as const) {
+      const more = { fields: {}, values: { type: 'any' } } as const
+      expect(compileResult({ type, ...more } as ValidatorJson)(json, [{ a: 1 }])).toBeNull()
+    }
+  },
+)
+
+test('a name is nothing else beside, and a key that looks like one is none', () => {
+  const encode = compileResult({ type: 'any' })
+  expect(encode({ $r: 0, a: 1 }, [{}])).toBeNull()
+  expect(encode({ $$r: 0 }, [{}])).toBe(slowly({ type: 'any' }, { $$r: 0 }))
+  expect(encode({ a: { $$r: 0 } }, [{}])).toBe(slowly({ type: 'any' }, { a: { $$r: 0 } }))
+})
+
+test('a name of one result is none of the next', () => {
+  const encode = compileResult({ type: 'any' })
+  expect(encode({ $r: 0 }, [{ a: 1 }])).not.toBeNull()
+  expect(encode({ $r: 0 })).toBeNull()
+})
+
+test('an encoder holds no document after its result', () => {
+  const encoders = Array.from({ length: 100 }, () => compileResult({ type: 'any' }))
+  const documents = encoders.map((encode) => {
+    const document = { a: 1 }
+    encode({ $r: 0 }, [document])
+    return new WeakRef(document)
+  })
+  Bun.gc(true)
+  // A few may be on the stack still.
+  const held = documents.filter((document) => document.deref() !== undefined)
+  expect(held.length).toBeLessThan(20)
+  expect(encoders[0]!(null)).not.toBeNull()
+})
+
+test('the text of a document is made once, until too many are kept', () => {
+  let made = 0
+  const kept = new KeptTexts()
+  const contentOf = (document: object): unknown => {
+    made += 1
+    return document
+  }
+  const encode = compileResult({ type: 'array', items: { type: 'any' } }, contentOf, kept)
+  const document = { a: [1] }
+  const text = encode([{ $r: 0 }, { $r: 0 }], [document])
+  encode([{ $r: 0 }], [document])
+  expect(made).toBe(1)
+  const large = 'x'.repeat(1024 * 1024)
+  for (let i = 0; i < 31; i++) kept.add(large)
+  encode([{ $r: 0 }], [document])
+  expect(made).toBe(1)
+  kept.add(large)
+  expect(encode([{ $r: 0 }, { $r: 0 }], [document])).toBe(text)
+  expect(made).toBe(2)
+})
+
+describe('a large document', () => {
+  const document = { body: 'x'.repeat(1_000_000) }
+  const million = Array.from({ length: 1_000 }, () =>
+    Array.from({ length: 1_000 }, () => ({ $r: 0 })),
+  )
+
+  test.each<ValidatorJson>([
+    { type: 'any' },
+    { type: 'array', items: { type: 'array', items: { type: 'any' } } },
+    { type: 'union', members: [{ type: 'null' }, { type: 'any' }] },
+  ])('that is named a million times is found too long at once: $type', (json) => {
+    const encode = compileResult(json)
+    const started = performance.now()
+    const before = process.memoryUsage().rss
+    expect(() => encode(million, [document])).toThrow(ResultTooLong)
+    expect(performance.now() - started).toBeLessThan(500)
+    expect(process.memoryUsage().rss - before).toBeLessThan(200e6)
+  })
+
+  test('counts once, however many members of a union refuse what holds it', () => {
+    const kinds = Array.from({ length: 40 }, (_, i) => `kind ${i}`)
+    const member = (kind: string): ValidatorJson => ({
+      type: 'object',
+      fields: { body: { type: 'any' }, kind: { type: 'literal', value: { string: kind } } },
+    })
+    const json: ValidatorJson = {
+      type: 'array',
+      items: { type: 'union', members: kinds.map(member) },
+    }
+    const held = [{ body: document, kind: 'kind 39' }]
+    const named = [{ body: { $r: 0 }, kind: 'kind 39' }]
+    expect(compileResult(json)(named, [document])).toBe(compileResult(json)(held))
+  })
 })

@@ -5,6 +5,7 @@
  * objects are sorted once.
  */
 import { decodeBase64Url } from './base64url.ts'
+import { flatText } from './flat-text.ts'
 import { Malformed } from './malformed.ts'
 import { matches } from './patterns/matcher.ts'
 import { fromStoredJson } from './stored.ts'
@@ -28,62 +29,101 @@ type Of<T extends ValidatorJson['type']> = Extract<ValidatorJson, { readonly typ
 
 /** Twice what a result may have. */
 const NAMED_CHARACTERS_MAX = 16 * 1024 * 1024
+/** Of texts that are kept: some two bytes for each, and a hundred for an empty one. */
+const KEPT_CHARACTERS_MAX = 32 * 1024 * 1024
+const KEPT_CHARACTERS_EACH = 128
 
 const NULL = '{"type":"null"}'
 const TRUE = '{"type":"boolean","value":true}'
 const FALSE = '{"type":"boolean","value":false}'
 
+/** How much the encoders that share it keep; what is too much goes with all the rest. */
+export class KeptTexts {
+  /** Of another one nothing is left. */
+  generation = 0
+  #characters = 0
+
+  add(text: string | null): void {
+    this.#characters += KEPT_CHARACTERS_EACH + (text?.length ?? 0)
+    if (this.#characters <= KEPT_CHARACTERS_MAX) return
+    this.#characters = 0
+    this.generation += 1
+  }
+}
+
 /** `contentOf` answers the content of what is named, as JSON.parse makes it. */
 export function compileResult(
   validator: ValidatorJson,
   contentOf: (named: object) => unknown = (named) => named,
+  kept = new KeptTexts(),
 ): EncodeResult {
-  const names = new Names(contentOf)
+  const names = new Names(contentOf, kept)
   const encode = compile(validator, names)
   return (json, named = []) => {
     names.begin(named)
-    return encode(json, 0)
+    try {
+      return encode(json, 0)
+    } finally {
+      names.begin([])
+    }
   }
+}
+
+/** The object of `named` that `{"$r":0}` stands for; null for all that is no name of one. */
+export function findNamed<T extends object>(json: unknown, named: readonly T[]): T | null {
+  if (typeof json !== 'object' || json === null || !Object.hasOwn(json, '$r')) return null
+  const place = (json as { readonly $r: unknown }).$r
+  const isName = typeof place === 'number' && Object.keys(json).length === 1
+  return isName ? (named[place] ?? null) : null
 }
 
 /** What the result under work may name. */
 class Names {
   readonly contentOf: (named: object) => unknown
+  readonly kept: KeptTexts
+  /** Characters that names stand for so far. */
+  spent = 0
   #all: readonly object[] = []
-  #characters = 0
 
-  constructor(contentOf: (named: object) => unknown) {
+  constructor(contentOf: (named: object) => unknown, kept: KeptTexts) {
     this.contentOf = contentOf
+    this.kept = kept
   }
 
   begin(all: readonly object[]): void {
     this.#all = all
-    this.#characters = 0
+    this.spent = 0
   }
 
-  /** What `json` names; null for anything else, and for a name of nothing. */
   find(json: unknown): object | null {
-    if (typeof json !== 'object' || json === null || !Object.hasOwn(json, '$r')) return null
-    const place = (json as { readonly $r: unknown }).$r
-    return typeof place === 'number' ? (this.#all[place] ?? null) : null
+    return findNamed(json, this.#all)
   }
 
   spend(characters: number): void {
-    this.#characters += characters
-    if (this.#characters > NAMED_CHARACTERS_MAX) throw new ResultTooLong()
+    this.spent += characters
+    if (this.spent > NAMED_CHARACTERS_MAX) throw new ResultTooLong()
   }
 }
 
-/** Text of what was named stays as long as what it was made of: many results name the same. */
+/** Text of what was named is kept while what it was made of stays: many results name the same. */
 function nameable(encode: Encode, names: Names): Encode {
-  const made = new WeakMap<object, { readonly depth: number; readonly text: string | null }>()
+  const { kept } = names
+  let made = new WeakMap<object, { readonly depth: number; readonly text: string | null }>()
+  let { generation } = kept
   return (json, depth) => {
     const named = names.find(json)
     if (named === null) return encode(json, depth)
+    if (generation !== kept.generation) {
+      made = new WeakMap()
+      generation = kept.generation
+    }
     let known = made.get(named)
     if (known?.depth !== depth) {
-      known = { depth, text: encode(names.contentOf(named), depth) }
+      const encoded = encode(names.contentOf(named), depth)
+      const text = encoded === null ? null : flatText(encoded)
+      known = { depth, text }
       made.set(named, known)
+      kept.add(text)
     }
     if (known.text !== null) names.spend(known.text.length)
     return known.text
@@ -119,7 +159,10 @@ function compile(json: ValidatorJson, names: Names): Encode {
     case 'record':
       return nameable(record(compile(json.values, names), json.maximumItems), names)
     case 'union':
-      return union(json.members.map((member) => compile(member, names)))
+      return union(
+        json.members.map((member) => compile(member, names)),
+        names,
+      )
     case 'nullable': {
       const inner = compile(json.inner, names)
       return (value, depth) => (value === null ? NULL : inner(value, depth))
@@ -319,11 +362,14 @@ function record(encode: Encode, maximumItems = VALUE_ENTRIES_MAX): Encode {
 }
 
 /** The first member that accepts the value decides. */
-function union(members: readonly Encode[]): Encode {
+function union(members: readonly Encode[], names: Names): Encode {
   return (json, depth) => {
+    const { spent } = names
     for (const encode of members) {
       const text = encode(json, depth)
       if (text !== null) return text
+      // What a member took before it refused is no part of the result.
+      names.spent = spent
     }
     return null
   }

@@ -1,7 +1,7 @@
 /** The rows that a batch adds and changes, column by column, as one statement takes them. */
 import { assert } from '../../errors/assert.ts'
 import type { IndexRow } from '../index-rows.ts'
-import { binaryBytes } from '../key-encoding.ts'
+import { binaryString } from '../key-encoding.ts'
 import type { EntryWrite, OperationRecord, TransactionWrite } from '../store.ts'
 
 /** End of an entry whose key is in use. */
@@ -16,7 +16,8 @@ type Column<T> = T[]
 /** Keys that get or lose a document. */
 interface Entries {
   readonly index: Column<number>
-  readonly key: Column<Buffer>
+  /** Binary strings. */
+  readonly key: Column<string>
 }
 
 export interface BatchRows {
@@ -38,7 +39,8 @@ export interface BatchRows {
   readonly started: Entries & { readonly from: Column<number>; readonly until: Column<number> }
   readonly operations: {
     readonly id: Column<string>
-    readonly fingerprint: Column<Buffer>
+    /** Binary strings. */
+    readonly fingerprint: Column<string>
     readonly sequence: Column<number | null>
     readonly releaseId: Column<string>
     readonly function: Column<string>
@@ -127,7 +129,7 @@ class PartBuilder {
 
   #start(index: number, key: string, sequence: number): number {
     const { started } = this.rows
-    started.key.push(binaryBytes(key))
+    started.key.push(key)
     started.from.push(sequence)
     started.until.push(IN_USE)
     this.characters += key.length
@@ -137,7 +139,7 @@ class PartBuilder {
   #end({ id, state }: IndexRow, key: string, sequence: number): void {
     const { ended } = this.rows
     ended.index.push(id)
-    ended.key.push(binaryBytes(key))
+    ended.key.push(key)
     ended.sequence.push(sequence)
     // A building index may not have the old key of a document yet.
     ended.ready.push(state === 'ready')
@@ -148,7 +150,7 @@ class PartBuilder {
   #addOperation(record: OperationRecord): void {
     const { operations } = this.rows
     operations.id.push(record.operationId)
-    operations.fingerprint.push(Buffer.from(record.fingerprint))
+    operations.fingerprint.push(binaryString(record.fingerprint))
     operations.sequence.push(record.commitSequence)
     operations.releaseId.push(record.releaseId)
     operations.function.push(record.function)

@@ -1,6 +1,7 @@
 /** Writes a batch: one statement, committed by itself, unless the batch is very large. */
-import type { Connection } from '../../database/connection.ts'
+import type { Connection, Parameter } from '../../database/connection.ts'
 import { type BatchRows, IN_USE } from './batch-rows.ts'
+import { bigintArray, booleanArray, byteaArray, integerArray, textArray } from './binary-arrays.ts'
 import { EpochLost } from './failures.ts'
 import { number } from './rows.ts'
 
@@ -67,14 +68,19 @@ export async function writeParts(
   if (!single) await connection.query('commit')
 }
 
-function parametersOf(rows: BatchRows, epoch: number, batch: number) {
+function parametersOf(rows: BatchRows, epoch: number, batch: number): Parameter[] {
   const { documents, ended, started, operations } = rows
   return [
     ...[epoch, batch, rows.latestSequence, rows.atMicros],
-    ...[documents.id, documents.sequence, documents.createdAt, documents.text],
-    ...[ended.index, ended.key, ended.sequence, ended.ready, ended.readyCount],
-    ...[started.index, started.key, started.from, started.until],
-    ...[operations.id, operations.fingerprint, operations.sequence, operations.releaseId],
-    ...[operations.function, operations.result, operations.attempts, operations.createdAt],
+    ...[textArray(documents.id), bigintArray(documents.sequence)],
+    ...[bigintArray(documents.createdAt), textArray(documents.text)],
+    ...[integerArray(ended.index), byteaArray(ended.key), bigintArray(ended.sequence)],
+    ...[booleanArray(ended.ready), ended.readyCount],
+    ...[integerArray(started.index), byteaArray(started.key)],
+    ...[bigintArray(started.from), bigintArray(started.until)],
+    ...[textArray(operations.id), byteaArray(operations.fingerprint)],
+    ...[bigintArray(operations.sequence), textArray(operations.releaseId)],
+    ...[textArray(operations.function), textArray(operations.result)],
+    ...[integerArray(operations.attempts), bigintArray(operations.createdAt)],
   ]
 }

@@ -198,13 +198,14 @@ test('without a connection nothing is sent, and nothing is uncertain', async () 
     lost += 1
   }
   store = await openDocuments(proxy.url, { watchMillis: 3_600_000, onTrouble })
-  await store.operation('x')
+  await store.read('notes_x', store.latestSequence)
   proxy.refuse(true)
   // Of the writer, and of the one read.
   await expect.poll(() => lost).toBe(2)
   const batch = batchOf([10])
   expect(await outcome(store.commit(batch))).toBe('UNAVAILABLE')
-  expect(await outcome(Promise.resolve(store.operation('x')))).toBe('UNAVAILABLE')
+  const read = Promise.resolve(store.read('notes_x', store.latestSequence))
+  expect(await outcome(read)).toBe('UNAVAILABLE')
   proxy.refuse(false)
   await store.commit(batch)
   expect(await stored(batch)).toBe(true)

@@ -54,6 +54,16 @@ test('a read that comes back behind a commit does not hide it from later reads',
   }
 })
 
+test('nor does one at a snapshot ahead, whose number then goes to another commit', async () => {
+  for (let number = 0; number < DOCUMENTS; number++) {
+    const id = documentId('notes', number)
+    // As a Mutation reads on whose snapshot held a commit that failed.
+    const lost = store.latestSequence + 1
+    await Promise.all([store.read(id, lost), commit(store, [number])])
+    expect((await store.read(id, lost))?.sequence).toBe(lost)
+  }
+})
+
 test('a read that retention overtakes is refused, never answered without its version', async () => {
   const snapshot = store.latestSequence
   const numbers = Array.from({ length: DOCUMENTS }, (_, number) => number)

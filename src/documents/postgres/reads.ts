@@ -87,8 +87,9 @@ export class Reads {
   }
 
   async read(id: string, snapshot: number): Promise<StoredDocument | null> {
+    const seen = this.#seen(snapshot)
     const version = await this.#versions.ask({ id, snapshot })
-    return version === null ? null : this.#kept(version, snapshot)
+    return version === null ? null : this.#kept(version, seen)
   }
 
   operation(operationId: string): Promise<OperationRecord | null> {
@@ -130,9 +131,14 @@ export class Reads {
     return text(row, 'writer')
   }
 
+  /** A snapshot may be ahead: what is acknowledged up to it later is not in what is read now. */
+  #seen(snapshot: number): number {
+    return Math.min(snapshot, this.#latestSequence())
+  }
+
   /** While it was on its way a newer version may have been acknowledged. */
-  #kept(version: StoredDocument, snapshot: number): StoredDocument {
-    return snapshot >= this.#latestSequence() ? this.newest.keep(version) : version
+  #kept(version: StoredDocument, seen: number): StoredDocument {
+    return seen >= this.#latestSequence() ? this.newest.keep(version) : version
   }
 
   async #readVersions(asked: readonly Version[]): Promise<readonly (StoredDocument | null)[]> {
@@ -156,12 +162,13 @@ export class Reads {
     const bounds = [binaryBytes(request.lower), binaryBytes(request.upper)]
     // An ID is its table, "_" and 26 characters.
     const parameters = [index, ...bounds, snapshot, limit, table.length + 27]
+    const seen = this.#seen(snapshot)
     const rows = await this.#ask(RANGE[order], parameters)
     return rows.map((row) => {
       assert(row.id !== null, 'an index entry has no document')
       const version = storedDocument(row)
       assert(version !== null, 'an index entry has no document')
-      const document = this.#kept(version, snapshot)
+      const document = this.#kept(version, seen)
       return { key: binaryString(bytes(row, 'key')), document }
     })
   }

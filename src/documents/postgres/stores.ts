@@ -1,4 +1,5 @@
 /** The document store in PostgreSQL: reads on a few connections, changes one by one on another. */
+import type { Connection } from '../../database/connection.ts'
 import type { Database } from '../../database/database.ts'
 import { toStartupFault } from '../../database/errors.ts'
 import { assert } from '../../errors/assert.ts'
@@ -8,6 +9,7 @@ import type { System } from '../../system/system.ts'
 import { encodeBase64Url } from '../../value/base64url.ts'
 import type { Secret } from '../../value/secret.ts'
 import { visible } from '../index-rows.ts'
+import { OperationIds } from '../operation-ids.ts'
 import type {
   CommitBatch,
   DocumentStore,
@@ -25,6 +27,7 @@ import { EpochLost, storeFault } from './failures.ts'
 import { dropIndex, ensureIndexes, fillIndex } from './index-changes.ts'
 import { Reads } from './reads.ts'
 import { prune } from './retention.ts'
+import { nullableText } from './rows.ts'
 import { DOCUMENT_SCHEMA, documentDatabase, migrateDocuments } from './schema.ts'
 import { beginTerm, type Term } from './terms.ts'
 import { Writer } from './writer.ts'
@@ -72,7 +75,10 @@ export async function openPostgresDocuments(
     try {
       const claim = { environmentId, databaseId, newDatabaseId, writer }
       const begun = await beginTerm(connection, claim)
-      return new PostgresDocuments(options, { ...begun, reads, writes, writer })
+      // Under the epoch, so that nobody else records another one.
+      const newestOperationId = await findNewestOperationId(connection)
+      const opened = { ...begun, newestOperationId, reads, writes, writer }
+      return new PostgresDocuments(options, opened)
     } finally {
       connection.release()
     }
@@ -80,6 +86,12 @@ export async function openPostgresDocuments(
     await Promise.all([writes.close(), reads.close()])
     throw toStartupFault(error, DOCUMENT_SCHEMA.unavailable)
   }
+}
+
+/** The greatest there is; empty where there is none. */
+async function findNewestOperationId(connection: Connection): Promise<string> {
+  const { rows } = await connection.query('select max(operation_id) as id from operations')
+  return nullableText(rows[0]!, 'id') ?? ''
 }
 
 function randomId(system: Pick<System, 'randomBytes'>): string {
@@ -92,12 +104,14 @@ interface Opened {
   readonly writer: string
   readonly term: Term
   readonly databaseId: string
+  readonly newestOperationId: string
 }
 
 class PostgresDocuments implements PostgresDocumentStore {
   readonly databaseId: string
   readonly #database: Database
   readonly #reads: Reads
+  readonly #operationIds: OperationIds
   readonly #writer: Writer
   readonly #writerId: string
   readonly #builds = new Map<number, Promise<void>>()
@@ -109,12 +123,13 @@ class PostgresDocuments implements PostgresDocumentStore {
 
   constructor(options: PostgresDocumentsOptions, opened: Opened) {
     const { system, settleMillis = SETTLE_MILLIS, watchMillis = WATCH_MILLIS } = options
-    const { reads, writes, writer, term, databaseId } = opened
+    const { reads, writes, writer, term, databaseId, newestOperationId } = opened
     this.databaseId = databaseId
     this.#latestSequence = term.latestSequence
     this.#horizon = term.latestSequence
     this.#database = reads
     this.#reads = new Reads(reads, () => this.#latestSequence)
+    this.#operationIds = new OperationIds(newestOperationId)
     this.#writerId = writer
     const onFailed = (detail: string): void => {
       if (this.#status.state === 'open') this.#status = { state: 'failed', detail }
@@ -150,13 +165,17 @@ class PostgresDocuments implements PostgresDocumentStore {
     return this.#answer(this.#reads.range(request, index.table), snapshot)
   }
 
-  operation(operationId: string): Promise<OperationRecord | null> {
+  operation(operationId: string): Answer<OperationRecord | null> {
     this.#checkOpen()
+    if (!this.#operationIds.mayExist(operationId)) return null
     return this.#answer(this.#reads.operation(operationId), this.#latestSequence)
   }
 
   async commit({ transactions }: CommitBatch): Promise<void> {
     this.#checkOpen()
+    for (const { operation } of transactions) {
+      if (operation !== undefined) this.#operationIds.add(operation.operationId)
+    }
     await this.#writer.commit(transactions)
     for (const { sequence, writes } of transactions) {
       if (sequence === null) continue

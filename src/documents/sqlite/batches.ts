@@ -29,9 +29,7 @@ export class Batches {
     )
     this.#insertEntry = database.prepare<null, [number, Uint8Array, number]>(
       `insert into index_entries (index_id, key, from_sequence, until_sequence)
-       select ?1, ?2, ?3, ${IN_USE}
-        where not exists (select 1 from index_entries
-                           where index_id = ?1 and key = ?2 and until_sequence = ${IN_USE})`,
+       values (?1, ?2, ?3, ${IN_USE})`,
     )
     this.#endEntry = database.prepare<null, [number, Uint8Array, number]>(
       `update index_entries set until_sequence = ?3

@@ -55,7 +55,7 @@ describe('the document file', () => {
     expect(pragma('journal_mode')).toEqual(['wal'])
     expect(pragma('synchronous')).toEqual([2])
     expect(pragma('trusted_schema')).toEqual([0])
-    expect(pragma('page_size')).toEqual([8192])
+    expect(pragma('page_size')).toEqual([4096])
     expect(() => database.run('delete from documents')).toThrow(/readonly/)
     database.close()
   })

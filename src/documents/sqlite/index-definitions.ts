@@ -42,11 +42,10 @@ export class IndexDefinitions {
          cross join documents d on d.id = newest.id and d.sequence = newest.sequence
         order by newest.id`,
     )
+    // A commit may have put the key in already.
     this.#insertEntry = database.prepare<null, [number, Uint8Array, number]>(
       `insert into index_entries (index_id, key, from_sequence, until_sequence)
-       select ?1, ?2, ?3, ${IN_USE}
-        where not exists (select 1 from index_entries
-                           where index_id = ?1 and key = ?2 and until_sequence = ${IN_USE})`,
+       values (?1, ?2, ?3, ${IN_USE}) on conflict do nothing`,
     )
     this.#progress = database.prepare<null, [number, string]>(
       'update indexes set built_id = ?2 where id = ?1',

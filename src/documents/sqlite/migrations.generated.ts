@@ -56,13 +56,14 @@ create table indexes (
 create unique index indexes_by_definition on indexes (table_name, fields) where state <> 'dropped';
 
 -- A key and the snapshots that see it: from_sequence <= snapshot < until_sequence. The document's
--- ID is the end of the key. A key that is in use has the greatest safe integer as its end.
+-- ID is the end of the key. A key that is in use has the greatest safe integer as its end, so that
+-- the primary key lets it be in use once.
 create table index_entries (
   index_id integer not null,
   key blob not null,
   from_sequence integer not null,
   until_sequence integer not null check (until_sequence > from_sequence),
-  primary key (index_id, key, from_sequence)
+  primary key (index_id, key, until_sequence)
 ) strict, without rowid;
 
 create index index_entries_by_end on index_entries (until_sequence)

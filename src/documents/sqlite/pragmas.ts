@@ -1,10 +1,10 @@
 /** Settings that each connection to the document file makes before anything else. */
 import type { Database } from 'bun:sqlite'
 
-/** A quarter of it is what one row may put into its index page. */
-const PAGE_BYTES = 8192
+/** A change of one document writes a page, twice; longer keys than a quarter of it overflow. */
+const PAGE_BYTES = 4096
 /** 16 MiB of pages: a checkpoint is rare enough and still takes some milliseconds only. */
-const CHECKPOINT_PAGES = 2048
+const CHECKPOINT_PAGES = 4096
 const WAL_BYTES_KEPT = 64 * 1024 * 1024
 
 export interface PragmaOptions {

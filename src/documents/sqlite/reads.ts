@@ -43,6 +43,21 @@ interface OperationRow {
   readonly created_at_micros: number
 }
 
+/** Makes its key when it is asked for: most lists want that of their last entry alone. */
+class Entry implements KeyedDocument {
+  readonly #key: Uint8Array
+  readonly document: StoredDocument
+
+  constructor(key: Uint8Array, document: StoredDocument) {
+    this.#key = key
+    this.document = document
+  }
+
+  get key(): string {
+    return binaryString(this.#key)
+  }
+}
+
 /** Rows of one statement: a generator costs more than the few that most reads want. */
 const PAGE_ROWS = 64
 
@@ -64,6 +79,7 @@ export class Reads {
   readonly #keysAscending
   readonly #keysDescending
   readonly #operation
+  readonly #newestOperationId
   readonly #sequenceAt
 
   constructor(database: Database) {
@@ -84,6 +100,9 @@ export class Reads {
               created_at_micros
          from operations
         where operation_id = ?1`,
+    )
+    this.#newestOperationId = database.prepare<{ id: string | null }, []>(
+      'select max(operation_id) as id from operations',
     )
     this.#sequenceAt = database.prepare<{ sequence: number | null }, [number]>(
       'select max(sequence) as sequence from sequence_times where at_micros <= ?1',
@@ -151,15 +170,14 @@ export class Reads {
     const documents: KeyedDocument[] = []
     let missed = 0
     for (const row of statement.all(index, lower, upper, snapshot, limit)) {
-      const key = binaryString(row.key)
-      const id = key.slice(-idBytes)
+      const id = binaryString(row.key, row.key.length - idBytes)
       const known = this.newest.find(id, snapshot)
       if (known === undefined && ++missed > LOOKUPS_MAX) {
         return this.#joined(request, [index, lower, upper, snapshot, limit, idBytes], latest)
       }
       const document = known ?? this.#stored(id, snapshot, latest)
       assert(document !== null, 'an index entry has no document')
-      documents.push({ key, document })
+      documents.push(new Entry(row.key, document))
     }
     return documents
   }
@@ -189,6 +207,11 @@ export class Reads {
       attempts: row.attempts,
       createdAtMicros: BigInt(row.created_at_micros),
     }
+  }
+
+  /** The greatest there is; empty where there is none. */
+  newestOperationId(): string {
+    return this.#newestOperationId.get()?.id ?? ''
   }
 
   /** A sequence that was durable at this time, at most about a second before it; 0 if none was. */

@@ -43,14 +43,14 @@ export class Retention {
     this.#setPruned = database.prepare<null, [number]>('update store set pruned_row = ?1')
     this.#deleteEntries = database.prepare<null, [number, number]>(
       `delete from index_entries
-        where (index_id, key, from_sequence) in
-              (select index_id, key, from_sequence from index_entries
+        where (index_id, key, until_sequence) in
+              (select index_id, key, until_sequence from index_entries
                 where until_sequence < ${IN_USE} and until_sequence <= ?1 limit ?2)`,
     )
     this.#deleteDroppedEntries = database.prepare<null, [number, number]>(
       `delete from index_entries
-        where (index_id, key, from_sequence) in
-              (select index_id, key, from_sequence from index_entries
+        where (index_id, key, until_sequence) in
+              (select index_id, key, until_sequence from index_entries
                 where index_id = ?1 limit ?2)`,
     )
     this.#deleteIndex = database.prepare<null, [number]>('delete from indexes where id = ?1')

@@ -3,6 +3,7 @@ import type { Database } from 'bun:sqlite'
 import { assert } from '../../errors/assert.ts'
 import { Fault } from '../../errors/fault.ts'
 import { type IndexRow, visible } from '../index-rows.ts'
+import { OperationIds } from '../operation-ids.ts'
 import type {
   CommitBatch,
   DocumentStore,
@@ -16,7 +17,7 @@ import type {
   StoredDocument,
   StoreStatus,
 } from '../store.ts'
-import { encodeBatch } from './batch-texts.ts'
+import { encodeBatch } from './batch-messages.ts'
 import { openDatabase, storeFault } from './databases.ts'
 import { Reads } from './reads.ts'
 import { WRITER_SOURCE } from './writer.generated.ts'
@@ -38,6 +39,7 @@ export async function openSqliteDocuments(path: string): Promise<DocumentStore> 
 class SqliteDocuments implements DocumentStore {
   readonly #database: Database
   readonly #reads: Reads
+  readonly #operationIds: OperationIds
   readonly #writer: WriterThread
   readonly #indexes: Map<number, IndexRow>
   readonly #builds = new Map<number, Promise<void>>()
@@ -52,6 +54,7 @@ class SqliteDocuments implements DocumentStore {
   constructor(database: Database) {
     this.#database = database
     this.#reads = new Reads(database)
+    this.#operationIds = new OperationIds(this.#reads.newestOperationId())
     const state: WriterState = loadState(database)
     this.#latestSequence = state.latestSequence
     this.#horizon = state.latestSequence
@@ -108,6 +111,7 @@ class SqliteDocuments implements DocumentStore {
 
   operation(operationId: string): OperationRecord | null {
     this.#checkOpen()
+    if (!this.#operationIds.mayExist(operationId)) return null
     try {
       this.#holdReads()
       return this.#reads.operation(operationId)
@@ -118,7 +122,10 @@ class SqliteDocuments implements DocumentStore {
 
   async commit(batch: CommitBatch): Promise<void> {
     this.#checkOpen()
-    await this.#write({ kind: 'commit', batch: encodeBatch(batch) })
+    for (const { operation } of batch.transactions) {
+      if (operation !== undefined) this.#operationIds.add(operation.operationId)
+    }
+    await this.#write({ kind: 'commit', ...encodeBatch(batch) })
     for (const { sequence, writes } of batch.transactions) {
       if (sequence === null) continue
       if (sequence > this.#latestSequence) this.#latestSequence = sequence

@@ -1,11 +1,11 @@
 /** What the main thread asks the writing thread for, and what it answers. Structured clones. */
 import type { IndexRow } from '../index-rows.ts'
 import type { IndexDefinition } from '../store.ts'
+import type { BatchMessage } from './batch-messages.ts'
 
 export type WriterJob =
   | { readonly kind: 'open'; readonly path: string }
-  /** Text of `encodeBatch`. */
-  | { readonly kind: 'commit'; readonly batch: string }
+  | ({ readonly kind: 'commit' } & BatchMessage)
   | { readonly kind: 'ensure'; readonly definitions: readonly IndexDefinition[] }
   | { readonly kind: 'build'; readonly index: number }
   | { readonly kind: 'drop'; readonly index: number }

@@ -1,9 +1,10 @@
 import { describe, expect, test } from 'vitest'
 import { fault } from '../store-suite.ts'
+import { encodeBatch } from './batch-messages.ts'
 import type { WriterJob } from './writer-jobs.ts'
 import { WriterThread } from './writer-threads.ts'
 
-const COMMIT: WriterJob = { kind: 'commit', batch: '[]' }
+const COMMIT: WriterJob = { kind: 'commit', ...encodeBatch({ transactions: [] }) }
 const PRUNE: WriterJob = { kind: 'prune', horizon: 0, operationsBeforeMicros: 0n, rowsMax: 1 }
 
 /** A thread that answers every job with what `body` evaluates to, and closes when told. */

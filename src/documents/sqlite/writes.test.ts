@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { TransactionWrite } from '../store.ts'
 import { documentId, operationRecord } from '../store-fixtures.ts'
-import { encodeBatch } from './batch-texts.ts'
+import { encodeBatch } from './batch-messages.ts'
 import { openDatabase } from './databases.ts'
 import { configure } from './pragmas.ts'
 import { Writes } from './writes.ts'
@@ -50,13 +50,13 @@ describe('the writing thread', () => {
     database.run(`pragma max_page_count = ${pages + 4}`)
     const large = 'x'.repeat(100_000)
     const batch = { transactions: [transaction(1, '{}'), transaction(2, large)] }
-    const failed = writes.run({ kind: 'commit', batch: encodeBatch(batch) })
+    const failed = writes.run({ kind: 'commit', ...encodeBatch(batch) })
     expect(failed).toEqual({
       failure: { outcome: 'none', detail: expect.stringMatching(/^SQLITE_FULL/) },
     })
     expect(counts()).toEqual({ documents: 0, operations: 0, latest_sequence: 0 })
     database.run('pragma max_page_count = 100000')
-    expect(writes.run({ kind: 'commit', batch: encodeBatch(batch) })).toEqual({ answer: null })
+    expect(writes.run({ kind: 'commit', ...encodeBatch(batch) })).toEqual({ answer: null })
     expect(counts()).toEqual({ documents: 2, operations: 2, latest_sequence: 2 })
   })
 
@@ -75,14 +75,12 @@ describe('the writing thread', () => {
       const definitions = [{ table: 'notes', fields: [] }]
       writes.run({ kind: 'ensure', definitions })
       const first = withEntry(transaction(1, '{}'), 'present', true)
-      expect(writes.run({ kind: 'commit', batch: encodeBatch({ transactions: [first] }) })).toEqual(
-        {
-          answer: null,
-        },
-      )
+      expect(writes.run({ kind: 'commit', ...encodeBatch({ transactions: [first] }) })).toEqual({
+        answer: null,
+      })
       writes.run({ kind: 'build', index: 1 })
       const transactions = [transaction(2, '{}'), breakIt(transaction(3, '{}'))]
-      expect(writes.run({ kind: 'commit', batch: encodeBatch({ transactions }) })).toEqual({
+      expect(writes.run({ kind: 'commit', ...encodeBatch({ transactions }) })).toEqual({
         failure: { outcome: 'corrupt', detail: expect.any(String) },
       })
       expect(counts()).toEqual({ documents: 1, operations: 1, latest_sequence: 1 })

@@ -5,7 +5,7 @@
 import { type Database, SQLiteError } from 'bun:sqlite'
 import { AssertionFailure, unreachable } from '../../errors/assert.ts'
 import { Malformed } from '../../value/malformed.ts'
-import { decodeBatch } from './batch-texts.ts'
+import { decodeBatch } from './batch-messages.ts'
 import { Batches } from './batches.ts'
 import { IndexDefinitions } from './index-definitions.ts'
 import { Retention } from './retention.ts'
@@ -57,7 +57,7 @@ export class Writes {
   #work(job: TransactionJob): WriterAnswers[keyof WriterAnswers] | 'too-long' {
     switch (job.kind) {
       case 'commit':
-        this.#batches.write(this.#state, decodeBatch(job.batch))
+        this.#batches.write(this.#state, decodeBatch(job))
         return null
       case 'ensure':
         return this.#indexes.ensure(this.#state, job.definitions)

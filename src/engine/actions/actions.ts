@@ -3,6 +3,7 @@
  * which is an invocation of its own; what they did before they failed stays done.
  */
 import { Fault, isFault } from '../../errors/fault.ts'
+import { callKeyOf } from '../checked-arguments.ts'
 import {
   beginInvocation,
   conclude,
@@ -13,7 +14,7 @@ import {
 } from '../invocations.ts'
 import { ACTION_MILLIS_MAX, ACTIONS_MAX } from '../limits.ts'
 import type { Mutations } from '../mutations.ts'
-import type { Queries } from '../queries.ts'
+import { keysOf, type Queries } from '../queries.ts'
 import { ActionHost, type RunCallee } from './hosts.ts'
 import type { Requests } from './requests.ts'
 
@@ -81,8 +82,10 @@ export class Actions {
   readonly #callee: RunCallee = async (input, depth) => {
     const { queries, mutations, system } = this.#port
     switch (input.definition.kind) {
-      case 'query':
-        return (queries.find(input) ?? (await queries.invoke(input))).resultText
+      case 'query': {
+        const keys = keysOf({ ...input, callKey: callKeyOf(input) })
+        return (queries.find(keys) ?? (await queries.invoke(input, keys))).resultText
+      }
       case 'mutation': {
         // Nobody else knows the ID: the record is there to settle a commit whose answer was lost.
         const operationId = system.ids.make('opn')

@@ -6,11 +6,13 @@
 import type { KeyInterval } from '../../documents/keys.ts'
 import type { DocumentWrite, StoredDocument } from '../../documents/store.ts'
 import { Fault } from '../../errors/fault.ts'
-import type { CommitWrites } from './read-set.ts'
+import { type CommitWrites, firstIndex } from './read-set.ts'
 
 interface UnsettledCommit {
   readonly sequence: number
   readonly writes: CommitWrites
+  /** By physical index: its keys in order, made when somebody looks there first. */
+  readonly sorted: Map<number, readonly string[]>
 }
 
 interface Version {
@@ -30,7 +32,7 @@ export class UnsettledCommits {
 
   /** Sequences ascend. */
   add(sequence: number, documents: readonly DocumentWrite[], writes: CommitWrites): void {
-    this.#commits.push({ sequence, writes })
+    this.#commits.push({ sequence, writes, sorted: new Map() })
     for (const { id, createdAtMicros, text } of documents) {
       const document = text === null ? null : { id, createdAtMicros, sequence, text }
       const versions = this.#versions.get(id)
@@ -65,11 +67,12 @@ export class UnsettledCommits {
 
   /** Whether one that the snapshot sees changed what is in the interval of the index. */
   touch(index: number, { lower, upper }: KeyInterval, snapshot: number): boolean {
-    return this.#commits.some(
-      ({ sequence, writes }) =>
-        sequence <= snapshot &&
-        writes.keys.get(index)?.some((key) => key >= lower && key < upper) === true,
-    )
+    return this.#commits.some((commit) => {
+      if (commit.sequence > snapshot) return false
+      const keys = sortedKeys(commit, index)
+      const first = firstIndex(keys, (key) => key >= lower)
+      return first < keys.length && keys[first]! < upper
+    })
   }
 
   /** Whether the snapshot sees what will never be. */
@@ -94,6 +97,16 @@ export class UnsettledCommits {
     this.#changed.resolve()
     this.#changed = Promise.withResolvers()
   }
+}
+
+/** One commit may hold thousands, and an import asks once for each document. */
+function sortedKeys({ writes, sorted }: UnsettledCommit, index: number): readonly string[] {
+  let keys = sorted.get(index)
+  if (keys === undefined) {
+    keys = [...(writes.keys.get(index) ?? [])].sort()
+    sorted.set(index, keys)
+  }
+  return keys
 }
 
 /** Of what counts on a commit that failed. */

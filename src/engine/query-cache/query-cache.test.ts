@@ -6,8 +6,9 @@ import { CACHE_CHARACTERS_MAX } from '../limits.ts'
 import { QueryCache } from './query-cache.ts'
 
 test('the result that was used longest ago makes room, and is counted as evicted', () => {
+  const system = new TestSystem()
   const cache = new QueryCache({
-    system: new TestSystem(),
+    system,
     configuration: new TestConfiguration(),
   })
   const resultText = 'x'.repeat(CACHE_CHARACTERS_MAX / 8 - 100)
@@ -19,6 +20,8 @@ test('the result that was used longest ago makes room, and is counted as evicted
   const isKept = (key: string) => cache.get({ shared: key, own: key }) !== null
   for (let i = 0; i < 8; i++) put(`key ${i}`)
   expect(cache.statistics).toMatchObject({ entries: 8, evictions: 0 })
+  // Uses within a second count as one.
+  system.advance(1_001)
   expect(isKept('key 0')).toBe(true)
   put('another')
   expect(cache.statistics).toMatchObject({ entries: 8, evictions: 1 })

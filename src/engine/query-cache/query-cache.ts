@@ -3,6 +3,7 @@
  * present holds at the newest durable sequence: commits remove entries before they are answered.
  */
 import type { System } from '../../system/system.ts'
+import { flatText } from '../../value/flat-text.ts'
 import type { CommitWrites, ReadSet } from '../commits/read-set.ts'
 import type { ConfigurationSource, ConfigurationState } from '../configuration.ts'
 import { CACHE_CHARACTERS_MAX } from '../limits.ts'
@@ -23,9 +24,12 @@ export interface CachedResult {
  */
 export interface ResultKeys {
   readonly shared: string
-  /** Of one caller alone. */
+  /** Of one caller alone; the same text where all see the same. */
   readonly own: string
 }
+
+/** Of an entry that is used all the time: moving it costs as much as finding it. */
+const MOVED_MILLIS = 1_000
 
 /** Keys that were asked for, in one generation. */
 const ASKED_MAX = 20_000
@@ -37,6 +41,8 @@ interface Entry extends CachedResult {
   readonly size: number
   /** Monotonic milliseconds; infinite where the Query did not look at the clock. */
   readonly expiresAt: number
+  /** When it was last put behind all others that make room before it. */
+  movedAt: number
 }
 
 export interface CacheStatistics {
@@ -82,16 +88,21 @@ export class QueryCache {
   }
 
   get({ shared, own }: ResultKeys): CachedResult | null {
-    const entry = this.#entries.get(shared) ?? this.#entries.get(own)
-    if (entry === undefined || !this.#holds(entry)) {
+    let entry = this.#entries.get(shared)
+    if (entry === undefined && own !== shared) entry = this.#entries.get(own)
+    const now = this.#system.monotonicMillis()
+    if (entry === undefined || !this.#holds(entry, now)) {
       this.#misses += 1
       if (entry !== undefined) this.#remove(entry)
       return null
     }
     this.#hits += 1
-    // A Map keeps insertion order, so the least recently used entry stays first.
-    this.#entries.delete(entry.key)
-    this.#entries.set(entry.key, entry)
+    // A Map keeps insertion order, so what was not used for long comes first.
+    if (now - entry.movedAt > MOVED_MILLIS) {
+      entry.movedAt = now
+      this.#entries.delete(entry.key)
+      this.#entries.set(entry.key, entry)
+    }
     return entry
   }
 
@@ -104,16 +115,19 @@ export class QueryCache {
     if (!this.#wasAsked(key)) return
     const previous = this.#entries.get(key)
     if (previous !== undefined) this.#remove(previous)
-    const expiresAt =
-      lifetimeMillis === null
-        ? Number.POSITIVE_INFINITY
-        : this.#system.monotonicMillis() + lifetimeMillis
+    const now = this.#system.monotonicMillis()
+    const expiresAt = now + (lifetimeMillis ?? Number.POSITIVE_INFINITY)
     const size = key.length + result.resultText.length + readSet.bytes
     if (size > CACHE_CHARACTERS_MAX / 8) return
-    const entry: Entry = { ...result, key, size, expiresAt }
+    const resultText = flatText(result.resultText)
+    const entry: Entry = { ...result, resultText, key, size, expiresAt, movedAt: now }
     this.#entries.set(key, entry)
     this.#readSets.add(entry, readSet)
     this.#characters += size
+    if (this.#characters > CACHE_CHARACTERS_MAX) this.#makeRoom()
+  }
+
+  #makeRoom(): void {
     for (const oldest of this.#entries.values()) {
       if (this.#characters <= CACHE_CHARACTERS_MAX) break
       this.#evictions += 1
@@ -130,9 +144,9 @@ export class QueryCache {
     for (const entry of [...this.#entries.values()]) this.#remove(entry)
   }
 
-  #holds({ configuration, expiresAt }: Entry): boolean {
+  #holds({ configuration, expiresAt }: Entry, now: number): boolean {
     if (configuration !== null && configuration !== this.#configuration.current) return false
-    return expiresAt > this.#system.monotonicMillis()
+    return expiresAt > now
   }
 
   /** Two generations of keys, so that what was forgotten is old. */

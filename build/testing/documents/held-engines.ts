@@ -1,0 +1,114 @@
+/** The engine over a real file whose commits wait for the test, and Mutations of accounts. */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { openSqliteDocuments } from '../../../src/documents/sqlite/stores.ts'
+import { createEngine } from '../../../src/engine/engine.ts'
+import {
+  DeclaredFailure,
+  inProcessPool,
+  type Loose,
+  type TestHandler,
+} from '../../../src/engine/in-process-pool.ts'
+import type { Release } from '../../../src/engine/release.ts'
+import { realSystem } from '../../../src/system/system.ts'
+import { memoryLog } from '../../../src/telemetry/log.ts'
+import { Metrics } from '../../../src/telemetry/metrics/metrics.ts'
+import type { FunctionManifest, TableManifest } from '../../../src/value/manifest.ts'
+import { decodeTagged } from '../../../src/value/tagged.ts'
+import { TypedId, type Value } from '../../../src/value/values.ts'
+import { TestConfiguration } from '../configurations.ts'
+import { testCursors } from '../cursors.ts'
+import { heldStore } from './held-stores.ts'
+
+const ACCOUNTS: TableManifest = {
+  name: 'accounts',
+  fields: { balance: { type: 'int64' } },
+  indexes: [{ name: 'byBalance', fields: ['balance'], unique: false }],
+}
+
+const system = realSystem()
+export const int = (value: number) => ({ $i: String(value) })
+export const turn = () => new Promise<void>((resolve) => setImmediate(resolve))
+/** Enough for whatever waits for nothing but its turn. */
+export const turns = async () => {
+  for (let i = 0; i < 10; i++) await turn()
+}
+
+function manifestOf(name: string): FunctionManifest {
+  return {
+    ...{ name, kind: 'mutation', auth: 'none', visibility: 'public', clients: ['public'] },
+    arguments: { input: { type: 'optional', inner: { type: 'any' } } },
+    returns: { type: 'any' },
+    errors: { NO_FUNDS: 'conflict', UNEVEN: 'conflict' },
+  }
+}
+
+/** `handlers` are Mutations beside those below; `before` runs ahead of each commit. */
+export async function heldEngine(
+  handlers: Readonly<Record<string, TestHandler>>,
+  before?: () => Promise<void>,
+) {
+  const directory = mkdtempSync(join(tmpdir(), 'svc-dependent-'))
+  const held = heldStore(await openSqliteDocuments(join(directory, 'documents.db')), before)
+  const all = { ...HANDLERS, ...handlers }
+  const pool = inProcessPool(all)
+  Object.assign(pool, { close: async () => undefined, warm: async () => undefined })
+  const metrics = new Metrics(system)
+  const engine = createEngine({
+    ...{ store: held.store, pool, system, log: memoryLog().log, metrics },
+    ...{ issueGuest: () => 'nobody', cursors: testCursors() },
+    configuration: new TestConfiguration(),
+  })
+  const release: Release = {
+    releaseId: system.ids.make('rel'),
+    source: '',
+    sourceMap: null,
+    functions: new Map(Object.keys(all).map((name) => [name, manifestOf(name)])),
+    tables: new Map([['accounts', ACCOUNTS]]),
+  }
+  const call = (name: string, input: Value = null, operationId = system.ids.make('opn')) =>
+    engine.mutation({
+      release,
+      definition: release.functions.get(name)!,
+      arguments: new Map([['input', input]]),
+      principal: null,
+      context: { requestId: 'req_test', invocationId: 'ivc_test' },
+      ...{ operationId, target: 'channel:test', caller: 'app/crd' },
+    })
+  const account = async (balance: number): Promise<TypedId> => {
+    const { resultText } = await call('open', balance)
+    const id = decodeTagged(JSON.parse(resultText)) as string
+    return new TypedId(id)
+  }
+  const close = async () => {
+    held.release()
+    await engine.close()
+    rmSync(directory, { recursive: true, force: true })
+  }
+  return { held, pool, metrics, call, account, close }
+}
+
+/** IDs come as `{"$d":...}`. */
+export const idOf = (input: Loose): string => input.$d
+
+const HANDLERS: Readonly<Record<string, TestHandler>> = {
+  open: (db, { input }) => db.insert('accounts', { balance: int(input) }),
+  set: (db, { input: [id, balance] }) => db.patch(idOf(id), { balance: int(balance) }),
+  add: async (db, { input }) => {
+    const { balance, _revision } = await db.get(idOf(input))
+    await db.patch(idOf(input), { balance: int(Number(balance.$i) + 1) })
+    return { seen: balance, revision: _revision }
+  },
+  read: async (db, { input }) => (await db.get(idOf(input)))?.balance ?? null,
+  spend: async (db, { input }) => {
+    const { balance } = await db.get(idOf(input))
+    if (balance.$i === '0') throw new DeclaredFailure('NO_FUNDS')
+    return null
+  },
+  crash: async (db, { input }) => {
+    const { balance } = await db.get(idOf(input))
+    if (balance.$i === '0') throw new TypeError('author')
+    return null
+  },
+}

@@ -1,0 +1,34 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { OperationIds } from './operation-ids.ts'
+import { documentId } from './store-fixtures.ts'
+
+const SEED = Date.now() % 2 ** 31
+const number = fc.nat({ max: 60 })
+
+test(`no ID that has a record is taken for a new one (seed ${SEED})`, () => {
+  const property = fc.property(fc.array(number), fc.array(number), (stored, added) => {
+    const records = stored.map((n) => documentId('opn', n))
+    const ids = new OperationIds(records.toSorted().at(-1) ?? '', 4)
+    for (const n of added) {
+      records.push(documentId('opn', n))
+      ids.add(documentId('opn', n))
+      expect(records.filter((id) => !ids.mayExist(id))).toEqual([])
+    }
+  })
+  fc.assert(property, { seed: SEED, numRuns: 1_000 })
+})
+
+test('an ID that was made after the newest record is new', () => {
+  const ids = new OperationIds(documentId('opn', 10), 4)
+  for (let n = 11; n < 30; n++) {
+    expect(ids.mayExist(documentId('opn', n))).toBe(false)
+    ids.add(documentId('opn', n))
+  }
+})
+
+test('a clock that is behind by less than a generation makes new IDs too', () => {
+  const ids = new OperationIds('', 4)
+  for (let n = 1; n < 30; n++) ids.add(documentId('opn', 2 * n))
+  expect(ids.mayExist(documentId('opn', 2 * 29 - 5))).toBe(false)
+})
