@@ -10,7 +10,7 @@ import {
   encodePackage,
   PACKAGE_BYTES_MAX,
   PACKAGE_MEDIA_TYPE,
-} from '../src/value/workspace-package.ts'
+} from '../src/value/packages/workspace-package.ts'
 import { type Application, application, type Json, query } from './application.ts'
 import { residentBytes, serverOf } from './hostile/machine.ts'
 

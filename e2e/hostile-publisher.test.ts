@@ -12,7 +12,7 @@ import {
   encodeArtifact,
   encodePackage,
   PACKAGE_MEDIA_TYPE,
-} from '../src/value/workspace-package.ts'
+} from '../src/value/packages/workspace-package.ts'
 import { type Application, application, int64, type Json, query, string } from './application.ts'
 import { call, type Reply } from './harness.ts'
 import { ARTIFACTS, type HostileArtifact } from './hostile/artifacts.ts'

@@ -20,8 +20,12 @@ import { canonicalJson } from '../../src/value/canonical-json.ts'
 import { type Capability, capabilitiesOfRole } from '../../src/value/capabilities.ts'
 import { IdFactory, type ProjectId, type RequestId } from '../../src/value/ids.ts'
 import type { FunctionManifest, TableManifest } from '../../src/value/manifest.ts'
+import {
+  digestName,
+  encodeArtifact,
+  encodePackage,
+} from '../../src/value/packages/workspace-package.ts'
 import type { Json } from '../../src/value/strict-json.ts'
-import { digestName, encodeArtifact, encodePackage } from '../../src/value/workspace-package.ts'
 import { ENVIRONMENT_ID, makeRoot, PROJECT_ID } from './product-roots.ts'
 
 const ids = new IdFactory(new TestSystem({ seed: 8 }))

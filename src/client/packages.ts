@@ -9,7 +9,7 @@ import {
   encodePackage,
   MANIFEST_BYTES_MAX,
   PACKAGE_BYTES_MAX,
-} from '../value/workspace-package.ts'
+} from '../value/packages/workspace-package.ts'
 import { usage } from './arguments.ts'
 import type { Context, WorkspaceTools } from './contexts.ts'
 import { option } from './contexts.ts'

@@ -1,7 +1,7 @@
 /** The routes of the linked Environment that the commands use, one function each. */
 import { Fault } from '../errors/fault.ts'
 import type { OperationId, ReleaseId, WorkspaceRevisionId } from '../value/ids.ts'
-import { PACKAGE_MEDIA_TYPE } from '../value/workspace-package.ts'
+import { PACKAGE_MEDIA_TYPE } from '../value/packages/workspace-package.ts'
 import { Promoted } from '../wire/channels.ts'
 import {
   ConfigurationChanged,

@@ -6,7 +6,7 @@ import { describeHere } from '../../build/testing/describe-here.ts'
 import { sha256 } from '../system/digests.ts'
 import { parseId } from '../value/ids.ts'
 import { parseManifest } from '../value/manifest.ts'
-import { decodePackage } from '../value/workspace-package.ts'
+import { decodePackage } from '../value/packages/workspace-package.ts'
 import { runBuild, runPackage, workspaceTools } from './commands.ts'
 
 const projectId = parseId('prj', 'prj_01JZ0000000000000000000000')

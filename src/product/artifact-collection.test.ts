@@ -10,7 +10,7 @@ import {
 import { ArtifactStore } from '../storage/artifacts.ts'
 import { type Files, realFiles } from '../storage/files.ts'
 import { sha256 } from '../system/digests.ts'
-import { digestName } from '../value/workspace-package.ts'
+import { digestName } from '../value/packages/workspace-package.ts'
 import { ArtifactCollection } from './artifact-collection.ts'
 import type { Product } from './product.ts'
 import { publish } from './workspaces.ts'

@@ -11,7 +11,7 @@ import { sha256 } from '../system/digests.ts'
 import type { ReleaseId } from '../value/ids.ts'
 import { Malformed } from '../value/malformed.ts'
 import { parseManifest, type WorkspaceManifest } from '../value/manifest.ts'
-import { decodeArtifact } from '../value/workspace-package.ts'
+import { decodeArtifact } from '../value/packages/workspace-package.ts'
 
 export interface LoadedRelease extends Release {
   readonly manifest: WorkspaceManifest

@@ -13,8 +13,8 @@ import {
 } from '../../build/testing/products.ts'
 import { sha256 } from '../system/digests.ts'
 import { canonicalJson } from '../value/canonical-json.ts'
+import { encodePackage } from '../value/packages/workspace-package.ts'
 import type { Json } from '../value/strict-json.ts'
-import { encodePackage } from '../value/workspace-package.ts'
 import { readStatus } from './status.ts'
 import { type ExpectedHead, publish } from './workspaces.ts'
 

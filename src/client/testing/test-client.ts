@@ -5,7 +5,11 @@ import { join } from 'node:path'
 import { sha256 } from '../../system/digests.ts'
 import { realSystem } from '../../system/system.ts'
 import { canonicalJson } from '../../value/canonical-json.ts'
-import { digestName, encodeArtifact, encodePackage } from '../../value/workspace-package.ts'
+import {
+  digestName,
+  encodeArtifact,
+  encodePackage,
+} from '../../value/packages/workspace-package.ts'
 import type { WorkspaceTools } from '../contexts.ts'
 import type { ClientEnvironment } from '../environment.ts'
 import { runClient } from '../main.ts'

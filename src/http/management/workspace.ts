@@ -1,6 +1,6 @@
 /** Publication of a Workspace package. */
 import { publish } from '../../product/workspaces.ts'
-import { PACKAGE_BYTES_MAX, PACKAGE_MEDIA_TYPE } from '../../value/workspace-package.ts'
+import { PACKAGE_BYTES_MAX, PACKAGE_MEDIA_TYPE } from '../../value/packages/workspace-package.ts'
 import { EXPECTED_HEAD_HEADER, ExpectedHeadField, Published } from '../../wire/workspace.ts'
 import { streamBody } from '../bodies.ts'
 import { MANAGEMENT_CODES } from '../errors.ts'

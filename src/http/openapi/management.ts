@@ -1,6 +1,6 @@
 /** Routes of the management origin as operations: with what mount does before the handler. */
 import type { TableCode } from '../../errors/codes.ts'
-import { PACKAGE_BYTES_MAX } from '../../value/workspace-package.ts'
+import { PACKAGE_BYTES_MAX } from '../../value/packages/workspace-package.ts'
 import { idField } from '../../wire/fields.ts'
 import { OPERATION_ID_HEADER } from '../../wire/operations.ts'
 import type { Schema } from '../../wire/schema.ts'

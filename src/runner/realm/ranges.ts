@@ -64,16 +64,15 @@ export function makeRows(batchMax: number, textOf: ReturnType<typeof makeRangeTe
     async take(count: number): Promise<unknown[]> {
       if (!Number.isSafeInteger(count) || count < 0) throw new TypeError('take needs a count')
       const found: unknown[] = []
-      const next = count > batchMax ? 'plain' : 'none'
       for (let cursor: string | null = null; found.length < count; ) {
-        const page: Page = await this.#page(Math.min(count - found.length, batchMax), cursor, next)
+        const limit = Math.min(count - found.length, batchMax)
+        const page: Page = await this.#page(limit, cursor, count > limit ? 'plain' : 'none')
         for (const document of page.documents) found.push(document)
         if (page.done) break
         cursor = page.cursor
       }
       return found
     }
-
     async first(): Promise<unknown> {
       return (await this.take(1))[0] ?? null
     }

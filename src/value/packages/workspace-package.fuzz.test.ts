@@ -1,13 +1,18 @@
 /** What a hostile publisher sends: packages, artifacts and manifests, refused or read alike. */
 import { expect } from 'vitest'
-import { fuzz, mutatedBytes, mutatedJson, mutatedText } from '../../build/testing/fuzzing/fuzz.ts'
-import { functionManifest, workspaceParts } from '../../build/testing/products.ts'
-import { sha256, sha256Stream } from '../system/digests.ts'
-import { canonicalJson } from './canonical-json.ts'
-import { Malformed } from './malformed.ts'
-import { parseDescription, parseManifest } from './manifest.ts'
+import {
+  fuzz,
+  mutatedBytes,
+  mutatedJson,
+  mutatedText,
+} from '../../../build/testing/fuzzing/fuzz.ts'
+import { functionManifest, workspaceParts } from '../../../build/testing/products.ts'
+import { sha256, sha256Stream } from '../../system/digests.ts'
+import { canonicalJson } from '../canonical-json.ts'
+import { Malformed } from '../malformed.ts'
+import { parseDescription, parseManifest } from '../manifest.ts'
+import type { Json } from '../strict-json.ts'
 import { readPackage, type StreamedPackage } from './package-stream.ts'
-import type { Json } from './strict-json.ts'
 import {
   decodeArtifact,
   decodePackage,

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
-import { makePackage, workspaceParts } from '../../build/testing/products.ts'
-import { sha256, sha256Stream } from '../system/digests.ts'
-import { canonicalJson } from './canonical-json.ts'
+import { makePackage, workspaceParts } from '../../../build/testing/products.ts'
+import { sha256, sha256Stream } from '../../system/digests.ts'
+import { canonicalJson } from '../canonical-json.ts'
+import type { Json } from '../strict-json.ts'
 import { readPackage } from './package-stream.ts'
-import type { Json } from './strict-json.ts'
 import { decodeArtifact, decodePackage, digestName, encodePackage } from './workspace-package.ts'
 
 const FRAME = makePackage({ source: 'export const name = "\u{1f600}"' })

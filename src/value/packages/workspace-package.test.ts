@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { canonicalJson } from './canonical-json.ts'
-import { Malformed } from './malformed.ts'
+import { canonicalJson } from '../canonical-json.ts'
+import { Malformed } from '../malformed.ts'
 import {
   decodeArtifact,
   decodePackage,

@@ -2,7 +2,7 @@
  * A package read as it arrives: what decodePackage and decodeArtifact accept, and nothing else,
  * without the artifact ever being in memory.
  */
-import { Malformed } from './malformed.ts'
+import { Malformed } from '../malformed.ts'
 import {
   ARTIFACT_HEAD_BYTES,
   artifactHead,

@@ -4,9 +4,9 @@
  * magic, index length, canonical index, contents. One source has exactly one encoding of each.
  * The digest function comes from the caller, because the client has none of the server's.
  */
-import { canonicalJson } from './canonical-json.ts'
-import { Malformed } from './malformed.ts'
-import { type Json, parseStrictJson } from './strict-json.ts'
+import { canonicalJson } from '../canonical-json.ts'
+import { Malformed } from '../malformed.ts'
+import { type Json, parseStrictJson } from '../strict-json.ts'
 
 /** Bytes in, 32 bytes out. */
 export type Sha256 = (bytes: Uint8Array) => Uint8Array
