@@ -9,7 +9,7 @@ import { Malformed } from '../value/malformed.ts'
 import type { DeclaredErrorKind, FunctionManifest } from '../value/manifest.ts'
 import type { ConfigurationSource, ConfigurationState } from './configuration.ts'
 import type { IssueGuest } from './guests.ts'
-import { INVOCATION_MILLIS_MAX, RESULT_BYTES_MAX } from './limits.ts'
+import { INVOCATION_MILLIS_MAX, LOSSES_MAX, RESULT_BYTES_MAX } from './limits.ts'
 import { returnedValue, withinBounds } from './named-documents.ts'
 import { errorKind, type TransactionCalls, TransactionHost } from './nested-calls.ts'
 import type { Cursors } from './operations.ts'
@@ -78,6 +78,18 @@ export function beginInvocation(
     seed: system.randomBytes(32),
     deadline: system.monotonicMillis() + millisMax,
     configuration: configuration.current,
+  }
+}
+
+/** Runs that were lost through no fault that was seen: a call that always is must have one. */
+export class Losses {
+  #count = 0
+
+  /** Raises FUNCTION_FAILED for the one that is too many. */
+  add(): void {
+    this.#count += 1
+    if (this.#count <= LOSSES_MAX) return
+    throw new Fault('FUNCTION_FAILED', { detail: `its runner ended ${this.#count} times` })
   }
 }
 

@@ -10,6 +10,7 @@ import {
   beginInvocation,
   type Invocation,
   type InvocationPort,
+  Losses,
   type Ran,
   run,
   seededEntropy,
@@ -88,13 +89,17 @@ export class Mutations {
     // It is carried out whoever waits: the record is what answers a repeat.
     const invocation = beginInvocation(this.#port, { ...input, signal: undefined })
     let turn = committer.isContended ? await this.#turnInAdvance(input) : null
+    const losses = new Losses()
     let attempts = 0
     try {
       while (attempts < ATTEMPTS_MAX) {
         if (system.monotonicMillis() >= invocation.deadline) throw new Fault('DEADLINE_EXCEEDED')
         const transaction = this.#transaction(invocation)
         const ran = await this.#run(invocation, transaction)
-        if (ran === null) continue
+        if (ran === null) {
+          losses.add()
+          continue
+        }
         attempts += 1
         const outcome = await this.#commit(input, fingerprint, transaction, { ran, attempts, turn })
         if (outcome.kind === 'assigned') {

@@ -9,6 +9,7 @@ import {
   beginInvocation,
   type Invocation,
   type InvocationPort,
+  Losses,
   type Ran,
   run,
   seededEntropy,
@@ -105,6 +106,7 @@ export class Queries {
   async #run(keys: ResultKeys, input: QueryInput): Promise<QueryOutcome> {
     const { store, committer, system } = this.#port
     const invocation = beginInvocation(this.#port, input)
+    const losses = new Losses()
     while (system.monotonicMillis() < invocation.deadline) {
       const transaction = new Transaction({
         store,
@@ -116,7 +118,10 @@ export class Queries {
         writable: false,
       })
       const ran = await run(this.#port, invocation, transaction)
-      if (ran === null) continue
+      if (ran === null) {
+        losses.add()
+        continue
+      }
       this.#keep(keys, ran, { transaction, configuration: invocation.configuration })
       return {
         resultText: ran.resultText,

@@ -56,7 +56,7 @@ export interface RunnerExit {
   /** Null where the process ended by itself. */
   readonly signal: string | number | null
   readonly code: number | null
-  /** The most memory that it ever held; null where the system does not say. */
+  /** The most memory that it ever held; null where the system does not tell it from the server's. */
   readonly residentBytesMax: number | null
 }
 
@@ -106,6 +106,8 @@ class SpawnedRunner implements RunnerProcess {
   /** Bytes that the system has not taken yet. */
   #draining = 0
   #sent = 0
+  /** The kernel counts the memory of the process that it was forked from as its own. */
+  readonly #inheritedBytes = process.resourceUsage().maxRSS * 1024
   #ended = false
 
   constructor(command: readonly string[], events: RunnerEvents) {
@@ -228,7 +230,8 @@ class SpawnedRunner implements RunnerProcess {
     this.progress()
     this.#ended = true
     closeSync(this.#record)
-    const residentBytesMax = this.#child.resourceUsage()?.maxRSS ?? null
+    const most = this.#child.resourceUsage()?.maxRSS ?? 0
+    const residentBytesMax = most > this.#inheritedBytes ? most : null
     events.onExit({
       signal: this.#child.signalCode,
       code: this.#child.exitCode,

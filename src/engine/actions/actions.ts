@@ -9,6 +9,7 @@ import {
   conclude,
   type InvocationInput,
   type InvocationPort,
+  Losses,
   report,
   runnerCall,
 } from '../invocations.ts'
@@ -56,6 +57,7 @@ export class Actions {
     const { pool, system, usage } = this.#port
     const invocation = beginInvocation(this.#port, input, ACTION_MILLIS_MAX)
     const host = new ActionHost(this.#port, invocation, this.#callee, depth)
+    const losses = new Losses()
     try {
       while (system.monotonicMillis() < invocation.deadline) {
         const call = runnerCall(invocation)
@@ -68,6 +70,7 @@ export class Actions {
         if (host.hasActed) {
           throw new Fault('UNAVAILABLE', { detail: 'its runner was lost', retryable: false })
         }
+        losses.add()
       }
       throw new Fault('DEADLINE_EXCEEDED')
     } catch (error) {

@@ -221,6 +221,9 @@ export class RunnerGroup implements RunnerOwner {
       this.#failures = 0
       runner.owner = this
       this.#ready.push(runner)
+    } else if (failure?.kind === 'lost') {
+      // Somebody stopped it: that says nothing of the code.
+      if (this.#waiting.length > 0) this.#start()
     } else this.#onStartFailed(failure)
   }
 

@@ -369,7 +369,12 @@ export class Runner {
     const fate: RunnerFate = this.watch.diedOfMemory(residentBytesMax)
       ? { kind: 'limit', limit: 'memory' }
       : { kind: 'broken', detail: `the runner ended with ${how}` }
-    this.#die(this.watch.current(), fate)
+    // No code inside sends that one: whoever did, the calls are run again, and the load tried again.
+    if (signal === 'SIGKILL') {
+      this.#sayLoaded?.({ kind: 'lost' })
+      this.#sayLoaded = null
+    }
+    this.#die(signal === 'SIGKILL' ? 0 : this.watch.current(), fate)
   }
 
   #die(culprit: number, fate: RunnerFate): void {

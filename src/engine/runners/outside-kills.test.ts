@@ -1,0 +1,53 @@
+/**
+ * Whoever kills a runner from outside (an operator, the kernel short of memory) is no call's fault:
+ * what ran there is run again, but not for ever.
+ */
+import { readdirSync, readFileSync } from 'node:fs'
+import { setTimeout as delay } from 'node:timers/promises'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { type EngineBench, engineBench } from '../../../build/testing/engines.ts'
+import { isFault } from '../../errors/fault.ts'
+
+let bench: EngineBench
+beforeAll(async () => {
+  bench = await engineBench(`
+    spin: query(() => { let n = 0; for (let i = 0; i < 3e8; i++) n += i % 7; return n > 0 }, {}),
+    quick: query(() => true, {}),
+  `)
+})
+afterAll(() => bench.close())
+
+/** kill -9 of each process that works for this one. */
+function killRunners(): void {
+  for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
+    try {
+      const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]!.split(' ')
+      if (Number(fields[1]) === process.pid) process.kill(Number(pid), 'SIGKILL')
+    } catch {
+      // It ended meanwhile.
+    }
+  }
+}
+
+test('a call whose runner is killed under it is run again', async () => {
+  const spun = bench.call('spin')
+  await delay(100)
+  killRunners()
+  expect(await spun).toBe(true)
+  expect(bench.log.text()).toContain('signal SIGKILL')
+})
+
+test('a call whose runner is killed every time fails, and others go on', async () => {
+  let settled = false
+  const spun = bench.call('spin').finally(() => {
+    settled = true
+  })
+  const failure = spun.catch((error: unknown) => error)
+  while (!settled) {
+    killRunners()
+    await delay(80)
+  }
+  const error = await failure
+  expect(isFault(error, 'FUNCTION_FAILED') || isFault(error, 'DEADLINE_EXCEEDED')).toBe(true)
+  expect(await bench.call('quick')).toBe(true)
+}, 30_000)
