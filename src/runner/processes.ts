@@ -56,7 +56,7 @@ export interface RunnerExit {
   /** Null where the process ended by itself. */
   readonly signal: string | number | null
   readonly code: number | null
-  /** The most memory that it ever held; null where the system does not tell it from the server's. */
+  /** The most memory that it ever held; null where that is not told from the server's own. */
   readonly residentBytesMax: number | null
 }
 

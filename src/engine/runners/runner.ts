@@ -369,7 +369,7 @@ export class Runner {
     const fate: RunnerFate = this.watch.diedOfMemory(residentBytesMax)
       ? { kind: 'limit', limit: 'memory' }
       : { kind: 'broken', detail: `the runner ended with ${how}` }
-    // No code inside sends that one: whoever did, the calls are run again, and the load tried again.
+    // No code inside sends that one: whoever did, the calls and the load are tried again.
     if (signal === 'SIGKILL') {
       this.#sayLoaded?.({ kind: 'lost' })
       this.#sayLoaded = null
