@@ -47,7 +47,9 @@ test('a call whose runner is killed every time fails, and others go on', async (
     killRunners()
     await delay(80)
   }
+  // Where one is killed before it greets, none can be started at that moment.
+  const codes = ['FUNCTION_FAILED', 'DEADLINE_EXCEEDED', 'UNAVAILABLE'] as const
   const error = await failure
-  expect(isFault(error, 'FUNCTION_FAILED') || isFault(error, 'DEADLINE_EXCEEDED')).toBe(true)
-  expect(await bench.call('quick')).toBe(true)
+  expect(codes.some((code) => isFault(error, code))).toBe(true)
+  await expect.poll(() => bench.call('quick').catch(() => null), { timeout: 10_000 }).toBe(true)
 }, 30_000)
