@@ -28,8 +28,11 @@ export const REQUESTS_MAX = 10_000
 export const ACTION_REQUESTS_MAX = 16
 export const REQUESTS_IN_FLIGHT_MAX = 128
 export const RESPONSE_BYTES_MAX = 16 * 1024 * 1024
-/** Runs of one call whose runner was stopped from outside: beyond them it is thought at fault. */
-export const LOSSES_MAX = 5
+/**
+ * Runs of one call that ended with its runner through no fault of its own that was seen: beyond
+ * them it is thought at fault. Many, since a Function of the same Release may break its runners.
+ */
+export const LOSSES_MAX = 20
 /** Runs of one Mutation, the first included. */
 export const ATTEMPTS_MAX = 8
 /** From this attempt on a Mutation commits alone, so that it cannot lose again. */
