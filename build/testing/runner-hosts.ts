@@ -42,7 +42,8 @@ export class Driver {
     const progress = { begin() {}, end() {} } as unknown as Progress
     const cpuMicros = () => performance.now() * 1000
     const source = scriptOf(functions, schema)
-    this.#host = new Host({ output: this.#output, progress, cpuMicros }, source, LIMITS)
+    const emit = (text: string) => this.#output.append(text)
+    this.#host = new Host({ emit, progress, cpuMicros }, source, LIMITS)
     this.loaded = decodeFromRunner(this.#host.load())
   }
 
@@ -54,10 +55,10 @@ export class Driver {
     const seen: Operation[] = []
     const documents: StoredDocument[] = []
     const nowMicros = 1_800_000_000_123_456n
-    const seed = '0f'.repeat(32)
+    const seed = new Uint8Array(32).fill(15)
     const identityText = JSON.stringify(this.identity)
     const of = { function: `f.${name}`, kind: kind as 'query', root: 0 }
-    const request = { ...of, argumentsText, identityText, nowMicros, seed }
+    const request = { ...of, argumentsText, identityText, nowMicros, seed, ahead: null }
     this.#host.work(encodeInvoke(call, request))
     for (let rounds = 0; rounds < 1_000; rounds++) {
       for (const message of this.#messages()) {

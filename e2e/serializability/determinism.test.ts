@@ -14,7 +14,7 @@ import { poolBench } from '../../build/testing/runners.ts'
 import { openSqliteDocuments } from '../../src/documents/sqlite/stores.ts'
 import type { DocumentStore } from '../../src/documents/store.ts'
 import { Committer } from '../../src/engine/commits/committer.ts'
-import { run, seededEntropy } from '../../src/engine/invocations.ts'
+import { run, seeded } from '../../src/engine/invocations.ts'
 import { Preparations } from '../../src/engine/preparations.ts'
 import type { PreparedRelease } from '../../src/engine/prepared-release.ts'
 import type { Release } from '../../src/engine/release.ts'
@@ -72,16 +72,18 @@ const CODE = `
     await ctx.db.replace(light[2]._id, { owner: 'o1', weight: -1, tags: crypto.randomUUID() })
     const after = await ctx.db.table('notes').index('byOwner', (q) => q.eq('owner', 'o1')).collect()
     const page = await ctx.db.table('notes').scan().paginate({ cursor: null, limit: 3 })
-    let failure = null
-    try { await ctx.db.get('nothing_01ARZ3NDEKTSV4RRFFQ69G5FAV') } catch (error) {
-      failure = [error.name, error.message]
-    }
     const random = [...crypto.getRandomValues(new Uint8Array(24))]
     const shuffled = [...seen].sort(() => Math.random() - 0.5)
-    return { seen, made, after, page, failure, random, shuffled, now: ctx.now(),
+    return { seen, made, after, page, random, shuffled, now: ctx.now(),
       sum: 0.1 + step * 0.2,
       text: [1.1, 1e21, -0.5].map(String).join() + (0.1).toFixed(20), words: new Set(made).size }
-  }, { arguments: { step: { type: 'float64' } } }),`
+  }, { arguments: { step: { type: 'float64' } } }),
+  refused: mutation(async (ctx) => {
+    const made = await ctx.db.insert('notes', { owner: 'o9', weight: Math.random(), tags: null })
+    try { await ctx.db.patch(made, { weight: 'heavy' }) } catch (error) {
+      return [made, error.name, error.message, (await ctx.db.get(made)).weight, Math.random()]
+    }
+  }),`
 
 function named(name: string): FunctionManifest {
   return {
@@ -90,6 +92,7 @@ function named(name: string): FunctionManifest {
   }
 }
 
+const NAMES = ['seed', 'disturb', 'work', 'refused']
 const bench = poolBench({ size: 2 })
 const { metrics } = bench
 const system = realSystem()
@@ -104,7 +107,7 @@ beforeAll(async () => {
   store = await openSqliteDocuments(join(directory, 'documents.db'))
   committer = new Committer({ store, system, metrics, onCommit: () => undefined })
   const tables = new Map([['notes', NOTES]])
-  const functions = new Map(['seed', 'disturb', 'work'].map((name) => [`f.${name}`, named(name)]))
+  const functions = new Map(NAMES.map((name) => [`f.${name}`, named(name)]))
   const release: Release = { ...bench.release(CODE, SCHEMA), functions, tables }
   prepared = await new Preparations(store, committer).prepare(release)
   await commit('seed')
@@ -115,20 +118,27 @@ afterAll(async () => {
   rmSync(directory, { recursive: true })
 })
 
+let runs = 0
+
 interface Finished {
   readonly transaction: Transaction
   readonly resultText: string
 }
 
-async function finish(
-  name: string,
-  options: { snapshot: number; seedByte: number },
-): Promise<Finished> {
-  const { snapshot, seedByte } = options
+interface Attempt {
+  readonly snapshot: number
+  readonly seedByte: number
+  readonly isAhead?: boolean
+}
+
+/** Ahead and in step by turns unless told: both must come to the same. */
+async function finish(name: string, attempt: Attempt): Promise<Finished> {
+  runs += 1
+  const { snapshot, seedByte, isAhead = runs % 2 === 0 } = attempt
   const { nowMicros, seed, deadline } = bench.call(name, { seedByte })
   const transaction = new Transaction({
     ...{ store, release: prepared, snapshot, unsettled: null, nowMicros, writable: true },
-    entropy: seededEntropy(seed),
+    seeded: seeded(seed),
   })
   const invocation = {
     ...{ prepared, nowMicros, seed, deadline, configuration: configuration.current },
@@ -136,6 +146,7 @@ async function finish(
     argumentsText: '{"step":5}',
     principal: null,
     context: { requestId: 'req_test', invocationId: 'ivc_test' },
+    isAhead,
   }
   const issueGuest = () => 'guest'
   const log = bench.log.log
@@ -143,7 +154,8 @@ async function finish(
   const cursors = testCursors()
   const port = { pool: bench.pool, system, log, usage, issueGuest, cursors, configuration }
   const ran = await run(port, invocation, transaction)
-  return { transaction, resultText: ran!.resultText }
+  if (ran === null) return finish(name, { snapshot, seedByte, isAhead: false })
+  return { transaction, resultText: ran.resultText }
 }
 
 async function commit(name: string): Promise<void> {
@@ -197,4 +209,12 @@ test('another seed, and another snapshot, give other bytes', async () => {
   expect(bytesOf(await finish('work', { snapshot: before, seedByte: 2 }))).not.toBe(same)
   expect(bytesOf(await finish('work', { snapshot: committer.durable, seedByte: 1 }))).not.toBe(same)
   expect(bytesOf(await finish('work', { snapshot: before, seedByte: 1 }))).toBe(same)
+})
+
+test('a failure that the code catches is the same for a run that began ahead', async () => {
+  const snapshot = committer.durable
+  const ahead = await finish('refused', { snapshot, seedByte: 3, isAhead: true })
+  const inStep = await finish('refused', { snapshot, seedByte: 3, isAhead: false })
+  expect(ahead.resultText).toContain('weight')
+  expect(bytesOf(ahead)).toBe(bytesOf(inStep))
 })

@@ -20,7 +20,7 @@ test('a snapshot before the newest version is left to the database', () => {
 })
 
 test('the oldest versions make room when the bound is passed', () => {
-  const newest = new NewestVersions(10)
+  const newest = new NewestVersions(12)
   newest.keep(version('a', 1, 'xxxx'))
   newest.keep(version('b', 1, 'xxxx'))
   newest.keep(version('c', 1, 'xxxx'))

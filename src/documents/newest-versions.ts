@@ -6,6 +6,8 @@ import type { StoredDocument } from './store.ts'
 
 /** Characters of IDs and texts. */
 const CHARACTERS_MAX = 64 * 1024 * 1024
+/** What stays where the bound made some go: walking past those that went costs more than they. */
+const KEPT_SHARE = 7 / 8
 
 export class NewestVersions {
   /** Oldest first. */
@@ -36,7 +38,7 @@ export class NewestVersions {
 
   #makeRoom(): void {
     for (const [id] of this.#versions) {
-      if (this.#characters <= this.#charactersMax) break
+      if (this.#characters <= this.#charactersMax * KEPT_SHARE) break
       this.forget(id)
     }
   }

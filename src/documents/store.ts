@@ -140,6 +140,9 @@ export interface DocumentStore {
   /** The newest version at or before the snapshot; null where there is none or it is deleted. */
   read(id: string, snapshot: number): Answer<StoredDocument | null>
 
+  /** The version that the snapshot sees, where it is in memory. */
+  remembered(id: string, snapshot: number): StoredDocument | undefined
+
   /** The index must be ready, and have been so at the snapshot. */
   range(request: RangeRequest): Answer<RangeResult>
 

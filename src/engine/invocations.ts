@@ -10,6 +10,7 @@ import type { DeclaredErrorKind, FunctionManifest } from '../value/manifest.ts'
 import type { ConfigurationSource, ConfigurationState } from './configuration.ts'
 import type { IssueGuest } from './guests.ts'
 import { INVOCATION_MILLIS_MAX, LOSSES_MAX, RESULT_BYTES_MAX } from './limits.ts'
+import { namedDocuments } from './named-arguments.ts'
 import { returnedValue, withinBounds } from './named-documents.ts'
 import { errorKind, type TransactionCalls, TransactionHost } from './nested-calls.ts'
 import type { Cursors } from './operations.ts'
@@ -42,6 +43,8 @@ export interface Invocation {
   readonly configuration: ConfigurationState
   readonly context: InvocationContext
   readonly signal?: Departure | undefined
+  /** Whether the next attempt runs ahead (pace.ts). */
+  isAhead: boolean
 }
 
 export interface Ran {
@@ -64,7 +67,10 @@ export interface InvocationPort {
   readonly usage: FunctionUsage
 }
 
-export type InvocationInput = Omit<Invocation, 'nowMicros' | 'seed' | 'deadline' | 'configuration'>
+export type InvocationInput = Omit<
+  Invocation,
+  'nowMicros' | 'seed' | 'deadline' | 'configuration' | 'isAhead'
+>
 
 /** A fresh invocation: its time, seed, deadline and configuration stay for all its attempts. */
 export function beginInvocation(
@@ -78,10 +84,11 @@ export function beginInvocation(
     seed: system.randomBytes(32),
     deadline: system.monotonicMillis() + millisMax,
     configuration: configuration.current,
+    isAhead: input.prepared.functions.get(input.definition.name)!.pace.next(),
   }
 }
 
-/** Runs that were lost through no fault that was seen: a call that always is must have one. */
+/** Runs that left nothing, through no fault that was seen: one that always does must have one. */
 export class Losses {
   #count = 0
 
@@ -89,8 +96,13 @@ export class Losses {
   add(): void {
     this.#count += 1
     if (this.#count <= LOSSES_MAX) return
-    throw new Fault('FUNCTION_FAILED', { detail: `its runner ended ${this.#count} times` })
+    throw new Fault('FUNCTION_FAILED', { detail: `it had to be run ${this.#count} times` })
   }
+}
+
+/** SHA-256 of the invocation's seed and a text. */
+export function seeded(seed: Uint8Array): (label: string) => Uint8Array {
+  return (label) => sha256(seed, label)
 }
 
 /** The call that a runner is given for an invocation. */
@@ -101,26 +113,21 @@ export function runnerCall(invocation: Invocation): RunnerCall {
   return { function: name, kind, argumentsText, identityText, nowMicros, seed, deadline, signal }
 }
 
-/** Random bytes that an attempt draws for document IDs: the same sequence from the same seed. */
-export function seededEntropy(seed: Uint8Array): (length: number) => Uint8Array {
-  let counter = 0
-  return (length) => {
-    const block = sha256(seed, `document-id/${counter++}`)
-    return new Uint8Array(block.subarray(0, length))
-  }
-}
-
 /**
- * Runs the Function once. Null where a runner died under it through no fault of its own: the
- * caller runs it again with a fresh transaction. Raises every failure of an invocation.
+ * Runs the Function once. Null where the caller runs it again with a fresh transaction: a runner
+ * died under it through no fault of its own, or what it did ahead did not succeed. Raises every
+ * failure of an invocation.
  */
 export async function run(
   port: InvocationPort,
   invocation: Invocation,
   transaction: Transaction,
 ): Promise<Ran | null> {
-  const { prepared, definition } = invocation
-  const call = runnerCall(invocation)
+  const { prepared, definition, argumentsText } = invocation
+  const call: RunnerCall = {
+    ...runnerCall(invocation),
+    ...(invocation.isAhead && { ahead: transaction.remembered(namedDocuments(argumentsText)) }),
+  }
   const calls: TransactionCalls = {
     prepared,
     transaction,
@@ -140,6 +147,10 @@ export async function run(
   const host = new TransactionHost(calls, call)
   const startedMillis = port.system.monotonicMillis()
   const outcome = await port.pool.invoke(prepared.release, call, host)
+  if (outcome.kind === 'void') {
+    invocation.isAhead = false
+    prepared.functions.get(definition.name)!.pace.onVoid()
+  }
   port.usage.record(invocation, outcome, { startedMillis, grownBytes: host.grownBytes })
   report(port, invocation, definition, outcome)
   if (transaction.limit !== null) throw limitFault(transaction.limit)
@@ -185,7 +196,7 @@ export function report(
 }
 
 /**
- * What the outcome means to the caller; null where the runner was lost. `failures` are the codes of
+ * What the outcome means to the caller; null where the call runs again. `failures` are the codes of
  * the Functions that it called.
  */
 export function conclude(
@@ -216,6 +227,7 @@ export function conclude(
     case 'cancelled':
       throw new Fault('UNAVAILABLE', { detail: 'nobody waits for the result any more' })
     case 'lost':
+    case 'void':
       return null
   }
 }

@@ -13,9 +13,10 @@ import {
   Losses,
   type Ran,
   run,
-  seededEntropy,
+  seeded,
 } from './invocations.ts'
 import { ATTEMPTS_MAX, EXCLUSIVE_ATTEMPT } from './limits.ts'
+import { namedDocuments } from './named-arguments.ts'
 import { Transaction } from './transaction.ts'
 
 export interface MutationPort extends InvocationPort {
@@ -42,9 +43,6 @@ export interface MutationOutcome {
   /** Runs until the commit, the first included. */
   readonly attempts: number
 }
-
-/** In stored JSON. A text that looks like one makes a call wait that need not: no harm. */
-const TYPED_ID = /"\$d":"([^"]{1,100})"/g
 
 interface Running {
   readonly fingerprint: Uint8Array
@@ -129,8 +127,7 @@ export class Mutations {
   /** In line at once for those documents of its arguments that others stand in line for. */
   async #turnInAdvance({ argumentsText }: MutationInput): Promise<Turn | null> {
     const { committer } = this.#port
-    const named = Array.from(argumentsText.matchAll(TYPED_ID), ([, id]) => id!)
-    const keys = committer.contended(named)
+    const keys = committer.contended(namedDocuments(argumentsText))
     return keys.length === 0 ? null : committer.takeTurn(keys)
   }
 
@@ -152,7 +149,7 @@ export class Mutations {
       snapshot: committer.assigned,
       unsettled: committer.unsettled,
       nowMicros: invocation.nowMicros,
-      entropy: seededEntropy(invocation.seed),
+      seeded: seeded(invocation.seed),
       writable: true,
     })
   }

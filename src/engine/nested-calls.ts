@@ -133,7 +133,8 @@ export class TransactionHost implements RunnerHost {
     checkNesting(this.#calls.count, this.#depth + 1)
     const seed = sha256(this.#call.seed, `call/${this.#calls.count}`)
     const input = { function: name, kind, argumentsText, identityText, seed }
-    const call: RunnerCall = { ...this.#call, ...input }
+    const { ahead: _, ...shared } = this.#call
+    const call: RunnerCall = { ...shared, ...input }
     const host = new TransactionHost(this.#calls, call, this.#depth + 1)
     const endSavepoint = transaction.savepoint()
     let keeps = false
@@ -171,6 +172,7 @@ export class TransactionHost implements RunnerHost {
       // The runner is gone, and the caller with it.
       case 'broken':
       case 'lost':
+      case 'void':
       case 'cancelled':
         throw new Fault('UNAVAILABLE', { detail: outcome.kind })
     }

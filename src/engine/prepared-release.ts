@@ -6,6 +6,7 @@ import { compileResult, type EncodeResult, KeptTexts } from '../value/result-enc
 import type { FieldsJson } from '../value/validators.ts'
 import { type Check, compileValidator } from '../value/validators.ts'
 import { returnedContent } from './named-documents.ts'
+import { Pace } from './pace.ts'
 import type { Release } from './release.ts'
 
 export interface PreparedFunction {
@@ -17,6 +18,7 @@ export interface PreparedFunction {
   readonly checkResult: Check
   /** From stored JSON to tagged JSON; null where `checkResult` says what is wrong. */
   readonly encodeResult: EncodeResult
+  readonly pace: Pace
 }
 
 export interface PreparedIndex {
@@ -60,6 +62,7 @@ export function prepareRelease(
         (document) => returnedContent(document as StoredDocument),
         kept,
       ),
+      pace: new Pace(),
     })
   }
   const tables = new Map<string, PreparedTable>()

@@ -12,7 +12,7 @@ import {
   Losses,
   type Ran,
   run,
-  seededEntropy,
+  seeded,
 } from './invocations.ts'
 import { CLOCK_CACHE_MILLIS } from './limits.ts'
 import type { QueryCache, ResultKeys } from './query-cache/query-cache.ts'
@@ -114,7 +114,7 @@ export class Queries {
         snapshot: committer.durable,
         unsettled: null,
         nowMicros: invocation.nowMicros,
-        entropy: seededEntropy(invocation.seed),
+        seeded: seeded(invocation.seed),
         writable: false,
       })
       const ran = await run(this.#port, invocation, transaction)

@@ -11,7 +11,8 @@ import type {
 } from '../documents/store.ts'
 import { Fault } from '../errors/fault.ts'
 import { type Answer, andThen } from '../system/answers.ts'
-import { encodeUlid, type IdSource, tableOfId } from '../value/ids.ts'
+import { documentId, documentIdLabel } from '../value/document-ids.ts'
+import { tableOfId } from '../value/ids.ts'
 import { Malformed } from '../value/malformed.ts'
 import { decodeStored, encodeStored } from '../value/stored.ts'
 import { utf8Length, type Value, type ValueObject } from '../value/values.ts'
@@ -36,6 +37,10 @@ import {
 } from './ranges.ts'
 import { Refusal } from './refusal.ts'
 
+/** Documents that a call is given at most before it asks, and the characters of each. */
+const REMEMBERED_MAX = 16
+const REMEMBERED_CHARACTERS_MAX = 16_384
+
 export interface TransactionOptions {
   readonly store: DocumentStore
   readonly release: PreparedRelease
@@ -44,8 +49,8 @@ export interface TransactionOptions {
   readonly unsettled: UnsettledCommits | null
   /** The invocation's time: every document that it inserts carries it. */
   readonly nowMicros: bigint
-  /** Draws the random part of document IDs; seeded, so a rerun makes the same ones. */
-  readonly entropy: IdSource['randomBytes']
+  /** SHA-256 of the invocation's seed and a text. */
+  readonly seeded: (label: string) => Uint8Array
   readonly writable: boolean
 }
 
@@ -146,6 +151,25 @@ export class Transaction {
     return this.#overlay.writes()
   }
 
+  /**
+   * Those of the documents that memory has, without reading them: what of them the code reads, it
+   * must ask for.
+   */
+  remembered(ids: readonly string[]): readonly StoredDocument[] {
+    const { store, unsettled, release } = this.#options
+    const found: StoredDocument[] = []
+    for (const id of ids) {
+      const table = tableOfId(id)
+      if (table === null || !release.tables.has(table)) continue
+      const early = unsettled?.find(id, this.snapshot)
+      const document = early === undefined ? store.remembered(id, this.snapshot) : early
+      if (document == null || document.text.length > REMEMBERED_CHARACTERS_MAX) continue
+      found.push(document)
+      if (found.length === REMEMBERED_MAX) break
+    }
+    return found
+  }
+
   get(id: string): Answer<StoredDocument | null> {
     this.#table(this.#tableOf(id), 'ctx.db.get')
     return this.#current(id)
@@ -191,13 +215,10 @@ export class Transaction {
   insert(tableName: string, fields: unknown): Answer<string> {
     const table = this.#writableTable(tableName, 'insert')
     const value = this.#checked(table, fields, `insert("${tableName}")`)
-    const { nowMicros, entropy } = this.#options
-    const millis = Number(nowMicros / 1000n)
-    // The counter keeps the IDs of one invocation in the order of their creation.
-    const tail = entropy(10)
-    tail.set([this.#inserted >> 16, (this.#inserted >> 8) & 255, this.#inserted & 255])
-    this.#inserted += 1
-    const id = `${tableName}_${encodeUlid(millis, tail)}`
+    const { nowMicros, seeded } = this.#options
+    const count = this.#inserted++
+    const digest = seeded(documentIdLabel(count))
+    const id = documentId(tableName, { nowMicros, count, digest })
     const written = this.#write(table, id, { createdAtMicros: nowMicros, before: null }, value)
     return andThen(written, () => id)
   }

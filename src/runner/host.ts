@@ -6,7 +6,7 @@
  */
 import { drainMicrotasks } from 'bun:jsc'
 import vm from 'node:vm'
-import type { FrameWriter } from './frames.ts'
+import { documentId, documentIdLabel } from '../value/document-ids.ts'
 import type { LoadLimits } from './messages.ts'
 import type { Progress } from './progress.ts'
 import type { Bridge } from './realm/bridge.ts'
@@ -14,7 +14,8 @@ import { type Realm, realmSource, SCRIPT_NAME, scriptSource } from './realm/real
 import { URL_PARTS } from './realm/urls.ts'
 
 export interface HostPorts {
-  readonly output: FrameWriter
+  /** One frame for the server. */
+  emit(text: string): void
   readonly progress: Progress
   /** Microseconds of CPU that this thread has used. */
   cpuMicros(): number
@@ -86,9 +87,14 @@ export class Host {
   }
 
   #bridge(): Bridge {
-    const { output } = this.#ports
+    const { emit } = this.#ports
     return Object.assign(Object.create(null), {
-      emit: (text: string) => output.append(text),
+      emit,
+      documentId: (table: string, nowMicros: string, seed: string, count: number) => {
+        const hash = new Bun.CryptoHasher('sha256').update(Buffer.from(seed, 'hex'))
+        const digest = hash.update(documentIdLabel(count)).digest()
+        return documentId(table, { nowMicros: BigInt(nowMicros), count, digest })
+      },
       spentMicros: () => this.#spentMicros(),
       nowMicros: () => Date.now() * 1000,
       ...TEXT_BRIDGE,

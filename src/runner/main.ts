@@ -64,16 +64,22 @@ function answer({ progress, cpuMicros, hello }: Ports): never {
     flushedAt = performance.now()
   }
 
+  /** A call that runs ahead may write megabytes within one frame. */
+  function emit(text: string): void {
+    output.append(text)
+    if (output.length > FLUSH_BYTES) flush()
+  }
+
   function onFrame(text: string): void {
     if (host === null) {
       const [, source, limits] = JSON.parse(text) as ['load', string, LoadLimits]
       progress.begin(LOADING, 0)
-      host = new Host({ output, progress, cpuMicros }, source, limits)
+      host = new Host({ emit, progress, cpuMicros }, source, limits)
       output.append(host.load())
       progress.end()
       return
     }
-    if (output.length > FLUSH_BYTES || performance.now() - flushedAt > FLUSH_MILLIS) flush()
+    if (performance.now() - flushedAt > FLUSH_MILLIS) flush()
     host.work(text)
   }
 

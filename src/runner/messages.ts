@@ -5,7 +5,7 @@
  */
 import { Malformed } from '../value/malformed.ts'
 import type { FunctionKind } from '../value/manifest.ts'
-import { decodeOperation, type Operation, type StoredJson } from './operations.ts'
+import { decodeOperation, isToldAhead, type Operation, type StoredJson } from './operations.ts'
 import { count, isName, record, sized, text64 } from './shapes.ts'
 
 /** Bytes of one frame of a runner, without its length; one that says more ends the runner. */
@@ -18,6 +18,8 @@ export const ERROR_CHARACTERS_MAX = 8_192
 
 /** Bytes of the body of one request of `fetch`. */
 export const REQUEST_BYTES_MAX = 8 * 1024 * 1024
+/** Characters of what a call that runs ahead gathers before it tells the server. */
+export const TOLD_CHARACTERS_MAX = 64 * 1024
 /** Timers of one Action. */
 export const TIMERS_MAX = 1_024
 
@@ -80,6 +82,8 @@ export type FromRunner =
       readonly id: number
       readonly op: Operation
     }
+  /** Operations of a call that runs ahead: it takes them to succeed, and waits for no reply. */
+  | { readonly type: 'told'; readonly call: number; readonly ops: readonly Operation[] }
   | {
       readonly type: 'returned'
       readonly call: number
@@ -104,6 +108,8 @@ export type FromRunner =
       readonly limit: 'cpu' | 'result'
       readonly usage: CallUsage
     }
+  /** Ran ahead and made a mistake that only a call in step can tell the place of. */
+  | { readonly type: 'void'; readonly call: number; readonly usage: CallUsage }
 
 export interface LoadLimits {
   /** Milliseconds of its own CPU that one call may take. */
@@ -122,13 +128,18 @@ export interface InvokeRequest {
   /** JSON text of the FunctionalIdentity that it sees, or of null. */
   readonly identityText: string
   readonly nowMicros: bigint
-  /** 64 hex characters. */
-  readonly seed: string
+  /** 32 bytes that all randomness of the call comes from. */
+  readonly seed: Uint8Array
   /**
    * The call that this one is part of, in the same runner: its CPU is charged to that one, and ends
    * with it. 0 for a call of its own.
    */
   readonly root: number
+  /**
+   * Of a call that runs ahead: the documents that it need not ask for, as `DocumentsReply.items`.
+   * Null for one that runs in step.
+   */
+  readonly ahead: string | null
 }
 
 export function encodeLoad(source: string, limits: LoadLimits): string {
@@ -141,10 +152,11 @@ export function encodeDescribe(call: number): string {
 
 /** The arguments and the identity are spliced: the server made those texts itself. */
 export function encodeInvoke(call: number, request: InvokeRequest): string {
-  const { kind, nowMicros, seed, root, argumentsText, identityText } = request
+  const { kind, nowMicros, seed, root, argumentsText, identityText, ahead } = request
   const name = JSON.stringify(request.function)
-  const facts = `"${kind}","${nowMicros}","${seed}",${root}`
-  return `["invoke",${call},${name},${facts},${argumentsText},${identityText}]`
+  const facts = `"${kind}","${nowMicros}","${seed.toHex()}",${root}`
+  const given = ahead === null ? 'null' : `[${ahead}]`
+  return `["invoke",${call},${name},${facts},${argumentsText},${identityText},${given}]`
 }
 
 export function encodeReply(call: number, operation: number, storedText: string): string {
@@ -209,6 +221,9 @@ export function decodeFromRunner(text: string): FromRunner {
     case 'operation':
       sized(json, 4)
       return { type, call: count(json[1]), id: count(json[2]), op: decodeOperation(json[3]) }
+    case 'told':
+      sized(json, 3)
+      return { type, call: count(json[1]), ops: toldOperations(json[2]) }
     case 'returned':
       sized(json, 4)
       return { type, call: count(json[1]), result: json[2], usage: usage(json[3]) }
@@ -224,6 +239,9 @@ export function decodeFromRunner(text: string): FromRunner {
       if (limit !== 'cpu' && limit !== 'result') throw new Malformed('a limit', '$[2]')
       return { type, call: count(json[1]), limit, usage: usage(json[3]) }
     }
+    case 'void':
+      sized(json, 3)
+      return { type, call: count(json[1]), usage: usage(json[2]) }
     case 'loaded':
       sized(json, 1)
       return { type }
@@ -239,6 +257,13 @@ export function decodeFromRunner(text: string): FromRunner {
     default:
       throw new Malformed('a known message', '$[0]')
   }
+}
+
+function toldOperations(json: unknown): readonly Operation[] {
+  if (!Array.isArray(json)) throw new Malformed('operations')
+  const operations = json.map(decodeOperation)
+  if (!operations.every(isToldAhead)) throw new Malformed('operations that need no reply')
+  return operations
 }
 
 /** `[usedClock, usedRandom, usedIdentity, cpuMicros, [[level, message, data], ...]]`. */

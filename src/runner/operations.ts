@@ -71,6 +71,19 @@ export type Operation =
   /** Is answered after so many milliseconds. */
   | readonly ['sleep', number]
 
+/** Whether a call that runs ahead may go on before it is worked. */
+export function isToldAhead([type]: Operation): boolean {
+  return TOLD_AHEAD.has(type)
+}
+
+const TOLD_AHEAD: ReadonlySet<Operation[0]> = new Set([
+  'get',
+  'insert',
+  'patch',
+  'replace',
+  'delete',
+])
+
 /** Throws Malformed. */
 export function decodeOperation(json: unknown): Operation {
   if (!Array.isArray(json)) throw new Malformed('an operation')

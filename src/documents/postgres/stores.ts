@@ -148,6 +148,10 @@ class PostgresDocuments implements PostgresDocumentStore {
     return this.#latestSequence
   }
 
+  remembered(id: string, snapshot: number): StoredDocument | undefined {
+    return this.#reads.newest.find(id, snapshot)
+  }
+
   read(id: string, snapshot: number): Answer<StoredDocument | null> {
     this.#checkReadable(snapshot)
     const known = this.#reads.newest.find(id, snapshot)

@@ -84,6 +84,10 @@ class SqliteDocuments implements DocumentStore {
     return this.#latestSequence
   }
 
+  remembered(id: string, snapshot: number): StoredDocument | undefined {
+    return this.#reads.newest.find(id, snapshot)
+  }
+
   read(id: string, snapshot: number): StoredDocument | null {
     this.#checkReadable(snapshot)
     try {

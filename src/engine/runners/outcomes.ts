@@ -15,12 +15,15 @@ export interface Departure {
   readonly aborted: boolean
 }
 
-export interface RunnerCall extends Omit<InvokeRequest, 'seed' | 'root'> {
-  /** 32 bytes that all randomness of the call comes from. */
-  readonly seed: Uint8Array
+export interface RunnerCall extends Omit<InvokeRequest, 'root' | 'ahead'> {
   /** Monotonic milliseconds. */
   readonly deadline: number
   readonly signal?: Departure | undefined
+  /**
+   * Of a call that runs ahead: documents that it need not ask for. Absent for one that runs in
+   * step, which every call can that is part of another.
+   */
+  readonly ahead?: readonly StoredDocument[]
 }
 
 /** Runs a call as part of the one that asked for it: in its runner, on its CPU time. */
@@ -71,6 +74,8 @@ export type RunnerOutcome =
   | { readonly kind: 'deadline' | 'cancelled' }
   /** The runner ended under this call through the fault of another: run it again. */
   | { readonly kind: 'lost' }
+  /** It ran ahead, and what it took to succeed did not: run it again in step. */
+  | { readonly kind: 'void' }
 
 /** Why a runner does not come to hold a Release. */
 export type LoadFailure =
@@ -98,5 +103,7 @@ export function outcomeOf(
       return { kind: 'threw', error: message.error, ...usage }
     case 'limit':
       return { kind: 'limit', limit: message.limit, ...usage }
+    case 'void':
+      return { kind: 'void' }
   }
 }

@@ -84,7 +84,7 @@ function hostOf(random: Random): RunnerHost {
     snapshot: 0,
     unsettled: null,
     nowMicros: 1_800_000_000_000_000n,
-    entropy: (length) => new Uint8Array(length),
+    seeded: () => new Uint8Array(32),
     writable: random.chance(2),
   })
   const report = () => undefined

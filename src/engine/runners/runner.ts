@@ -3,14 +3,13 @@
  * the process says is checked against what was asked of it; a breach ends the process.
  */
 
-import type { StoredDocument } from '../../documents/store.ts'
 import { type FromRunner, LOADING } from '../../runner/messages.ts'
 import type { Operation } from '../../runner/operations.ts'
 import type { RunnerExit, RunnerProcess } from '../../runner/processes.ts'
 import { Refusal } from '../refusal.ts'
 import type { ReleaseCode } from '../release.ts'
+import { DeferredOperations, type InFlight, inFlight } from './in-flight.ts'
 import {
-  type Departure,
   type DescribeOutcome,
   type LoadFailure,
   type OperationAnswer,
@@ -25,30 +24,6 @@ import type { Hello, RunnerOwner, RunnerPorts, RunnerRole } from './ports.ts'
 import { SentDocuments } from './sent-documents.ts'
 import { type Judgement, RunnerWatch } from './watch.ts'
 
-interface InFlight {
-  readonly id: number
-  /** The call that it is part of; itself where it is part of none. */
-  readonly root: number
-  /** The call that made it; 0 where the server did. */
-  readonly parent: number
-  readonly host: RunnerHost
-  readonly deadline: number
-  readonly signal: Departure | undefined
-  readonly end: (outcome: RunnerOutcome) => void
-  readonly abort: (error: unknown) => void
-  operations: number
-  hasParts: boolean
-  /** That its operations were answered with, in that order. */
-  readonly documents: StoredDocument[]
-}
-
-interface Deferred {
-  readonly call: InFlight
-  readonly id: number
-  readonly op: Operation
-  readonly characters: number
-}
-
 const CANCELLED_MAX = 1_024
 
 export class Runner {
@@ -62,9 +37,8 @@ export class Runner {
   readonly #descriptions = new Map<number, (outcome: DescribeOutcome) => void>()
   /** Ended by the server; the runner may still send what it sent before it knew. */
   readonly #cancelled = new Set<number>()
-  readonly #deferred: Deferred[] = []
+  readonly #deferred = new DeferredOperations()
   readonly #sent = new SentDocuments()
-  #deferredCharacters = 0
   #sayHello: ((hello: Hello | null) => void) | null
   #sayLoaded: ((failure: LoadFailure | null) => void) | null = null
   /** Until when it must have answered; null while nothing of the kind is awaited. */
@@ -112,11 +86,10 @@ export class Runner {
     if (this.#ended) return Promise.resolve({ kind: 'lost' })
     this.#sayLoaded = resolve
     this.#answerBy = system.monotonicMillis() + limits.startMillis
-    const { resultBytes } = limits
     const actions = role === 'actions'
     const cpuMillis = actions ? limits.actionCpuMillis : limits.callCpuMillis
     this.watch.callCpuMillis = cpuMillis
-    this.process.load(code.source, { cpuMillis, resultBytes, actions })
+    this.process.load(code.source, { cpuMillis, resultBytes: limits.resultBytes, actions })
     this.process.flush()
     return promise
   }
@@ -135,20 +108,16 @@ export class Runner {
     return this.#invoke(call, host, null)
   }
 
-  #invoke(
-    { seed, deadline, signal, ...request }: RunnerCall,
-    host: RunnerHost,
-    parent: InFlight | null,
-  ): Promise<RunnerOutcome> {
+  #invoke(call: RunnerCall, host: RunnerHost, parent: InFlight | null): Promise<RunnerOutcome> {
     const isOver = parent !== null && !this.#calls.has(parent.id)
     if (this.#ended || isOver) return Promise.resolve({ kind: 'lost' })
     const { promise, resolve: end, reject: abort } = Promise.withResolvers<RunnerOutcome>()
     const id = this.#nextCall()
     if (parent !== null) parent.hasParts = true
-    const family = { id, root: parent?.root ?? id, parent: parent?.id ?? 0, hasParts: false }
-    const fresh = { operations: 0, documents: [] }
-    this.#calls.set(id, { ...family, ...fresh, host, deadline, signal, end, abort })
-    this.process.invoke(id, { ...request, seed: seed.toHex(), root: parent?.root ?? 0 })
+    this.#calls.set(id, inFlight(id, parent, call, { host, end, abort }))
+    const ahead = call.ahead === undefined ? null : this.#sent.items(call.ahead)
+    this.process.invoke(id, { ...call, root: parent?.root ?? 0, ahead })
+    this.#trimSent()
     this.#scheduleFlush()
     return promise
   }
@@ -169,7 +138,7 @@ export class Runner {
     const judgement = this.watch.judge(now)
     this.watch.noteGrowth(this.#calls)
     if (judgement !== null) this.#condemn(judgement)
-    else if (this.#deferred.length > 0) this.#resume()
+    else if (!this.#deferred.isEmpty) this.#resume()
   }
 
   /** Ends the process; calls in flight are lost. */
@@ -199,7 +168,10 @@ export class Runner {
         this.#onDescription(message.call, message.description)
         break
       case 'operation':
-        this.#onOperation(message.call, message.id, message.op, characters)
+        this.#onOperations(message.call, message.id, [message.op], characters)
+        break
+      case 'told':
+        this.#onOperations(message.call, null, message.ops, characters)
         break
       default:
         this.#onOutcome(message)
@@ -239,9 +211,16 @@ export class Runner {
       if (!this.#cancelled.delete(id)) this.#breach('it ends a call that is not in flight')
       return
     }
-    this.#calls.delete(id)
+    if (call.ending !== null) this.#breach('it ends a call twice')
+    else if (call.told > 0) call.ending = message
+    else this.#conclude(call, outcomeOf(message, call.documents))
+  }
+
+  /** Of a call that the runner has ended. */
+  #conclude(call: InFlight, outcome: RunnerOutcome): void {
+    this.#calls.delete(call.id)
     this.#endParts(call)
-    call.end(outcomeOf(message, call.documents))
+    call.end(outcome)
     this.owner?.onRoom(this)
   }
 
@@ -253,38 +232,47 @@ export class Runner {
     }
   }
 
-  #onOperation(callId: number, id: number, op: Operation, characters: number): void {
+  /** `id` is null for those that nobody waits for; `characters` of them all. */
+  #onOperations(
+    callId: number,
+    id: number | null,
+    ops: readonly Operation[],
+    characters: number,
+  ): void {
     const call = this.#calls.get(callId)
     if (call === undefined) {
       if (!this.#cancelled.has(callId)) this.#breach('it works for a call that is not in flight')
       return
     }
+    if (call.ending !== null || (id === null && !call.isAhead)) {
+      this.#breach('it works for a call that it has ended, or ahead of one in step')
+      return
+    }
     const { limits } = this.#ports
-    call.operations += 1
+    call.operations += ops.length
     if (call.operations > limits.operations) {
       this.#cancel(call, { kind: 'limit', limit: 'operations' })
       return
     }
+    if (id === null) call.told += ops.length
     // A runner that asks and does not read must not fill the server's memory with answers.
-    if (this.#deferred.length > 0 || this.process.backlogBytes > limits.backlogBytes) {
-      this.#deferred.push({ call, id, op, characters })
-      this.#deferredCharacters += characters
-      if (this.#deferredCharacters > limits.deferredCharacters) this.#breach('it does not read')
-      return
+    const defers = !this.#deferred.isEmpty || this.process.backlogBytes > limits.backlogBytes
+    for (const op of ops) {
+      if (defers) this.#deferred.push({ call, id, op, characters: characters / ops.length })
+      else if (this.#calls.has(callId)) this.#perform(call, id, op)
     }
-    this.#perform(call, id, op)
+    if (this.#deferred.characters > limits.deferredCharacters) this.#breach('it does not read')
   }
 
   #resume(): void {
     while (this.process.backlogBytes <= this.#ports.limits.backlogBytes) {
-      const next = this.#deferred.shift()
-      if (next === undefined) return
-      this.#deferredCharacters -= next.characters
+      const next = this.#deferred.take()
+      if (next === null) return
       if (this.#calls.has(next.call.id)) this.#perform(next.call, next.id, next.op)
     }
   }
 
-  #perform(call: InFlight, id: number, op: Operation): void {
+  #perform(call: InFlight, id: number | null, op: Operation): void {
     try {
       const answer = call.host.operation(op, (part, host) => this.#invoke(part, host, call))
       if (answer instanceof Promise) {
@@ -298,23 +286,36 @@ export class Runner {
     }
   }
 
-  #reply(call: InFlight, id: number, answer: OperationAnswer): void {
+  #reply(call: InFlight, id: number | null, answer: OperationAnswer): void {
     if (!this.#calls.has(call.id)) return
+    if (id === null) {
+      call.told -= 1
+      const { ending } = call
+      if (call.told === 0 && ending !== null) {
+        this.#conclude(call, outcomeOf(ending, call.documents))
+      }
+      return
+    }
     if (typeof answer === 'string') this.process.reply(call.id, id, answer)
     else {
       const { documents, page } = answer
       for (const document of documents) call.documents.push(document)
       this.process.documents(call.id, id, { items: this.#sent.items(documents), page })
-      const first = this.#sent.trim()
-      if (first !== null) this.process.forget(first)
+      this.#trimSent()
     }
     this.#scheduleFlush()
   }
 
-  #refuse(call: InFlight, id: number, error: unknown): void {
+  #trimSent(): void {
+    const first = this.#sent.trim()
+    if (first !== null) this.process.forget(first)
+  }
+
+  #refuse(call: InFlight, id: number | null, error: unknown): void {
     if (!this.#calls.has(call.id)) return
     if (error instanceof Refusal) {
-      this.process.refuse(call.id, id, error)
+      if (call.isAhead || id === null) this.#cancel(call, { kind: 'void' })
+      else this.process.refuse(call.id, id, error)
       this.#scheduleFlush()
       return
     }
@@ -329,10 +330,12 @@ export class Runner {
 
   #forget(call: InFlight): void {
     this.#calls.delete(call.id)
-    this.#cancelled.add(call.id)
-    this.process.cancel(call.id)
     this.#endParts(call)
-    this.#scheduleFlush()
+    if (call.ending === null) {
+      this.#cancelled.add(call.id)
+      this.process.cancel(call.id)
+      this.#scheduleFlush()
+    }
     this.owner?.onRoom(this)
   }
 

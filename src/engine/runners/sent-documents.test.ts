@@ -56,7 +56,7 @@ test('another version of a document has another number', () => {
 })
 
 test('the oldest are forgotten beyond the bound, and get new numbers when they come again', () => {
-  const sent = new SentDocuments(700)
+  const sent = new SentDocuments(800)
   const all = [1, 2, 3, 4].map((number) => documentOf(number))
   sent.items(all)
   expect(sent.trim()).toBe(3)

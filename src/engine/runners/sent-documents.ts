@@ -8,6 +8,8 @@ import { documentText } from '../document-text.ts'
 
 /** Characters of texts: a runner that holds so many has grown by 30 MB. */
 const CHARACTERS_MAX = 4 * 1024 * 1024
+/** What stays where the bound made some go: walking past those that went costs more than they. */
+const KEPT_SHARE = 7 / 8
 /** Of the system fields and what holds a document; a short one counts as what it costs. */
 const CHARACTERS_EACH = 128
 const CHARACTERS_MIN = 350
@@ -38,7 +40,7 @@ export class SentDocuments {
   trim(): number | null {
     if (this.#characters <= this.#charactersMax) return null
     for (const [document] of this.#numbers) {
-      if (this.#characters <= this.#charactersMax) break
+      if (this.#characters <= this.#charactersMax * KEPT_SHARE) break
       this.#numbers.delete(document)
       this.#characters -= sizeOf(document)
       this.#first += 1

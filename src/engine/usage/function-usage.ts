@@ -60,13 +60,13 @@ export class FunctionUsage {
     this.report()
   }
 
-  /** Counts a run that ended now. One that is lost is run again. */
+  /** Counts a run that ended now. One that is lost or void is run again. */
   record(
     { definition, prepared }: Pick<Invocation, 'definition' | 'prepared'>,
     outcome: RunnerOutcome,
     { startedMillis, grownBytes = 0 }: Observed,
   ): void {
-    if (outcome.kind === 'lost') return
+    if (outcome.kind === 'lost' || outcome.kind === 'void') return
     const durationMicros = (this.#options.system.monotonicMillis() - startedMillis) * 1000
     const cpuMicros = cpuOf(outcome, durationMicros)
     this.#runs.add()

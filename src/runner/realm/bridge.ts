@@ -8,6 +8,8 @@ export interface Bridge {
   emit(text: string): void
   /** Microseconds that the running call has taken in this process. */
   spentMicros(): number
+  /** The ID of the document that a call inserts after `count` others (value/document-ids.ts). */
+  documentId(table: string, nowMicros: string, seed: string, count: number): string
   /** Microseconds since the Unix epoch. */
   nowMicros(): number
   utf8Length(text: string): number
@@ -36,11 +38,12 @@ export function makeBridge(outer: Bridge): Bridge {
       throw new RangeError('the call stack or the memory is exhausted')
     }
   }
-  const { emit, spentMicros, nowMicros, utf8Length, utf8Write, utf8Read } = outer
+  const { emit, spentMicros, documentId, nowMicros, utf8Length, utf8Write, utf8Read } = outer
   const { parseUrl, setUrlPart, fromBase64, toBase64 } = outer
   return {
     emit: (text) => within(() => emit(text)),
     spentMicros: () => within(spentMicros),
+    documentId: (table, now, seed, count) => within(() => documentId(table, now, seed, count)),
     nowMicros: () => within(nowMicros),
     utf8Length: (text) => within(() => utf8Length(text)),
     utf8Write: (text, into) => within(() => utf8Write(text, into)),

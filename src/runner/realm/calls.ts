@@ -37,7 +37,16 @@ export interface Call extends LogSink {
   wakeAt: number
   readonly handed: Handed
   /** Writes whose promise nobody looked at, with the place that made them. */
-  readonly unwatched: Map<object, Error>
+  readonly unwatched: Map<object, Error | null>
+  /** Goes on before its operations are worked, and notes no places (engine/pace.ts). */
+  readonly isAhead: boolean
+  /** What it was given ahead and is still as the server would answer, by ID. */
+  readonly given: Map<string, object>
+  /** Documents that it inserted; null where others may have, in the same transaction. */
+  inserts: number | null
+  /** Operations that the server does not know of yet, and their characters. */
+  told: string[]
+  toldCharacters: number
 }
 
 export interface Timer {
@@ -55,8 +64,8 @@ export interface Waiting {
   readonly isOwed: boolean
   readonly resolve: (value: unknown) => void
   readonly reject: (error: unknown) => void
-  /** Made where the operation was, for its stack. */
-  readonly error: Error
+  /** Made where the operation was, for its stack; null where no place is noted. */
+  readonly error: Error | null
 }
 
 export interface Calls {
@@ -68,8 +77,33 @@ export interface Calls {
   current: Call | null
 }
 
+/** What a call does ahead of the server, gathered for one frame. */
+export function makeTelling(bridge: Bridge, charactersMax: number) {
+  function flush(call: Call): void {
+    if (call.told.length === 0) return
+    bridge.emit(`["told",${call.id},[${call.told.join()}]]`)
+    call.told = []
+    call.toldCharacters = 0
+  }
+
+  return {
+    flush,
+    tell(call: Call, op: string): void {
+      if (call.finished) throw new Error('ctx was used after the Function had ended')
+      call.told.push(op)
+      call.toldCharacters += op.length
+      if (call.toldCharacters > charactersMax) flush(call)
+    },
+  }
+}
+
 /** Everything that ends a call; each sends one frame and forgets the call. */
-export function makeEndings(bridge: Bridge, calls: Calls, resultBytesMax: number) {
+export function makeEndings(
+  bridge: Bridge,
+  calls: Calls,
+  telling: ReturnType<typeof makeTelling>,
+  resultBytesMax: number,
+) {
   const { stringify } = JSON
 
   function usage(call: Call): string {
@@ -88,18 +122,20 @@ export function makeEndings(bridge: Bridge, calls: Calls, resultBytesMax: number
   function end(call: Call, type: string, content: string): void {
     if (call.finished) return
     drop(call)
-    bridge.emit(`["${type}",${call.id},${content},${usage(call)}]`)
+    telling.flush(call)
+    bridge.emit(`["${type}",${call.id},${content}${usage(call)}]`)
   }
 
   return {
     returned(call: Call, text: string): void {
       const fits = text.length * 3 <= resultBytesMax || bridge.utf8Length(text) <= resultBytesMax
-      if (fits) end(call, 'returned', text)
-      else end(call, 'limit', '"result"')
+      if (fits) end(call, 'returned', `${text},`)
+      else end(call, 'limit', '"result",')
     },
-    failed: (call: Call, code: string) => end(call, 'failed', stringify(code)),
-    threw: (call: Call, report: string) => end(call, 'threw', report),
-    cpu: (call: Call) => end(call, 'limit', '"cpu"'),
+    failed: (call: Call, code: string) => end(call, 'failed', `${stringify(code)},`),
+    threw: (call: Call, report: string) => end(call, 'threw', `${report},`),
+    cpu: (call: Call) => end(call, 'limit', '"cpu",'),
+    isVoid: (call: Call) => end(call, 'void', ''),
     drop,
   }
 }
@@ -121,12 +157,12 @@ export function makeWrite(owners: WeakMap<object, Call>) {
   }
 }
 
-/** Operations, and the promises that stand for their replies. */
-export function makeOperations(
+/** Sends operations; what it answers are the promises of their replies. */
+export function makeSending(
   bridge: Bridge,
   calls: Calls,
+  telling: ReturnType<typeof makeTelling>,
   { Write, owners }: { Write: ReturnType<typeof makeWrite>; owners: WeakMap<object, Call> },
-  charactersMax: number,
 ) {
   type Kind = typeof Promise<unknown>
   let last = 0
@@ -134,10 +170,11 @@ export function makeOperations(
   function send(
     call: Call,
     op: string,
-    error: Error,
+    error: Error | null,
     { kind = Promise, isOwed = true }: { kind?: Kind; isOwed?: boolean },
   ): Promise<unknown> {
     if (call.finished) throw new Error('ctx was used after the Function had ended')
+    telling.flush(call)
     const id = ++last
     bridge.emit(`["operation",${call.id},${id},${op}]`)
     call.open += 1
@@ -147,25 +184,86 @@ export function makeOperations(
     })
   }
 
+  function watched(call: Call, promise: Promise<unknown>, error: Error | null): Promise<unknown> {
+    owners.set(promise, call)
+    call.unwatched.set(promise, error)
+    return promise
+  }
+
+  return {
+    /** Places are noted in step alone: an error costs a third of a small call. */
+    read: (call: Call, op: string) => send(call, op, call.isAhead ? null : new Error(), {}),
+    leave: (call: Call, op: string) => send(call, op, new Error(), { isOwed: false }),
+    write(call: Call, op: string, name: string): Promise<unknown> {
+      const error = call.isAhead ? null : new Error(name)
+      return watched(call, send(call, op, error, { kind: Write }), error)
+    },
+    writeAhead(call: Call, op: string, result: unknown): Promise<unknown> {
+      telling.tell(call, op)
+      return watched(call, Write.resolve(result), null)
+    },
+  }
+}
+
+/** What `ctx` asks of the server. */
+export function makeOperations(
+  bridge: Bridge,
+  calls: Calls,
+  telling: ReturnType<typeof makeTelling>,
+  sending: ReturnType<typeof makeSending>,
+  charactersMax: number,
+) {
+  const { stringify } = JSON
+
   function checkSize(op: string): void {
     if (op.length <= charactersMax) return
     throw new RangeError(`the operation has ${op.length} characters: at most ${charactersMax}`)
   }
 
+  function read(call: Call, op: string): Promise<unknown> {
+    checkSize(op)
+    return sending.read(call, op)
+  }
+
+  /** What was given may be behind what is written now. */
+  function write(call: Call, op: string, name: string): Promise<unknown> {
+    checkSize(op)
+    call.given.clear()
+    return sending.write(call, op, name)
+  }
+
+  function writeAhead(call: Call, op: string, result: unknown): Promise<unknown> {
+    checkSize(op)
+    call.given.clear()
+    return sending.writeAhead(call, op, result)
+  }
+
   return {
-    read(call: Call, op: string): Promise<unknown> {
-      checkSize(op)
-      return send(call, op, new Error(), {})
-    },
+    read,
     /** What may still be open when the Function ends: it ends with it. */
-    leave: (call: Call, op: string) => send(call, op, new Error(), { isOwed: false }),
-    write(call: Call, op: string, name: string): Promise<unknown> {
-      checkSize(op)
-      const error = new Error(name)
-      const promise = send(call, op, error, { kind: Write })
-      owners.set(promise, call)
-      call.unwatched.set(promise, error)
-      return promise
+    leave: sending.leave,
+    get(call: Call, id: string): Promise<unknown> {
+      const op = `["get",${stringify(id)}]`
+      const document = call.given.get(id)
+      if (document === undefined) return read(call, op)
+      // What is asked for again is another copy.
+      call.given.delete(id)
+      telling.tell(call, op)
+      return Promise.resolve(document)
+    },
+    insert(call: Call, op: string, table: string): Promise<unknown> {
+      const { inserts, nowMicros, seed } = call
+      if (!call.isAhead || inserts === null) return write(call, op, 'ctx.db.insert')
+      call.inserts = inserts + 1
+      return writeAhead(call, op, bridge.documentId(table, nowMicros, seed, inserts))
+    },
+    /** `name` is what the author wrote. */
+    change: (call: Call, op: string, name: string): Promise<unknown> =>
+      call.isAhead ? writeAhead(call, op, null) : write(call, op, name),
+    /** What it calls may write and insert too. */
+    run(call: Call, op: string, name: string): Promise<unknown> {
+      call.inserts = null
+      return write(call, op, name)
     },
     /** The place of an operation that the call never waited for. */
     dangling(call: Call): Error | null {
@@ -208,7 +306,8 @@ export function makeReplies(
     refuse(id: number, [name, message, code]: readonly [string, string, string | null]): void {
       const found = take(id)
       if (found === null) return
-      const { error, reject } = found
+      const { reject } = found
+      const error = found.error ?? new Error()
       defineProperty(error, 'name', { value: name, writable: true, configurable: true })
       error.message = message
       if (code !== null) {

@@ -25,10 +25,12 @@ export function makeContext(
 
   function databaseOf(call: Call) {
     const read = (op: string) => operations.read(call, op)
-    const write = (op: string, name: string) => operations.write(call, op, name)
-    return call.definition.kind === 'mutation'
-      ? new parts.Mutation(read, write)
-      : new parts.Query(read)
+    const get = (id: string) => operations.get(call, id)
+    if (call.definition.kind !== 'mutation') return new parts.Query(read, get)
+    return new parts.Mutation(read, get, {
+      insert: (op, table) => operations.insert(call, op, table),
+      change: (op, name) => operations.change(call, op, name),
+    })
   }
 
   return (call) => {
@@ -93,6 +95,6 @@ export function makeRunOf(operations: ReturnType<typeof makeOperations>, encode:
       check(kind, call.definition.kind)
       const name = nameOf(reference, verb)
       const op = `["run","${kind}",${stringify(name)},${encode(args, `${verb} of ${name}`)}]`
-      return kind === 'query' ? operations.read(call, op) : operations.write(call, op, verb)
+      return kind === 'query' ? operations.read(call, op) : operations.run(call, op, verb)
     }
 }

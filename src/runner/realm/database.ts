@@ -3,8 +3,15 @@ import type { IndexManifest } from '../../value/manifest.ts'
 import type { Codec } from './codec.ts'
 import type { makeRangeBuilder, makeRows, Operate } from './ranges.ts'
 
-/** Sends a write, which must be awaited; `name` is what the author wrote. */
-export type OperateWrite = (op: string, name: string) => Promise<unknown>
+/** Reads one document. */
+export type OperateGet = (id: string) => Promise<unknown>
+
+/** Sends writes, which must be awaited. */
+export interface OperateWrites {
+  insert(op: string, table: string): Promise<unknown>
+  /** `name` is what the author wrote. */
+  change(op: string, name: string): Promise<unknown>
+}
 
 /** The reads of `ctx.db`. `tables` maps each table of the schema to its indexes. */
 export function makeReads(
@@ -12,7 +19,6 @@ export function makeReads(
   Rows: ReturnType<typeof makeRows>,
   Builder: ReturnType<typeof makeRangeBuilder>,
 ) {
-  const { stringify } = JSON
   const { parts } = Builder
   Reflect.deleteProperty(Builder, 'parts')
   type Build = (q: InstanceType<typeof Builder>) => unknown
@@ -31,14 +37,16 @@ export function makeReads(
 
   return class Reads {
     readonly #operate: Operate
+    readonly #get: OperateGet
 
-    constructor(operate: Operate) {
+    constructor(operate: Operate, get: OperateGet) {
       this.#operate = operate
+      this.#get = get
     }
 
     get(id: string): Promise<unknown> {
       if (typeof id !== 'string') throw new TypeError('ctx.db.get needs the ID of a document')
-      return this.#operate(`["get",${stringify(id)}]`)
+      return this.#get(id)
     }
 
     table(name: string) {
@@ -94,33 +102,35 @@ export function makeMutationDatabase(Reads: ReturnType<typeof makeReads>, encode
   }
 
   return class MutationDatabase extends Reads {
-    readonly #write: OperateWrite
+    readonly #writes: OperateWrites
 
-    constructor(operate: Operate, write: OperateWrite) {
-      super(operate)
-      this.#write = write
+    constructor(operate: Operate, get: OperateGet, writes: OperateWrites) {
+      super(operate, get)
+      this.#writes = writes
     }
 
     insert(table: string, fields: Fields): Promise<unknown> {
       if (typeof table !== 'string') throw new TypeError('ctx.db.insert needs the name of a table')
       const text = fieldsText(fields, `insert("${table}")`)
-      return this.#write(`["insert",${stringify(table)},${text}]`, 'ctx.db.insert')
+      return this.#writes.insert(`["insert",${stringify(table)},${text}]`, table)
     }
 
     /** A field that is undefined is removed. */
     patch(id: string, fields: Fields): Promise<unknown> {
       const text = fieldsText(fields, 'patch')
       const removed = stringify(keys(fields).filter((name) => fields[name] === undefined))
-      return this.#write(`["patch",${idText(id, 'patch')},${text},${removed}]`, 'ctx.db.patch')
+      const op = `["patch",${idText(id, 'patch')},${text},${removed}]`
+      return this.#writes.change(op, 'ctx.db.patch')
     }
 
     replace(id: string, fields: Fields): Promise<unknown> {
       const text = fieldsText(fields, 'replace')
-      return this.#write(`["replace",${idText(id, 'replace')},${text}]`, 'ctx.db.replace')
+      const op = `["replace",${idText(id, 'replace')},${text}]`
+      return this.#writes.change(op, 'ctx.db.replace')
     }
 
     delete(id: string): Promise<unknown> {
-      return this.#write(`["delete",${idText(id, 'delete')}]`, 'ctx.db.delete')
+      return this.#writes.change(`["delete",${idText(id, 'delete')}]`, 'ctx.db.delete')
     }
   }
 }

@@ -54,11 +54,44 @@ export function makeFound(
   }
 }
 
+/** A call that has done nothing yet. */
+export function makeNewCall() {
+  type Given = 'id' | 'definition' | 'nowMicros' | 'seed' | 'identity' | 'root' | 'isAhead'
+
+  return (given: Pick<Call, Given>): Call => ({
+    id: given.id,
+    definition: given.definition,
+    nowMicros: given.nowMicros,
+    seed: given.seed,
+    stream: null,
+    usedClock: false,
+    usedRandom: false,
+    identity: given.identity,
+    usedIdentity: false,
+    spentMicros: 0,
+    finished: false,
+    root: given.root,
+    open: 0,
+    pending: 0,
+    timers: new Map(),
+    wakeAt: Number.POSITIVE_INFINITY,
+    handed: { count: 0, copies: new Map() },
+    unwatched: new Map(),
+    isAhead: given.isAhead,
+    given: new Map(),
+    inserts: 0,
+    told: [],
+    toldCharacters: 0,
+    lines: [],
+  })
+}
+
 /** Works the frames of the server. */
 export function makeDispatch(
   bridge: Bridge,
   calls: Calls,
   workspace: Workspace,
+  newCall: ReturnType<typeof makeNewCall>,
   parts: {
     readonly documents: ReturnType<typeof makeDocuments>
     readonly found: ReturnType<typeof makeFound>
@@ -70,31 +103,24 @@ export function makeDispatch(
   const { parse } = JSON
 
   function invoke(message: readonly unknown[]): void {
-    const [, id, name, , nowMicros, seed, root, args, identity] = message as [
+    const [, id, name, , nowMicros, seed, root, args, identity, ahead] = message as [
       ...[string, number, string, string, string, string, number],
-      ...[unknown, FunctionalIdentity | null],
+      ...[unknown, FunctionalIdentity | null, readonly SentItem[] | null],
     ]
     const definition = workspace.functions.get(name)
-    const call: Call = {
+    const call = newCall({
       id,
       definition: definition ?? { kind: 'query', auth: 'none', errors: {}, handler: missing },
       nowMicros,
       seed,
-      stream: null,
-      usedClock: false,
-      usedRandom: false,
       identity,
-      usedIdentity: false,
-      spentMicros: 0,
-      finished: false,
       root: calls.active.get(root) ?? null,
-      open: 0,
-      pending: 0,
-      timers: new Map(),
-      wakeAt: Number.POSITIVE_INFINITY,
-      handed: { count: 0, copies: new Map() },
-      unwatched: new Map(),
-      lines: [],
+      isAhead: ahead !== null,
+    })
+    if (ahead !== null) {
+      for (const copy of parts.documents.receive(ahead, call.handed)) {
+        call.given.set((copy as { readonly _id: string })._id, copy as object)
+      }
     }
     calls.active.set(id, call)
     calls.current = call

@@ -31,14 +31,16 @@ export function makeRun(
 
   function endReturned(call: Call, value: unknown): void {
     const changed = restore()
-    const [unwatched] = call.unwatched.values()
+    const isOwing = call.pending > 0 || call.unwatched.size > 0
     if (changed !== null) {
       const message = `"${changed}" of Array or its prototype was changed, which all calls share`
       endings.threw(call, report(new TypeError(message), null))
-    } else if (unwatched !== undefined) {
-      const message = `${unwatched.message} was not awaited: write "await" in front of it`
+    } else if (isOwing && call.isAhead) endings.isVoid(call)
+    else if (call.unwatched.size > 0) {
+      const [unwatched] = call.unwatched.values()
+      const message = `${unwatched!.message} was not awaited: write "await" in front of it`
       endings.threw(call, report(new Error(message), unwatched))
-    } else if (call.pending > 0) {
+    } else if (isOwing) {
       const message = 'an operation was still running when the Function ended: await each promise'
       endings.threw(call, report(new Error(message), operations.dangling(call)))
     } else endings.returned(call, resultText(call, value))

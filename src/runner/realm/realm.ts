@@ -12,6 +12,7 @@ import {
   LOG_LINES_MAX,
   REQUEST_BYTES_MAX,
   TIMERS_MAX,
+  TOLD_CHARACTERS_MAX,
 } from '../messages.ts'
 import { type Bridge, makeBridge } from './bridge.ts'
 import { makeAuth } from './callers.ts'
@@ -21,6 +22,8 @@ import {
   makeEndings,
   makeOperations,
   makeReplies,
+  makeSending,
+  makeTelling,
   makeWrite,
 } from './calls.ts'
 import { makeDate, makeFixedFormats, makeFixedTemporal } from './clock.ts'
@@ -29,7 +32,14 @@ import { makeDecode, makeDescribe, makeEncode, makeEncodePlain, makeTrail } from
 import { makeConfiguration } from './configuration.ts'
 import { makeContext, makeRunOf } from './contexts.ts'
 import { makeMutationDatabase, makeQueryDatabase, makeReads } from './database.ts'
-import { makeDispatch, makeFound, makeLoad, makeSettle, type Script } from './dispatching.ts'
+import {
+  makeDispatch,
+  makeFound,
+  makeLoad,
+  makeNewCall,
+  makeSettle,
+  type Script,
+} from './dispatching.ts'
 import { makeCopying, makeDocuments } from './documents.ts'
 import { makeEnvironment, makeFreeze, makeGuard } from './environment.ts'
 import { makeClock, makeGlobals } from './globals.ts'
@@ -110,6 +120,7 @@ const PARTS = {
   makeLog,
   makeMutationDatabase,
   makeNamedError,
+  makeNewCall,
   makeOperations,
   makePairsReader,
   makeQueryDatabase,
@@ -127,8 +138,10 @@ const PARTS = {
   makeRun,
   makeRunOf,
   makeSearchParams,
+  makeSending,
   makeSettle,
   makeStructuredClone,
+  makeTelling,
   makeText,
   makeTimers,
   makeTrail,
@@ -150,6 +163,7 @@ const BOUNDS = {
   pathCharacters: PATH_CHARACTERS_MAX,
   requestBytes: REQUEST_BYTES_MAX,
   timersMax: TIMERS_MAX,
+  toldCharacters: TOLD_CHARACTERS_MAX,
   urlParts: URL_PARTS,
   scriptName: SCRIPT_NAME,
 }
@@ -210,12 +224,14 @@ export function makeRealm(parts: Parts, outer: Bridge, bounds: Bounds): Realm {
   const plain = parts.makeEncodePlain(trail)
   const encode = parts.makeEncode(depth, entries, trail, plain, parts.makeDescribe())
   const decode = parts.makeDecode()
-  const endings = parts.makeEndings(bridge, calls, bounds.resultBytes)
+  const telling = parts.makeTelling(bridge, bounds.toldCharacters)
+  const endings = parts.makeEndings(bridge, calls, telling, bounds.resultBytes)
   const report = parts.makeReport(bounds.errorCharacters, bounds.scriptName)
   const owners = new WeakMap()
   const writes = { Write: parts.makeWrite(owners), owners }
   const { operationCharacters } = bounds
-  const operations = parts.makeOperations(bridge, calls, writes, operationCharacters)
+  const sending = parts.makeSending(bridge, calls, telling, writes)
+  const operations = parts.makeOperations(bridge, calls, telling, sending, operationCharacters)
   const failures = new WeakMap()
   const replies = parts.makeReplies(calls, decode, failures)
   const documents = parts.makeDocuments(decode, parts.makeCopying(), bounds.batch)
@@ -245,13 +261,8 @@ export function makeRealm(parts: Parts, outer: Bridge, bounds: Bounds): Realm {
     const contextOf = parts.makeContext(operations, failures, ctx)
     const handled = { contextOf, documents, failures, restore }
     const run = parts.makeRun(calls, { encode, decode }, operations, endings, report, handled)
-    dispatch = parts.makeDispatch(bridge, calls, workspace, {
-      documents,
-      found,
-      replies,
-      endings,
-      run,
-    })
+    const frames = { documents, found, replies, endings, run }
+    dispatch = parts.makeDispatch(bridge, calls, workspace, parts.makeNewCall(), frames)
   }
 
   return {

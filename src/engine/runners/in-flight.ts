@@ -1,0 +1,94 @@
+/** What a runner is at work on, as the server knows it. */
+import type { StoredDocument } from '../../documents/store.ts'
+import type { Operation } from '../../runner/operations.ts'
+import type {
+  Departure,
+  OutcomeMessage,
+  RunnerCall,
+  RunnerHost,
+  RunnerOutcome,
+} from './outcomes.ts'
+
+export interface InFlight {
+  readonly id: number
+  /** The call that it is part of; itself where it is part of none. */
+  readonly root: number
+  /** The call that made it; 0 where the server did. */
+  readonly parent: number
+  readonly host: RunnerHost
+  readonly deadline: number
+  readonly signal: Departure | undefined
+  readonly end: (outcome: RunnerOutcome) => void
+  readonly abort: (error: unknown) => void
+  operations: number
+  hasParts: boolean
+  /** Given ahead, then those that its operations were answered with, in that order. */
+  readonly documents: StoredDocument[]
+  /** Whether it runs ahead: its code cannot be told of a refusal where it happened. */
+  readonly isAhead: boolean
+  /** Operations that it told of and that are not worked yet. */
+  told: number
+  /** What the runner made of it, while some of those are left. */
+  ending: OutcomeMessage | null
+}
+
+export type Ends = Pick<InFlight, 'end' | 'abort'>
+
+export function inFlight(
+  id: number,
+  parent: InFlight | null,
+  { deadline, signal, ahead }: RunnerCall,
+  { host, end, abort }: Ends & Pick<InFlight, 'host'>,
+): InFlight {
+  return {
+    id,
+    root: parent?.root ?? id,
+    parent: parent?.id ?? 0,
+    host,
+    deadline,
+    signal,
+    end,
+    abort,
+    operations: 0,
+    hasParts: false,
+    documents: ahead === undefined ? [] : [...ahead],
+    isAhead: ahead !== undefined,
+    told: 0,
+    ending: null,
+  }
+}
+
+export interface Deferred {
+  readonly call: InFlight
+  /** Null where nobody waits for a reply. */
+  readonly id: number | null
+  readonly op: Operation
+  readonly characters: number
+}
+
+/** Operations that wait until their runner has read what it was sent. */
+export class DeferredOperations {
+  readonly #waiting: Deferred[] = []
+  #characters = 0
+
+  get isEmpty(): boolean {
+    return this.#waiting.length === 0
+  }
+
+  /** Of those that wait. */
+  get characters(): number {
+    return this.#characters
+  }
+
+  push(one: Deferred): void {
+    this.#waiting.push(one)
+    this.#characters += one.characters
+  }
+
+  take(): Deferred | null {
+    const next = this.#waiting.shift()
+    if (next === undefined) return null
+    this.#characters -= next.characters
+    return next
+  }
+}
