@@ -44,6 +44,14 @@ export interface MutationOutcome {
   readonly attempts: number
 }
 
+interface Attempt {
+  readonly input: MutationInput
+  readonly fingerprint: Uint8Array
+  /** From 1. */
+  readonly number: number
+  readonly turn: Turn | null
+}
+
 interface Running {
   readonly fingerprint: Uint8Array
   readonly outcome: Promise<MutationOutcome>
@@ -92,14 +100,14 @@ export class Mutations {
     try {
       while (attempts < ATTEMPTS_MAX) {
         if (system.monotonicMillis() >= invocation.deadline) throw new Fault('DEADLINE_EXCEEDED')
-        const transaction = this.#transaction(invocation)
-        const ran = await this.#run(invocation, transaction)
-        if (ran === null) {
+        const attempt = { input, fingerprint, number: attempts + 1, turn }
+        const attempted = await this.#attempt(invocation, attempt)
+        if (attempted === null) {
           losses.add()
           continue
         }
         attempts += 1
-        const outcome = await this.#commit(input, fingerprint, transaction, { ran, attempts, turn })
+        const { ran, outcome } = attempted
         if (outcome.kind === 'assigned') {
           // Whoever waits for the same keys reads what was assigned.
           turn?.release()
@@ -131,6 +139,19 @@ export class Mutations {
     return keys.length === 0 ? null : committer.takeTurn(keys)
   }
 
+  /** Null where it has to be run again. */
+  async #attempt(invocation: Invocation, attempt: Attempt) {
+    const { committer } = this.#port
+    const use = committer.beginUse()
+    try {
+      const transaction = this.#transaction(invocation)
+      const ran = await this.#run(invocation, transaction)
+      return ran && { ran, outcome: await this.#commit(transaction, ran, attempt) }
+    } finally {
+      committer.endUse(use)
+    }
+  }
+
   /** As `run`; what fails because of what it read is told when that is durable. */
   async #run(invocation: Invocation, transaction: Transaction): Promise<Ran | null> {
     try {
@@ -154,12 +175,7 @@ export class Mutations {
     })
   }
 
-  #commit(
-    input: MutationInput,
-    fingerprint: Uint8Array,
-    transaction: Transaction,
-    { ran, attempts, turn }: { ran: Ran; attempts: number; turn: Turn | null },
-  ) {
+  #commit(transaction: Transaction, ran: Ran, { input, fingerprint, number, turn }: Attempt) {
     const { committer, system } = this.#port
     const atMicros = system.nowMicros()
     return committer.commit({
@@ -174,7 +190,7 @@ export class Mutations {
         releaseId: input.prepared.release.releaseId,
         function: input.definition.name,
         result: ran.resultText,
-        attempts,
+        attempts: number,
         createdAtMicros: atMicros,
       },
       turn,

@@ -104,31 +104,41 @@ export class Queries {
   }
 
   async #run(keys: ResultKeys, input: QueryInput): Promise<QueryOutcome> {
-    const { store, committer, system } = this.#port
+    const { committer, system } = this.#port
     const invocation = beginInvocation(this.#port, input)
     const losses = new Losses()
     while (system.monotonicMillis() < invocation.deadline) {
-      const transaction = new Transaction({
-        store,
-        release: input.prepared,
-        snapshot: committer.durable,
-        unsettled: null,
-        nowMicros: invocation.nowMicros,
-        seeded: seeded(invocation.seed),
-        writable: false,
-      })
-      const ran = await run(this.#port, invocation, transaction)
-      if (ran === null) {
-        losses.add()
-        continue
+      const use = committer.beginUse()
+      try {
+        const outcome = await this.#attempt(keys, invocation)
+        if (outcome !== null) return outcome
+      } finally {
+        committer.endUse(use)
       }
-      this.#keep(keys, ran, { transaction, configuration: invocation.configuration })
-      return {
-        resultText: ran.resultText,
-        snapshotSequence: transaction.hasRead ? transaction.snapshot : null,
-      }
+      losses.add()
     }
     throw new Fault('DEADLINE_EXCEEDED')
+  }
+
+  /** Null where it has to be run again. */
+  async #attempt(keys: ResultKeys, invocation: Invocation): Promise<QueryOutcome | null> {
+    const { store, committer } = this.#port
+    const transaction = new Transaction({
+      store,
+      release: invocation.prepared,
+      snapshot: committer.durable,
+      unsettled: null,
+      nowMicros: invocation.nowMicros,
+      seeded: seeded(invocation.seed),
+      writable: false,
+    })
+    const ran = await run(this.#port, invocation, transaction)
+    if (ran === null) return null
+    this.#keep(keys, ran, { transaction, configuration: invocation.configuration })
+    return {
+      resultText: ran.resultText,
+      snapshotSequence: transaction.hasRead ? transaction.snapshot : null,
+    }
   }
 
   #keep(

@@ -18,6 +18,7 @@ import type { Metrics } from '../../telemetry/metrics/metrics.ts'
 import type { ValueObject } from '../../value/values.ts'
 import type { PendingWrite } from '../overlay.ts'
 import type { CommitWrites, ReadSet } from './read-set.ts'
+import { SnapshotsInUse, type SnapshotUse } from './snapshots-in-use.ts'
 import { type Ticket, Tickets } from './tickets.ts'
 import { lostFault, UnsettledCommits } from './unsettled-commits.ts'
 import { type Conflict, WriteLog } from './write-log.ts'
@@ -26,8 +27,6 @@ import { type Conflict, WriteLog } from './write-log.ts'
 const BATCH_MAX = 512
 /** Documents and keys of recent commits that read sets are checked against. */
 const LOG_ENTRIES_MAX = 500_000
-/** Longer than any invocation lives. */
-const LOG_MILLIS_MAX = 60_000
 
 export interface CommitRequest {
   readonly snapshot: number
@@ -79,6 +78,7 @@ export class Committer {
   readonly #metrics: Metrics
   readonly #onCommit: CommitterOptions['onCommit']
   readonly #tickets = new Tickets()
+  readonly #snapshots: SnapshotsInUse
   #writeLog: WriteLog
   #assigned: number
   #durable: number
@@ -96,6 +96,7 @@ export class Committer {
     this.#assigned = store.latestSequence
     this.#durable = store.latestSequence
     this.#writeLog = emptyLog(this.#durable)
+    this.#snapshots = new SnapshotsInUse(this.#durable)
   }
 
   /** The snapshot of a Query: the newest that is durable. */
@@ -110,6 +111,15 @@ export class Committer {
 
   get unsettled(): UnsettledCommits {
     return this.#unsettled
+  }
+
+  /** Called before an attempt takes one of the two snapshots; `endUse` once nothing is asked of it. */
+  beginUse(): SnapshotUse {
+    return this.#snapshots.begin(this.#durable)
+  }
+
+  endUse(use: SnapshotUse): void {
+    this.#snapshots.end(use)
   }
 
   /** Whether anything that `readSet` holds was written by a durable commit after `snapshot`. */
@@ -132,8 +142,8 @@ export class Committer {
     const { transaction, writes } = this.#build(request, sequence)
     if (sequence !== null) {
       this.#assigned = sequence
-      const atMillis = this.#system.monotonicMillis()
-      this.#writeLog.append({ sequence, atMillis, writes })
+      const oldestInUse = this.#snapshots.oldest(this.#durable)
+      this.#writeLog.append({ sequence, writes, oldestInUse })
       this.#unsettled.add(sequence, transaction.writes, writes)
     }
     const durable = new Promise<void>((resolve, reject) => {
@@ -268,7 +278,6 @@ function emptyLog(latestSequence: number): WriteLog {
   return new WriteLog({
     latestSequence,
     entriesMax: LOG_ENTRIES_MAX,
-    ageMillisMax: LOG_MILLIS_MAX,
   })
 }
 

@@ -11,7 +11,7 @@ const writes = fc.record({
     .map((entries): ReadonlyMap<number, readonly string[]> => new Map(entries)),
 })
 const interval = fc.record({ index: fc.nat(2), lower: name, upper: name })
-const bounds = { latestSequence: 10, entriesMax: 1_000_000, ageMillisMax: 1_000_000 }
+const bounds = { latestSequence: 10, entriesMax: 1_000_000 }
 
 function readSetOf(
   documents: readonly string[],
@@ -53,7 +53,7 @@ describe('the write log', () => {
         (commits, documents, intervals, back, entriesMax) => {
           const log = new WriteLog({ ...bounds, entriesMax })
           commits.forEach((each, i) => {
-            log.append({ sequence: 11 + i, atMillis: i, writes: each })
+            log.append({ sequence: 11 + i, writes: each, oldestInUse: 0 })
             expect(log.entries).toBeLessThanOrEqual(entriesMax)
           })
           const snapshot = 10 + Math.max(0, commits.length - back)
@@ -68,24 +68,25 @@ describe('the write log', () => {
     )
   })
 
-  test('commits that are too old are dropped with the next one', () => {
-    const log = new WriteLog({ ...bounds, ageMillisMax: 100 })
+  test('commits that no snapshot in use comes before are dropped with the next one', () => {
+    const log = new WriteLog(bounds)
     const write = (id: string): CommitWrites => ({ documents: [id], keys: new Map() })
-    log.append({ sequence: 11, atMillis: 0, writes: write('a') })
-    log.append({ sequence: 12, atMillis: 100, writes: write('b') })
+    log.append({ sequence: 11, writes: write('a'), oldestInUse: 10 })
+    log.append({ sequence: 12, writes: write('b'), oldestInUse: 10 })
     expect(log.oldestSnapshot).toBe(10)
-    log.append({ sequence: 13, atMillis: 101, writes: write('c') })
+    log.append({ sequence: 13, writes: write('c'), oldestInUse: 11 })
     expect(log.oldestSnapshot).toBe(11)
     const readSet = readSetOf(['a'], [])
     expect(log.conflicts(readSet, 10)).toBe('unknown')
     expect(log.conflicts(readSet, 11)).toBeNull()
+    expect(names(log.conflicts(readSetOf(['b', 'c'], []), 11))).toEqual(new Set(['b', 'c']))
   })
 
   test('a log that always moves on keeps its arrays short and its answers right', () => {
     const log = new WriteLog({ ...bounds, entriesMax: 3_000 })
     for (let sequence = 11; sequence < 30_000; sequence++) {
       const keys = new Map([[sequence % 3, [`k${sequence}`]]])
-      log.append({ sequence, atMillis: 0, writes: { documents: [`d${sequence}`], keys } })
+      log.append({ sequence, writes: { documents: [`d${sequence}`], keys }, oldestInUse: 0 })
     }
     expect(log.entries).toBe(3_000)
     expect(log.oldestSnapshot).toBe(29_999 - 1_500)
@@ -100,7 +101,7 @@ describe('the write log', () => {
   test('an enormous commit is not kept, and the next snapshot is known again', () => {
     const log = new WriteLog({ ...bounds, entriesMax: 5 })
     const documents = [...'abcdef']
-    log.append({ sequence: 11, atMillis: 0, writes: { documents, keys: new Map() } })
+    log.append({ sequence: 11, writes: { documents, keys: new Map() }, oldestInUse: 0 })
     expect([log.entries, log.oldestSnapshot]).toEqual([0, 11])
     expect(log.conflicts(readSetOf(['z'], []), 10)).toBe('unknown')
     expect(log.conflicts(readSetOf(['a'], []), 11)).toBeNull()
@@ -110,7 +111,7 @@ describe('the write log', () => {
     const log = new WriteLog(bounds)
     for (let sequence = 11; sequence < 6_011; sequence++) {
       const keys = new Map([[1, [`${sequence}`.padEnd(16_384)]]])
-      log.append({ sequence, atMillis: 0, writes: { documents: [], keys } })
+      log.append({ sequence, writes: { documents: [], keys }, oldestInUse: 0 })
     }
     expect(log.entries).toBe(4_096)
   })

@@ -1,6 +1,7 @@
 /**
  * The recent commits in memory, to tell whether anything that a transaction read was written after
- * its snapshot. It is bounded: of a snapshot before its start nothing is known.
+ * its snapshot. It holds what somebody may still ask for, within a bound: of a snapshot before its
+ * start nothing is known.
  */
 import { assert } from '../../errors/assert.ts'
 import { type CommitWrites, covers, firstIndex, type ReadSet } from './read-set.ts'
@@ -10,8 +11,6 @@ export interface WriteLogOptions {
   readonly latestSequence: number
   /** Documents and keys that it keeps. */
   readonly entriesMax: number
-  /** Commits that are older are dropped with the next one. */
-  readonly ageMillisMax: number
 }
 
 /** Some of what a transaction lost: enough to queue for. */
@@ -29,7 +28,6 @@ const COMPACT_MIN = 1024
 
 interface LoggedCommit {
   readonly sequence: number
-  readonly atMillis: number
   readonly writes: CommitWrites
   readonly entries: number
   readonly characters: number
@@ -72,13 +70,16 @@ export class WriteLog {
     return this.#entries
   }
 
-  /** Sequences ascend. A commit beyond the bounds leaves nothing in the log. */
+  /**
+   * Sequences ascend. Nobody asks for a snapshot before `oldestInUse` any more. A commit beyond the
+   * bounds leaves nothing in the log.
+   */
   append(commit: {
     readonly sequence: number
-    readonly atMillis: number
     readonly writes: CommitWrites
+    readonly oldestInUse: number
   }): void {
-    const { sequence, atMillis, writes } = commit
+    const { sequence, writes, oldestInUse } = commit
     assert(sequence > this.#latestSequence, 'sequences ascend')
     this.#latestSequence = sequence
     let entries = 0
@@ -93,11 +94,11 @@ export class WriteLog {
       characters += this.#appendKeys(index, keys, sequence)
     }
     const documentsBefore = this.#documents
-    this.#commits.push({ sequence, atMillis, writes, entries, characters, documentsBefore })
+    this.#commits.push({ sequence, writes, entries, characters, documentsBefore })
     this.#documents += writes.documents.length
     this.#entries += entries
     this.#characters += characters
-    this.#trim(atMillis)
+    this.#trim(oldestInUse)
   }
 
   /**
@@ -165,13 +166,12 @@ export class WriteLog {
     return characters
   }
 
-  #trim(nowMillis: number): void {
-    const { entriesMax, ageMillisMax } = this.#options
-    const oldest = nowMillis - ageMillisMax
+  #trim(oldestInUse: number): void {
+    const { entriesMax } = this.#options
     while (this.#head < this.#commits.length) {
       const commit = this.#commits[this.#head]!
       const fits = this.#entries <= entriesMax && this.#characters <= CHARACTERS_MAX
-      if (fits && commit.atMillis >= oldest) break
+      if (fits && commit.sequence > oldestInUse) break
       this.#drop(commit)
       this.#head += 1
     }
