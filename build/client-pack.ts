@@ -1,5 +1,5 @@
 /**
- * The svc client alone as one file for Node 20 and newer, dist/svc-client/svc.mjs, for pipelines
+ * The svc client alone as one file for Node 20.12 and newer, dist/svc-client/svc.mjs, for pipelines
  * that have Node and want no executable. esbuild takes the types away, ncc packs the rest.
  */
 import { spawnSync } from 'node:child_process'

@@ -55,7 +55,7 @@ export class Driver {
     const seen: Operation[] = []
     const documents: StoredDocument[] = []
     const nowMicros = 1_800_000_000_123_456n
-    const seed = new Uint8Array(32).fill(15)
+    const seed = '0f'.repeat(32)
     const identityText = JSON.stringify(this.identity)
     const of = { function: `f.${name}`, kind: kind as 'query', root: 0 }
     const request = { ...of, argumentsText, identityText, nowMicros, seed, ahead: null }

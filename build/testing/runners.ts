@@ -73,7 +73,7 @@ function callOf(name: string, options: CallOptions = {}): RunnerCall {
     argumentsText,
     identityText: 'null',
     nowMicros: 1_800_000_000_000_000n,
-    seed: new Uint8Array(32).fill(seedByte),
+    seed: new Uint8Array(32).fill(seedByte).toHex(),
     deadline: system.monotonicMillis() + millis,
   }
 }

@@ -14,7 +14,7 @@ import { poolBench } from '../../build/testing/runners.ts'
 import { openSqliteDocuments } from '../../src/documents/sqlite/stores.ts'
 import type { DocumentStore } from '../../src/documents/store.ts'
 import { Committer } from '../../src/engine/commits/committer.ts'
-import { run, seeded } from '../../src/engine/invocations.ts'
+import { run } from '../../src/engine/invocations.ts'
 import { Preparations } from '../../src/engine/preparations.ts'
 import type { PreparedRelease } from '../../src/engine/prepared-release.ts'
 import type { Release } from '../../src/engine/release.ts'
@@ -137,8 +137,7 @@ async function finish(name: string, attempt: Attempt): Promise<Finished> {
   const { snapshot, seedByte, isAhead = runs % 2 === 0 } = attempt
   const { nowMicros, seed, deadline } = bench.call(name, { seedByte })
   const transaction = new Transaction({
-    ...{ store, release: prepared, snapshot, unsettled: null, nowMicros, writable: true },
-    seeded: seeded(seed),
+    ...{ store, release: prepared, snapshot, unsettled: null, nowMicros, seed, writable: true },
   })
   const invocation = {
     ...{ prepared, nowMicros, seed, deadline, configuration: configuration.current },

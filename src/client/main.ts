@@ -1,5 +1,5 @@
 /**
- * The command line `svc`. It runs on Bun and on Node 20 or newer; what needs the executable comes
+ * The command line `svc`. It runs on Bun and on Node 20.12 or newer; what needs the executable comes
  * in through `tools`.
  */
 import { Fault, isFault } from '../errors/fault.ts'

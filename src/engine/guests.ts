@@ -16,6 +16,6 @@ export function guestOf(
   { seed, nowMicros }: Pick<RunnerCall, 'seed' | 'nowMicros'>,
   { count, expiresInSeconds }: { readonly count: number; readonly expiresInSeconds: number },
 ): string {
-  const entropy = new Uint8Array(sha256(seed, `guest/${count}`).subarray(0, 10))
+  const entropy = new Uint8Array(sha256(`${seed}guest/${count}`).subarray(0, 10))
   return JSON.stringify(issueGuest({ entropy, nowMicros, expiresInSeconds }))
 }

@@ -1,7 +1,6 @@
 /** One run of a Function: transaction, runner, and what its outcome means to the caller. */
 import type { Code } from '../errors/codes.ts'
 import { Fault } from '../errors/fault.ts'
-import { sha256 } from '../system/digests.ts'
 import type { System } from '../system/system.ts'
 import type { LogFields, Logger } from '../telemetry/log.ts'
 import type { Principal } from '../value/identities.ts'
@@ -35,8 +34,8 @@ export interface Invocation {
   /** Whom the Function sees; null for nobody. */
   readonly principal: Principal | null
   readonly nowMicros: bigint
-  /** 32 bytes; the same for every attempt of one invocation. */
-  readonly seed: Uint8Array
+  /** 32 bytes, hexadecimal; the same for every attempt of one invocation. */
+  readonly seed: string
   /** Monotonic milliseconds. */
   readonly deadline: number
   /** As it was when the invocation began. */
@@ -81,7 +80,7 @@ export function beginInvocation(
   return {
     ...input,
     nowMicros: system.nowMicros(),
-    seed: system.randomBytes(32),
+    seed: system.randomBytes(32).toHex(),
     deadline: system.monotonicMillis() + millisMax,
     configuration: configuration.current,
     isAhead: input.prepared.functions.get(input.definition.name)!.pace.next(),
@@ -98,11 +97,6 @@ export class Losses {
     if (this.#count <= LOSSES_MAX) return
     throw new Fault('FUNCTION_FAILED', { detail: `it had to be run ${this.#count} times` })
   }
-}
-
-/** SHA-256 of the invocation's seed and a text. */
-export function seeded(seed: Uint8Array): (label: string) => Uint8Array {
-  return (label) => sha256(seed, label)
 }
 
 /** The call that a runner is given for an invocation. */

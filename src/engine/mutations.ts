@@ -13,7 +13,6 @@ import {
   Losses,
   type Ran,
   run,
-  seeded,
 } from './invocations.ts'
 import { ATTEMPTS_MAX, EXCLUSIVE_ATTEMPT } from './limits.ts'
 import { namedDocuments } from './named-arguments.ts'
@@ -170,7 +169,7 @@ export class Mutations {
       snapshot: committer.assigned,
       unsettled: committer.unsettled,
       nowMicros: invocation.nowMicros,
-      seeded: seeded(invocation.seed),
+      seed: invocation.seed,
       writable: true,
     })
   }
@@ -200,8 +199,10 @@ export class Mutations {
 
 /** Everything that an exact repeat has in common (Document 2, Mutation operation). */
 function fingerprintOf(input: MutationInput): Uint8Array {
-  const parts = [input.target, input.definition.name, input.caller, input.argumentsText]
-  return sha256(JSON.stringify(parts))
+  const { target, definition, caller, argumentsText } = input
+  // The lengths tell where each part ends.
+  const lengths = `${target.length},${definition.name.length},${caller.length}`
+  return sha256(`${lengths}\n${target}${definition.name}${caller}${argumentsText}`)
 }
 
 function checkSame(a: Uint8Array, b: Uint8Array): void {

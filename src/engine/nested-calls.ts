@@ -6,7 +6,7 @@
 import { Fault } from '../errors/fault.ts'
 import type { Operation } from '../runner/operations.ts'
 import type { Answer } from '../system/answers.ts'
-import { sha256 } from '../system/digests.ts'
+import { sha256Hex } from '../system/digests.ts'
 import { admit, type Principal } from '../value/identities.ts'
 import { Malformed } from '../value/malformed.ts'
 import type { DeclaredErrorKind, FunctionKind, FunctionManifest } from '../value/manifest.ts'
@@ -131,7 +131,7 @@ export class TransactionHost implements RunnerHost {
     this.#calls.characters += argumentsText.length
     checkHeld(this.#calls.characters)
     checkNesting(this.#calls.count, this.#depth + 1)
-    const seed = sha256(this.#call.seed, `call/${this.#calls.count}`)
+    const seed = sha256Hex(`${this.#call.seed}call/${this.#calls.count}`)
     const input = { function: name, kind, argumentsText, identityText, seed }
     const { ahead: _, ...shared } = this.#call
     const call: RunnerCall = { ...shared, ...input }

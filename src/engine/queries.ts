@@ -12,7 +12,6 @@ import {
   Losses,
   type Ran,
   run,
-  seeded,
 } from './invocations.ts'
 import { CLOCK_CACHE_MILLIS } from './limits.ts'
 import type { QueryCache, ResultKeys } from './query-cache/query-cache.ts'
@@ -129,7 +128,7 @@ export class Queries {
       snapshot: committer.durable,
       unsettled: null,
       nowMicros: invocation.nowMicros,
-      seeded: seeded(invocation.seed),
+      seed: invocation.seed,
       writable: false,
     })
     const ran = await run(this.#port, invocation, transaction)

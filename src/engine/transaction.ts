@@ -11,7 +11,8 @@ import type {
 } from '../documents/store.ts'
 import { Fault } from '../errors/fault.ts'
 import { type Answer, andThen } from '../system/answers.ts'
-import { documentId, documentIdLabel } from '../value/document-ids.ts'
+import { sha256 } from '../system/digests.ts'
+import { documentId, documentIdSource } from '../value/document-ids.ts'
 import { tableOfId } from '../value/ids.ts'
 import { Malformed } from '../value/malformed.ts'
 import { decodeStored, encodeStored } from '../value/stored.ts'
@@ -49,8 +50,8 @@ export interface TransactionOptions {
   readonly unsettled: UnsettledCommits | null
   /** The invocation's time: every document that it inserts carries it. */
   readonly nowMicros: bigint
-  /** SHA-256 of the invocation's seed and a text. */
-  readonly seeded: (label: string) => Uint8Array
+  /** Of the invocation, hexadecimal. */
+  readonly seed: string
   readonly writable: boolean
 }
 
@@ -215,9 +216,9 @@ export class Transaction {
   insert(tableName: string, fields: unknown): Answer<string> {
     const table = this.#writableTable(tableName, 'insert')
     const value = this.#checked(table, fields, `insert("${tableName}")`)
-    const { nowMicros, seeded } = this.#options
+    const { nowMicros, seed } = this.#options
     const count = this.#inserted++
-    const digest = seeded(documentIdLabel(count))
+    const digest = sha256(documentIdSource(seed, count))
     const id = documentId(tableName, { nowMicros, count, digest })
     const written = this.#write(table, id, { createdAtMicros: nowMicros, before: null }, value)
     return andThen(written, () => id)

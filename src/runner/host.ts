@@ -6,7 +6,7 @@
  */
 import { drainMicrotasks } from 'bun:jsc'
 import vm from 'node:vm'
-import { documentId, documentIdLabel } from '../value/document-ids.ts'
+import { documentId, documentIdSource } from '../value/document-ids.ts'
 import type { LoadLimits } from './messages.ts'
 import type { Progress } from './progress.ts'
 import type { Bridge } from './realm/bridge.ts'
@@ -91,8 +91,7 @@ export class Host {
     return Object.assign(Object.create(null), {
       emit,
       documentId: (table: string, nowMicros: string, seed: string, count: number) => {
-        const hash = new Bun.CryptoHasher('sha256').update(Buffer.from(seed, 'hex'))
-        const digest = hash.update(documentIdLabel(count)).digest()
+        Bun.SHA256.hash(documentIdSource(seed, count), digest)
         return documentId(table, { nowMicros: BigInt(nowMicros), count, digest })
       },
       spentMicros: () => this.#spentMicros(),
@@ -113,6 +112,7 @@ function callOf(text: string): number {
   }
 }
 
+const digest = new Uint8Array(32)
 const encoder = new TextEncoder()
 const lenient = new TextDecoder('utf-8', { ignoreBOM: false })
 const lenientMark = new TextDecoder('utf-8', { ignoreBOM: true })

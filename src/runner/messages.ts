@@ -128,8 +128,8 @@ export interface InvokeRequest {
   /** JSON text of the FunctionalIdentity that it sees, or of null. */
   readonly identityText: string
   readonly nowMicros: bigint
-  /** 32 bytes that all randomness of the call comes from. */
-  readonly seed: Uint8Array
+  /** 32 bytes that all randomness of the call comes from, hexadecimal. */
+  readonly seed: string
   /**
    * The call that this one is part of, in the same runner: its CPU is charged to that one, and ends
    * with it. 0 for a call of its own.
@@ -154,7 +154,7 @@ export function encodeDescribe(call: number): string {
 export function encodeInvoke(call: number, request: InvokeRequest): string {
   const { kind, nowMicros, seed, root, argumentsText, identityText, ahead } = request
   const name = JSON.stringify(request.function)
-  const facts = `"${kind}","${nowMicros}","${seed.toHex()}",${root}`
+  const facts = `"${kind}","${nowMicros}","${seed}",${root}`
   const given = ahead === null ? 'null' : `[${ahead}]`
   return `["invoke",${call},${name},${facts},${argumentsText},${identityText},${given}]`
 }

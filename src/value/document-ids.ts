@@ -4,9 +4,9 @@
  */
 import { encodeUlid } from './ids.ts'
 
-/** What is hashed behind the seed, with SHA-256, for the document that is number `count`. */
-export function documentIdLabel(count: number): string {
-  return `document-id/${count}`
+/** Its SHA-256 gives the ID of the document that is number `count`. `seed` is hexadecimal. */
+export function documentIdSource(seed: string, count: number): string {
+  return `${seed}document-id/${count}`
 }
 
 /** `digest` has 10 bytes at least; the count in front keeps the order of creation. */

@@ -84,7 +84,7 @@ function hostOf(random: Random): RunnerHost {
     snapshot: 0,
     unsettled: null,
     nowMicros: 1_800_000_000_000_000n,
-    seeded: () => new Uint8Array(32),
+    seed: '00'.repeat(32),
     writable: random.chance(2),
   })
   const report = () => undefined
@@ -155,7 +155,7 @@ const CALL: RunnerCall = {
   argumentsText: '{}',
   identityText: 'null',
   nowMicros: 0n,
-  seed: new Uint8Array(32),
+  seed: '00'.repeat(32),
   deadline: 5_000,
 }
 
