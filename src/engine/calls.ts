@@ -2,7 +2,7 @@
 import { Fault } from '../errors/fault.ts'
 import { type Answer, andThen } from '../system/answers.ts'
 import type { ActionOutcome, Actions } from './actions/actions.ts'
-import { CheckedArguments } from './checked-arguments.ts'
+import { type Checked, CheckedArguments, checkedArguments } from './checked-arguments.ts'
 import type { MutationRequest, QueryRequest } from './engine.ts'
 import { INVOCATIONS_MAX } from './limits.ts'
 import type { MutationOutcome, Mutations } from './mutations.ts'
@@ -38,7 +38,7 @@ export class Calls {
     if (prepared === null) {
       return this.#admitted(request, (input) => queries.invoke(input, keysOf(input)))
     }
-    const input = this.#inputOf(request, prepared)
+    const input = { ...request, prepared, ...this.#checked.of(prepared, request) }
     const keys = keysOf(input)
     return queries.find(keys) ?? this.#run(() => queries.invoke(input, keys))
   }
@@ -58,19 +58,16 @@ export class Calls {
     return new Promise((resolve) => this.#idle.push(resolve))
   }
 
-  #inputOf<R extends QueryRequest>(request: R, prepared: PreparedRelease) {
-    const { argumentsText, callKey } = this.#checked.of(prepared, request)
-    return { ...request, prepared, argumentsText, callKey }
-  }
-
   #admitted<R extends QueryRequest, T>(
     request: R,
-    work: (
-      input: R & { prepared: PreparedRelease; argumentsText: string; callKey: string },
-    ) => Promise<T>,
+    work: (input: R & Checked & { prepared: PreparedRelease }) => Promise<T>,
   ): Promise<T> {
     const prepare = () => this.#port.preparations.prepare(request.release)
-    return this.#run(() => andThen(prepare(), (found) => work(this.#inputOf(request, found))))
+    return this.#run(() =>
+      andThen(prepare(), (prepared) =>
+        work({ ...request, prepared, ...checkedArguments(prepared, request) }),
+      ),
+    )
   }
 
   /** Raises BUSY, and what the work throws. */

@@ -1,7 +1,4 @@
-/**
- * Arguments as a runner takes them: checked by the Function's validators, in stored form. The last
- * check of a value is kept with it, for callers that send one value again and again.
- */
+/** Arguments as a runner takes them: checked by the Function's validators, in stored form. */
 import { Fault } from '../errors/fault.ts'
 import { Malformed } from '../value/malformed.ts'
 import type { FunctionManifest } from '../value/manifest.ts'
@@ -21,19 +18,26 @@ export interface Checked {
   readonly callKey: string
 }
 
+/** Raises ARGUMENTS_INVALID and LIMIT_EXCEEDED. */
+export function checkedArguments(prepared: PreparedRelease, call: Call): Checked {
+  const { definition, arguments: value } = call
+  const argumentsText = encodeStored(check(prepared, definition, value))
+  if (argumentsText.length > ARGUMENT_BYTES_MAX) {
+    throw new Fault('LIMIT_EXCEEDED', { detail: 'argument bytes' })
+  }
+  return { argumentsText, callKey: callKeyOf({ prepared, definition, argumentsText }) }
+}
+
+/** The last check of a value is kept with it, for callers that send one value again and again. */
 export class CheckedArguments {
   readonly #kept = new WeakMap<ValueObject, Checked & { readonly definition: FunctionManifest }>()
 
   /** Raises ARGUMENTS_INVALID and LIMIT_EXCEEDED. */
-  of(prepared: PreparedRelease, { definition, arguments: value }: Call): Checked {
+  of(prepared: PreparedRelease, call: Call): Checked {
+    const { definition, arguments: value } = call
     const known = this.#kept.get(value)
     if (known?.definition === definition) return known
-    const argumentsText = encodeStored(check(prepared, definition, value))
-    if (argumentsText.length > ARGUMENT_BYTES_MAX) {
-      throw new Fault('LIMIT_EXCEEDED', { detail: 'argument bytes' })
-    }
-    const callKey = callKeyOf({ prepared, definition, argumentsText })
-    const checked = { definition, argumentsText, callKey }
+    const checked = { definition, ...checkedArguments(prepared, call) }
     this.#kept.set(value, checked)
     return checked
   }

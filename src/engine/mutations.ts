@@ -4,6 +4,7 @@
  */
 import type { DocumentStore, OperationRecord } from '../documents/store.ts'
 import { Fault } from '../errors/fault.ts'
+import { type Answer, andThen } from '../system/answers.ts'
 import { digestEquals, sha256 } from '../system/digests.ts'
 import type { Committer, Turn } from './commits/committer.ts'
 import {
@@ -53,7 +54,7 @@ interface Attempt {
 
 interface Running {
   readonly fingerprint: Uint8Array
-  readonly outcome: Promise<MutationOutcome>
+  readonly outcome: Answer<MutationOutcome>
 }
 
 export class Mutations {
@@ -81,12 +82,12 @@ export class Mutations {
     }
   }
 
-  async #replayOrRun(input: MutationInput, fingerprint: Uint8Array): Promise<MutationOutcome> {
-    const found = this.#port.store.operation(input.operationId)
-    const record = found instanceof Promise ? await found : found
-    if (record === null) return this.#execute(input, fingerprint)
-    checkSame(record.fingerprint, fingerprint)
-    return replay(record)
+  #replayOrRun(input: MutationInput, fingerprint: Uint8Array): Answer<MutationOutcome> {
+    return andThen(this.#port.store.operation(input.operationId), (record) => {
+      if (record === null) return this.#execute(input, fingerprint)
+      checkSame(record.fingerprint, fingerprint)
+      return replay(record)
+    })
   }
 
   async #execute(input: MutationInput, fingerprint: Uint8Array): Promise<MutationOutcome> {
@@ -142,22 +143,18 @@ export class Mutations {
   async #attempt(invocation: Invocation, attempt: Attempt) {
     const { committer } = this.#port
     const use = committer.beginUse()
+    const transaction = this.#transaction(invocation)
     try {
-      const transaction = this.#transaction(invocation)
-      const ran = await this.#run(invocation, transaction)
-      return ran && { ran, outcome: await this.#commit(transaction, ran, attempt) }
-    } finally {
-      committer.endUse(use)
-    }
-  }
-
-  /** As `run`; what fails because of what it read is told when that is durable. */
-  async #run(invocation: Invocation, transaction: Transaction): Promise<Ran | null> {
-    try {
-      return await run(this.#port, invocation, transaction)
+      const ran = await run(this.#port, invocation, transaction)
+      if (ran === null) return null
+      const outcome = this.#commit(transaction, ran, attempt)
+      return { ran, outcome: outcome instanceof Promise ? await outcome : outcome }
     } catch (error) {
+      // What fails because of what it read is told when that is durable.
       if (transaction.readUnsettled || transaction.isLost) await transaction.whenDurable()
       throw error
+    } finally {
+      committer.endUse(use)
     }
   }
 

@@ -95,33 +95,25 @@ export class Queries {
     keys: ResultKeys,
     input: QueryInput & { readonly signal: Shared },
   ): Promise<QueryOutcome> {
+    const { system } = this.#port
+    const invocation = beginInvocation(this.#port, input)
+    const losses = new Losses()
     try {
-      return await this.#run(keys, input)
+      while (system.monotonicMillis() < invocation.deadline) {
+        const outcome = await this.#attempt(keys, invocation)
+        if (outcome !== null) return outcome
+        losses.add()
+      }
+      throw new Fault('DEADLINE_EXCEEDED')
     } finally {
       if (this.#running.get(keys.own) === input.signal) this.#running.delete(keys.own)
     }
   }
 
-  async #run(keys: ResultKeys, input: QueryInput): Promise<QueryOutcome> {
-    const { committer, system } = this.#port
-    const invocation = beginInvocation(this.#port, input)
-    const losses = new Losses()
-    while (system.monotonicMillis() < invocation.deadline) {
-      const use = committer.beginUse()
-      try {
-        const outcome = await this.#attempt(keys, invocation)
-        if (outcome !== null) return outcome
-      } finally {
-        committer.endUse(use)
-      }
-      losses.add()
-    }
-    throw new Fault('DEADLINE_EXCEEDED')
-  }
-
   /** Null where it has to be run again. */
   async #attempt(keys: ResultKeys, invocation: Invocation): Promise<QueryOutcome | null> {
     const { store, committer } = this.#port
+    const use = committer.beginUse()
     const transaction = new Transaction({
       store,
       release: invocation.prepared,
@@ -131,12 +123,16 @@ export class Queries {
       seed: invocation.seed,
       writable: false,
     })
-    const ran = await run(this.#port, invocation, transaction)
-    if (ran === null) return null
-    this.#keep(keys, ran, { transaction, configuration: invocation.configuration })
-    return {
-      resultText: ran.resultText,
-      snapshotSequence: transaction.hasRead ? transaction.snapshot : null,
+    try {
+      const ran = await run(this.#port, invocation, transaction)
+      if (ran === null) return null
+      this.#keep(keys, ran, { transaction, configuration: invocation.configuration })
+      return {
+        resultText: ran.resultText,
+        snapshotSequence: transaction.hasRead ? transaction.snapshot : null,
+      }
+    } finally {
+      committer.endUse(use)
     }
   }
 

@@ -18,7 +18,7 @@ import { readBody } from './bodies.ts'
 import { errorResponse, MANAGEMENT_CODES, toFault } from './errors.ts'
 import { preferredType } from './media-types.ts'
 import { PATH_PARAMETERS, type PathParameter } from './parameters.ts'
-import { type PeerLimits, peerOf, requireNoWait } from './rate-limits.ts'
+import { type PeerBinding, type PeerLimits, peerOf, requireNoWait } from './rate-limits.ts'
 import type { RequestCounts } from './request-counts.ts'
 import {
   type Access,
@@ -88,7 +88,8 @@ async function answer<A>(
     return render(reply, route, requestId)
   } catch (error) {
     const fault = toFault(error, MANAGEMENT_CODES)
-    if (fault.kind === 'unauthenticated') options.limits?.failures.charge(peerOf(context))
+    if (fault.kind === 'unauthenticated')
+      options.limits?.failures.charge(peerOf(context.env as PeerBinding | undefined))
     options.counts?.failed(fault)
     status = fault.status
     errorCode = fault.code
@@ -115,7 +116,7 @@ async function answer<A>(
  */
 function checkRate<A>(limits: PeerLimits | null, context: Context, route: Route<A>): void {
   if (limits === null) return
-  const peer = peerOf(context)
+  const peer = peerOf(context.env as PeerBinding | undefined)
   if (route.rate === 'peer') requireNoWait(limits.unauthenticated.take(peer))
   const authenticates = route.access.kind !== 'public' || route.admit !== null
   if (authenticates || route.rate === 'peer') requireNoWait(limits.failures.wait(peer))

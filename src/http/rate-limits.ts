@@ -14,12 +14,20 @@ interface Bucket {
   /** Tokens at `atMillis`; down to -burst where use was charged after the fact. */
   tokens: number
   atMillis: number
+  /** When it was last put behind all others that are forgotten before it. */
+  movedAtMillis: number
 }
+
+/** Of a bucket that is used all the time: moving it costs as much as finding it. */
+const MOVED_MILLIS = 1_000
 
 /** Keys of one limiter: some 100 bytes each. */
 const KEYS_MAX = 10_000
 
-/** Buckets by key. A key that was not seen for longest is forgotten first, and is full again. */
+/**
+ * Buckets by key. A key that was not seen for longest, to the second, is forgotten first, and is
+ * full again.
+ */
 export class RateLimiter {
   readonly #clock: Pick<System, 'monotonicMillis'>
   readonly #limit: RateLimit
@@ -64,13 +72,18 @@ export class RateLimiter {
   #bucket(key: string, { perSecond, burst }: RateLimit): Bucket {
     const atMillis = this.#clock.monotonicMillis()
     const known = this.#buckets.get(key)
-    const bucket = known ?? { tokens: burst, atMillis }
+    const bucket = known ?? { tokens: burst, atMillis, movedAtMillis: atMillis }
     const gained = ((atMillis - bucket.atMillis) * perSecond) / 1000
     bucket.tokens = Math.min(bucket.tokens + gained, burst)
     bucket.atMillis = atMillis
-    if (known !== undefined) this.#buckets.delete(key)
-    this.#buckets.set(key, bucket)
-    if (this.#buckets.size > this.#keysMax) this.#forgetOldest()
+    if (known === undefined) {
+      this.#buckets.set(key, bucket)
+      if (this.#buckets.size > this.#keysMax) this.#forgetOldest()
+    } else if (atMillis - bucket.movedAtMillis > MOVED_MILLIS) {
+      bucket.movedAtMillis = atMillis
+      this.#buckets.delete(key)
+      this.#buckets.set(key, bucket)
+    }
     return bucket
   }
 
@@ -141,6 +154,6 @@ export interface PeerBinding {
 }
 
 /** One name for all that the listener could not name: they share their limit. */
-export function peerOf({ env }: { readonly env: unknown }): string {
-  return (env as PeerBinding | undefined)?.peer ?? 'unknown'
+export function peerOf(binding: PeerBinding | undefined): string {
+  return binding?.peer ?? 'unknown'
 }

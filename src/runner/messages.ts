@@ -260,7 +260,7 @@ export function decodeFromRunner(text: string): FromRunner {
 }
 
 function toldOperations(json: unknown): readonly Operation[] {
-  if (!Array.isArray(json)) throw new Malformed('operations')
+  if (!Array.isArray(json) || json.length === 0) throw new Malformed('operations')
   const operations = json.map(decodeOperation)
   if (!operations.every(isToldAhead)) throw new Malformed('operations that need no reply')
   return operations

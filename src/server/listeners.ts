@@ -4,9 +4,8 @@
  */
 import { formatListener, type Listener } from '../config/addresses.ts'
 import { Fault } from '../errors/fault.ts'
-import type { RequestBinding } from '../http/application/gateway.ts'
+import type { ApplicationBinding } from '../http/application/gateway.ts'
 import { errorResponse, type SurfaceCodes } from '../http/errors.ts'
-import type { PeerBinding } from '../http/rate-limits.ts'
 import type { System } from '../system/system.ts'
 import { peerAddress } from './peers.ts'
 
@@ -14,7 +13,7 @@ export interface ListenOptions {
   readonly surface: 'management' | 'application'
   readonly listen: Listener
   readonly app: {
-    fetch(request: Request, binding: PeerBinding & RequestBinding): Response | Promise<Response>
+    fetch(request: Request, binding: ApplicationBinding): Response | Promise<Response>
   }
   readonly codes: SurfaceCodes
   readonly system: System
@@ -54,14 +53,7 @@ export function openListener(options: ListenOptions): OpenListener {
         if (request.headers.get('host')?.includes(',') === true) {
           return errorResponse(new Fault(codes.invalid), system.ids.make('req'), codes)
         }
-        return app.fetch(request, {
-          // Few application calls ask for it, and the look-up would cost each of them 2 us.
-          get peer() {
-            const socket = server.requestIP(request)?.address
-            return peerAddress(request.headers, socket, options.tlsTerminated)
-          },
-          takeTime: () => server.timeout(request, 0),
-        } satisfies PeerBinding & RequestBinding)
+        return app.fetch(request, new Binding(request, server, options.tlsTerminated))
       },
       error: (error) =>
         errorResponse(new Fault(codes.internal, { cause: error }), system.ids.make('req'), codes),
@@ -73,6 +65,28 @@ export function openListener(options: ListenOptions): OpenListener {
     inFlight: () => server.pendingRequests,
     stop: () => server.stop(false),
     cut: () => void server.stop(true),
+  }
+}
+
+/** Few application calls ask it anything, and to look up the peer alone would cost each 2 us. */
+class Binding implements ApplicationBinding {
+  readonly #request: Request
+  readonly #server: Bun.Server<undefined>
+  readonly #tlsTerminated: boolean
+
+  constructor(request: Request, server: Bun.Server<undefined>, tlsTerminated: boolean) {
+    this.#request = request
+    this.#server = server
+    this.#tlsTerminated = tlsTerminated
+  }
+
+  get peer(): string {
+    const socket = this.#server.requestIP(this.#request)?.address
+    return peerAddress(this.#request.headers, socket, this.#tlsTerminated)
+  }
+
+  takeTime(): void {
+    this.#server.timeout(this.#request, 0)
   }
 }
 

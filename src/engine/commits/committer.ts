@@ -13,6 +13,7 @@ import type {
   PhysicalIndex,
   TransactionWrite,
 } from '../../documents/store.ts'
+import type { Answer } from '../../system/answers.ts'
 import type { System } from '../../system/system.ts'
 import type { Metrics } from '../../telemetry/metrics/metrics.ts'
 import type { ValueObject } from '../../value/values.ts'
@@ -128,9 +129,10 @@ export class Committer {
   }
 
   /** Raises UNAVAILABLE where the attempt read what was lost meanwhile. */
-  async commit(request: CommitRequest): Promise<CommitOutcome> {
-    while (this.#exclusive !== null && this.#exclusive.turn !== request.turn) {
-      await this.#exclusive.done
+  commit(request: CommitRequest): Answer<CommitOutcome> {
+    const exclusive = this.#exclusive
+    if (exclusive !== null && exclusive.turn !== request.turn) {
+      return exclusive.done.then(() => this.commit(request))
     }
     if (request.unsettled?.isLost(request.snapshot) === true) throw lostFault()
     const lost = this.#conflicts(request)

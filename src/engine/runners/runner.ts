@@ -212,6 +212,7 @@ export class Runner {
       return
     }
     if (call.ending !== null) this.#breach('it ends a call twice')
+    else if (message.type === 'void' && !call.isAhead) this.#breach('it voids a call in step')
     else if (call.told > 0) call.ending = message
     else this.#conclude(call, outcomeOf(message, call.documents))
   }

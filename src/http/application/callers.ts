@@ -4,7 +4,7 @@
  */
 import { Fault, isFault } from '../../errors/fault.ts'
 import { type AuthMode, admit, type Principal } from '../../value/identities.ts'
-import { credentialLimit, requireNoWait } from '../rate-limits.ts'
+import { credentialLimit, peerOf, requireNoWait } from '../rate-limits.ts'
 import type { ApplicationCaller, Gateway, Incoming } from './gateway.ts'
 
 /** RFC 6750, section 2.1. */
@@ -21,7 +21,8 @@ export function authenticate(gateway: Gateway, incoming: Incoming): ApplicationC
   const { limits } = gateway
   const caller = gateway.authenticateKey(key)
   if (caller === null) {
-    if (limits !== null) requireNoWait(limits.failures.take(incoming.peer()), 'RATE_LIMITED')
+    if (limits !== null)
+      requireNoWait(limits.failures.take(peerOf(incoming.binding)), 'RATE_LIMITED')
     throw new Fault('APPLICATION_KEY_INVALID')
   }
   if (limits !== null) {
@@ -101,7 +102,7 @@ function present(
 
 async function verify(
   { tokens, limits }: Gateway,
-  { peer }: Incoming,
+  { binding }: Incoming,
   caller: ApplicationCaller,
   header: string,
 ): Promise<Principal> {
@@ -109,14 +110,15 @@ async function verify(
   // A holder whose token has run out guesses nothing, and a backend sends the tokens of all its
   // users from one address.
   const counts = limits !== null && caller.kind !== 'confidential' && !tokens.knows(token)
-  if (counts) requireNoWait(limits.failures.wait(peer()), 'RATE_LIMITED')
+  if (counts) requireNoWait(limits.failures.wait(peerOf(binding)), 'RATE_LIMITED')
   try {
     if (token === '' || token.length > TOKEN_CHARACTERS_MAX) {
       throw new Fault('FUNCTIONAL_TOKEN_INVALID', { detail: 'functional token: no bearer' })
     }
     return await tokens.verify(token)
   } catch (error) {
-    if (counts && isFault(error, 'FUNCTIONAL_TOKEN_INVALID')) limits.failures.charge(peer())
+    if (counts && isFault(error, 'FUNCTIONAL_TOKEN_INVALID'))
+      limits.failures.charge(peerOf(binding))
     throw error
   }
 }

@@ -22,10 +22,12 @@ export interface MutationEnvelope extends QueryEnvelope {
 }
 
 const KEPT_BYTES_MAX = 2_048
-const KEPT_MAX = 4_096
+/** Of one generation: those of the last two are kept. */
+const KEPT_MAX = 2_048
 
 export class QueryEnvelopes {
-  readonly #kept = new Map<string, QueryEnvelope>()
+  #kept = new Map<string, QueryEnvelope>()
+  #keptBefore = new Map<string, QueryEnvelope>()
 
   /** Throws REQUEST_INVALID, and Malformed for what is no strict JSON. */
   read(bytes: Uint8Array): QueryEnvelope {
@@ -34,12 +36,10 @@ export class QueryEnvelopes {
     const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('latin1')
     const known = this.#kept.get(text)
     if (known !== undefined) return known
-    const envelope = readQuery(bytes)
+    const envelope = this.#keptBefore.get(text) ?? readQuery(bytes)
     if (this.#kept.size >= KEPT_MAX) {
-      for (const [oldest] of this.#kept) {
-        this.#kept.delete(oldest)
-        break
-      }
+      this.#keptBefore = this.#kept
+      this.#kept = new Map()
     }
     this.#kept.set(text, envelope)
     return envelope

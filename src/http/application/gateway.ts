@@ -6,7 +6,7 @@ import type { Logger } from '../../telemetry/log.ts'
 import type { Principal } from '../../value/identities.ts'
 import type { ClientId, CredentialId, InvocationId, RequestId } from '../../value/ids.ts'
 import type { ClientKind } from '../../value/manifest.ts'
-import type { ApplicationLimits } from '../rate-limits.ts'
+import type { ApplicationLimits, PeerBinding } from '../rate-limits.ts'
 import type { RequestCounts } from '../request-counts.ts'
 import type { QueryEnvelopes } from './envelopes.ts'
 
@@ -34,10 +34,7 @@ export interface TokenVerifier {
 export interface Incoming {
   readonly request: Request
   readonly requestId: RequestId
-  /** Name of the peer address; the look-up is not for free. */
-  readonly peer: () => string
-  /** Lets the answer take longer than a connection may be idle; after the body was read. */
-  readonly takeTime: () => void
+  readonly binding: Partial<ApplicationBinding>
   /** Once the invocation has one: its failure is told with it. */
   invocationId: InvocationId | null
   /** The verification of its functional token, once that began: it is verified once. */
@@ -47,9 +44,10 @@ export interface Incoming {
 /** Tells callers apart for a weighted policy: the same text for one who is to stay where it is. */
 export type Affinity = () => string | Promise<string>
 
-/** What the listener tells about a request. */
-export interface RequestBinding {
-  readonly takeTime: () => void
+/** What the listener tells about a request; no look-up is for free. */
+export interface ApplicationBinding extends PeerBinding {
+  /** Lets the answer take longer than a connection may be idle; after the body was read. */
+  takeTime(): void
 }
 
 export interface Gateway {

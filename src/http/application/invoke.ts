@@ -65,8 +65,10 @@ export async function invokeMutation(gateway: Gateway, incoming: Incoming): Prom
   const { request, requestId } = incoming
   const caller = authenticate(gateway, incoming)
   const envelope = readMutation(await readEnvelope(request))
-  const { release, definition } = await resolve(gateway, incoming, caller, envelope, 'mutation')
-  const principal = await identify(gateway, incoming, caller, definition.auth)
+  const resolved = resolve(gateway, incoming, caller, envelope, 'mutation')
+  const { release, definition } = resolved instanceof Promise ? await resolved : resolved
+  const identified = identify(gateway, incoming, caller, definition.auth)
+  const principal = identified === null ? null : await identified
   const invocationId = gateway.system.ids.make('ivc')
   incoming.invocationId = invocationId
   const outcome = await gateway.engine.mutation({
@@ -98,7 +100,7 @@ export async function invokeAction(gateway: Gateway, incoming: Incoming): Promis
   const principal = await identify(gateway, incoming, caller, definition.auth)
   const invocationId = gateway.system.ids.make('ivc')
   incoming.invocationId = invocationId
-  incoming.takeTime()
+  incoming.binding.takeTime?.()
   const outcome = await gateway.engine.action({
     release,
     definition,

@@ -3,8 +3,7 @@ import { type Context, Hono } from 'hono'
 import { Fault } from '../../errors/fault.ts'
 import type { RequestId } from '../../value/ids.ts'
 import { APPLICATION_CODES, errorResponse, toFault } from '../errors.ts'
-import { type PeerBinding, peerOf } from '../rate-limits.ts'
-import type { Gateway, Incoming, RequestBinding } from './gateway.ts'
+import type { ApplicationBinding, Gateway, Incoming } from './gateway.ts'
 import type { Answer } from './invoke.ts'
 import { INVOCATIONS, type Invocation, PROBES } from './routes.ts'
 
@@ -22,8 +21,6 @@ const ALLOW: ReadonlyMap<string, string> = new Map([
 export interface ApplicationOrigin {
   fetch(request: Request, binding?: Partial<ApplicationBinding>): Response | Promise<Response>
 }
-
-export type ApplicationBinding = PeerBinding & RequestBinding
 
 /** Calls of Functions go straight to their handler: a router would cost each of them 2 us. */
 export function mountApplication(gateway: Gateway): ApplicationOrigin {
@@ -67,14 +64,12 @@ function router(gateway: Gateway): Hono {
 async function answer(
   gateway: Gateway,
   request: Request,
-  binding: Partial<ApplicationBinding> | undefined,
+  binding: Partial<ApplicationBinding> = {},
   invoke: Invocation['invoke'],
 ): Promise<Response> {
   const requestId = gateway.system.ids.make('req')
   const origin = request.headers.get('origin')
-  const takeTime = () => binding?.takeTime?.()
-  const peer = () => peerOf({ env: binding })
-  const incoming: Incoming = { request, requestId, peer, takeTime, invocationId: null }
+  const incoming: Incoming = { request, requestId, binding, invocationId: null }
   let response: Response
   try {
     checkRequest(gateway, request, origin)

@@ -254,8 +254,10 @@ export function makeOperations(
     insert(call: Call, op: string, table: string): Promise<unknown> {
       const { inserts, nowMicros, seed } = call
       if (!call.isAhead || inserts === null) return write(call, op, 'ctx.db.insert')
+      const inserted = writeAhead(call, op, bridge.documentId(table, nowMicros, seed, inserts))
+      // What is too long to be told takes no number.
       call.inserts = inserts + 1
-      return writeAhead(call, op, bridge.documentId(table, nowMicros, seed, inserts))
+      return inserted
     },
     /** `name` is what the author wrote. */
     change: (call: Call, op: string, name: string): Promise<unknown> =>
