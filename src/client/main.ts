@@ -1,6 +1,6 @@
 /**
- * The command line `svc`. It runs on Bun and on Node 20.12 or newer; what needs the executable comes
- * in through `tools`.
+ * The command line `svc`. It runs on Bun and on Node 20.12 or newer; what needs the executable
+ * comes in through `tools`.
  */
 import { Fault, isFault } from '../errors/fault.ts'
 import { parseLine, wantsJson } from './arguments.ts'

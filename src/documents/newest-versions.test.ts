@@ -19,16 +19,39 @@ test('a snapshot before the newest version is left to the database', () => {
   expect(newest.find('a', 9)).toBeUndefined()
 })
 
-test('the oldest versions make room when the bound is passed', () => {
-  const newest = new NewestVersions(12)
+test('what was not used while half of the bound was filled twice makes room', () => {
+  const newest = new NewestVersions(20)
   newest.keep(version('a', 1, 'xxxx'))
   newest.keep(version('b', 1, 'xxxx'))
+  // The third begins the second generation.
   newest.keep(version('c', 1, 'xxxx'))
-  expect([newest.find('a', 1), newest.find('b', 1)?.id, newest.find('c', 1)?.id]).toEqual([
-    undefined,
-    'b',
-    'c',
+  expect(newest.find('a', 1)?.id).toBe('a')
+  newest.keep(version('d', 1, 'xxxx'))
+  newest.keep(version('e', 1, 'xxxx'))
+  expect(['a', 'b', 'c', 'd', 'e'].map((id) => newest.find(id, 1)?.id)).toEqual([
+    ...['a', undefined, undefined, 'd', 'e'],
   ])
-  newest.keep(version('d', 1, 'x'.repeat(20)))
-  expect(newest.find('d', 1)).toBeUndefined()
+})
+
+test('a version larger than all that is kept is not found, nor what it replaces', () => {
+  const newest = new NewestVersions(20)
+  newest.keep(version('a', 1, 'xxxx'))
+  newest.keep(version('a', 2, 'x'.repeat(30)))
+  newest.keep(version('b', 1, 'x'.repeat(30)))
+  expect(newest.find('a', 2)).toBeUndefined()
+  newest.keep(version('a', 3, 'xxxx'))
+  expect(newest.find('a', 3)?.sequence).toBe(3)
+  newest.forget('a')
+  expect(newest.find('a', 9)).toBeUndefined()
+})
+
+test('an older version of an earlier generation never stands for the newest', () => {
+  const newest = new NewestVersions(20)
+  newest.keep(version('a', 1, 'xxxx'))
+  for (const id of ['b', 'c', 'd']) newest.keep(version(id, 1, 'xxxx'))
+  newest.keep(version('a', 2, 'xxxx'))
+  expect(newest.find('a', 1)).toBeUndefined()
+  expect(newest.find('a', 2)?.sequence).toBe(2)
+  newest.forget('a')
+  expect(newest.find('a', 9)).toBeUndefined()
 })

@@ -4,16 +4,18 @@
  */
 import type { StoredDocument } from './store.ts'
 
-/** Characters of IDs and texts. */
+/** Characters of IDs and texts, of both generations. */
 const CHARACTERS_MAX = 64 * 1024 * 1024
-/** What stays where the bound made some go: walking past those that went costs more than they. */
-const KEPT_SHARE = 7 / 8
 
+/**
+ * What was not used for a whole generation goes with it: to take single entries out of a Map of
+ * many, so that the oldest is known, takes a third of a server's time where few documents are hot.
+ */
 export class NewestVersions {
-  /** Oldest first. */
-  readonly #versions = new Map<string, StoredDocument>()
+  #recent = new Map<string, StoredDocument>()
+  #earlier = new Map<string, StoredDocument>()
   readonly #charactersMax: number
-  #characters = 0
+  #recentCharacters = 0
 
   constructor(charactersMax = CHARACTERS_MAX) {
     this.#charactersMax = charactersMax
@@ -21,33 +23,40 @@ export class NewestVersions {
 
   /** What a snapshot sees; undefined where only the database can tell. */
   find(id: string, snapshot: number): StoredDocument | undefined {
-    const version = this.#versions.get(id)
+    const version = this.#recent.get(id) ?? this.#used(id)
     return version !== undefined && version.sequence <= snapshot ? version : undefined
   }
 
   /** A version that is known to be the newest; the object that stands for it from now on. */
   keep(version: StoredDocument): StoredDocument {
-    const known = this.#versions.get(version.id)
+    const known = this.#recent.get(version.id) ?? this.#earlier.get(version.id)
     if (known?.sequence === version.sequence) return known
-    this.forget(version.id)
-    this.#versions.set(version.id, version)
-    this.#characters += sizeOf(version)
-    if (this.#characters > this.#charactersMax) this.#makeRoom()
+    this.#add(version)
     return version
   }
 
-  #makeRoom(): void {
-    for (const [id] of this.#versions) {
-      if (this.#characters <= this.#charactersMax * KEPT_SHARE) break
-      this.forget(id)
-    }
+  forget(id: string): void {
+    const version = this.#recent.get(id)
+    if (version !== undefined) this.#recentCharacters -= sizeOf(version)
+    this.#recent.delete(id)
+    this.#earlier.delete(id)
   }
 
-  forget(id: string): void {
-    const version = this.#versions.get(id)
-    if (version === undefined) return
-    this.#versions.delete(id)
-    this.#characters -= sizeOf(version)
+  #used(id: string): StoredDocument | undefined {
+    const version = this.#earlier.get(id)
+    if (version !== undefined) this.#add(version)
+    return version
+  }
+
+  #add(version: StoredDocument): void {
+    const replaced = this.#recent.get(version.id)
+    if (replaced !== undefined) this.#recentCharacters -= sizeOf(replaced)
+    this.#recent.set(version.id, version)
+    this.#recentCharacters += sizeOf(version)
+    if (this.#recentCharacters <= this.#charactersMax / 2) return
+    this.#earlier = this.#recent
+    this.#recent = new Map()
+    this.#recentCharacters = 0
   }
 }
 

@@ -13,7 +13,7 @@ import { Fault } from '../errors/fault.ts'
 import { type Answer, andThen } from '../system/answers.ts'
 import { sha256 } from '../system/digests.ts'
 import { documentId, documentIdSource } from '../value/document-ids.ts'
-import { tableOfId } from '../value/ids.ts'
+import { tableOfCanonicalId, tableOfId } from '../value/ids.ts'
 import { Malformed } from '../value/malformed.ts'
 import { decodeStored, encodeStored } from '../value/stored.ts'
 import { utf8Length, type Value, type ValueObject } from '../value/values.ts'
@@ -160,8 +160,7 @@ export class Transaction {
     const { store, unsettled, release } = this.#options
     const found: StoredDocument[] = []
     for (const id of ids) {
-      const table = tableOfId(id)
-      if (table === null || !release.tables.has(table)) continue
+      if (!release.tables.has(tableOfCanonicalId(id))) continue
       const early = unsettled?.find(id, this.snapshot)
       const document = early === undefined ? store.remembered(id, this.snapshot) : early
       if (document == null || document.text.length > REMEMBERED_CHARACTERS_MAX) continue

@@ -132,6 +132,11 @@ export function tableOfId(text: string): string | null {
   return TABLE.test(table) && ULID.test(text.slice(split + 1)) ? table : null
 }
 
+/** The same, of a text that is no document's ID unless it is canonical. */
+export function tableOfCanonicalId(id: string): string {
+  return id.slice(0, -27)
+}
+
 /** A source of time and randomness; `system` has the real one. */
 export interface IdSource {
   nowMillis(): number

@@ -114,7 +114,7 @@ export class Committer {
     return this.#unsettled
   }
 
-  /** Called before an attempt takes one of the two snapshots; `endUse` once nothing is asked of it. */
+  /** Before an attempt takes one of the two snapshots; `endUse` once nothing is asked of it. */
   beginUse(): SnapshotUse {
     return this.#snapshots.begin(this.#durable)
   }
