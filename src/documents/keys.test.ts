@@ -54,8 +54,8 @@ function compareValues(a: Value | undefined, b: Value | undefined): number {
       return compareLists(a as readonly Value[], b as readonly Value[])
     case 'object':
       return compareLists(
-        sortedEntries(a as ValueObject).flat(),
-        sortedEntries(b as ValueObject).flat(),
+        [...sortedEntries(a as ValueObject)].flat(),
+        [...sortedEntries(b as ValueObject)].flat(),
       )
   }
 }

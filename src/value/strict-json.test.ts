@@ -4,6 +4,7 @@ import { canonicalJson } from './canonical-json.ts'
 import { Malformed } from './malformed.ts'
 import { type Json, parseStrictJson } from './strict-json.ts'
 
+const SEED = Date.now() % 2 ** 31
 const bytes = (...values: number[]) => new Uint8Array(values)
 
 describe('strict JSON', () => {
@@ -40,6 +41,48 @@ describe('strict JSON', () => {
     )
   })
 
+  test(`compact texts are read as the same with white space behind them (seed ${SEED})`, () => {
+    const { text } = fc.letrec<{ text: string }>((tie) => ({
+      text: fc.oneof(
+        { depthSize: 'medium' },
+        fc.constantFrom('0', '-0', '1.0', '1.5', '1e+21', '1e21', '9007199254740991', 'null'),
+        fc.constantFrom('9007199254740992', '-9007199254740993', '12345678901234567890', 'true'),
+        fc.constantFrom(
+          '"a"',
+          '"\\u0061"',
+          '"\\ud800"',
+          '"\ud800"',
+          '"é\u2028😀"',
+          '":1234567890123456"',
+        ),
+        fc.string({ maxLength: 8 }).map((it) => JSON.stringify(it)),
+        fc.array(tie('text'), { maxLength: 4 }).map((items) => `[${items.join()}]`),
+        fc
+          .array(fc.tuple(fc.constantFrom('a', 'b', '1', '__proto__', 'toJSON'), tie('text')), {
+            maxLength: 4,
+          })
+          .map((members) => `{${members.map(([key, it]) => `"${key}":${it}`).join()}}`),
+      ),
+    }))
+    const limits = { depthMax: 3, entriesMax: 3 }
+    const outcome = (it: string, bounds?: typeof limits) => {
+      try {
+        return JSON.stringify(parseStrictJson(it, bounds))
+      } catch (error) {
+        return error instanceof Malformed ? 'malformed' : error
+      }
+    }
+    let accepted = 0
+    const property = fc.property(text, (it) => {
+      const found = outcome(it)
+      if (found !== 'malformed') accepted += 1
+      expect(found).toBe(outcome(`${it} `))
+      expect(outcome(it, limits)).toBe(outcome(`${it} `, limits))
+    })
+    fc.assert(property, { seed: SEED, numRuns: 20_000 })
+    expect(accepted).toBeGreaterThan(2_000)
+  })
+
   test.each([
     ['a duplicate key', '{"a":1,"a":1}'],
     ['a duplicate key behind an escape', '{"a":1,"\\u0061":1}'],
@@ -50,6 +93,8 @@ describe('strict JSON', () => {
     ['a raw lone surrogate', '"\ud800"'],
     ['a control character', '"\n"'],
     ['an integer beyond 2^53', '9007199254740993'],
+    ['an integer of 2^53', '9007199254740992'],
+    ['an integer of 2^53 within', '{"a":[1,-9007199254740992]}'],
     ['an infinite number', '1e400'],
     ['a leading zero', '01'],
     ['a bare fraction', '.5'],

@@ -34,7 +34,42 @@ export function parseStrictJson(
       throw new Malformed('UTF-8 text')
     }
   }
-  return new Parser(text, limits).document()
+  return parseCompact(text, limits) ?? new Parser(text, limits).document()
+}
+
+/** Longer ones would cost much where they turn out to be written in another way. */
+const COMPACT_CHARACTERS_MAX = 65_536
+/** An integer that may be one beyond 2^53; in a string it only costs the shorter way. */
+const LONG_INTEGER = /(?:^|[:[,])-?[0-9]{16}/
+
+/**
+ * What most clients send is what `JSON.stringify` writes, and native code reads that four times as
+ * fast. A text that comes out of it again as it went in has no duplicate key, no other white space,
+ * no number of another value and no lone surrogate. Null leaves the text to the parser.
+ */
+function parseCompact(text: string, limits: StrictJsonLimits): Json {
+  if (text.length > COMPACT_CHARACTERS_MAX || text.length > limits.entriesMax * 2) return null
+  if (text.includes('": ') || text.includes('\\') || text.includes('__proto__')) return null
+  if (LONG_INTEGER.test(text)) return null
+  let json: Json
+  try {
+    json = JSON.parse(text) as Json
+  } catch {
+    return null
+  }
+  if (JSON.stringify(json) !== text) return null
+  return text.length <= limits.depthMax * 2 || isWithin(json, limits.depthMax) ? json : null
+}
+
+function isWithin(json: Json, depthMax: number): boolean {
+  if (typeof json !== 'object' || json === null) return true
+  if (depthMax === 0) return false
+  if (Array.isArray(json)) {
+    for (const item of json) if (!isWithin(item, depthMax - 1)) return false
+    return true
+  }
+  for (const key in json) if (!isWithin(json[key]!, depthMax - 1)) return false
+  return true
 }
 
 const NUMBER = /-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?/y

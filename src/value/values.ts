@@ -90,9 +90,16 @@ export function compareUtf8(a: string, b: string): number {
   return a.length - b.length
 }
 
-/** Entries of an object in canonical order. */
-export function sortedEntries(object: ValueObject): [string, Value][] {
-  return [...object.entries()].sort((a, b) => compareUtf8(a[0], b[0]))
+/** Entries of an object in canonical order, in which nearly all objects are already. */
+export function sortedEntries(object: ValueObject): Iterable<readonly [string, Value]> {
+  let previous: string | null = null
+  for (const key of object.keys()) {
+    if (previous !== null && compareUtf8(previous, key) > 0) {
+      return [...object.entries()].sort((a, b) => compareUtf8(a[0], b[0]))
+    }
+    previous = key
+  }
+  return object
 }
 
 export function valueEquals(a: Value, b: Value): boolean {
