@@ -3,13 +3,15 @@
  * functional identity, arguments, then the engine. The Application Key and the functional identity
  * are independent.
  */
+import type { QueryRequest } from '../../engine/engine.ts'
 import type { Release } from '../../engine/release.ts'
 import { Fault } from '../../errors/fault.ts'
+import { type Answer, andThen } from '../../system/answers.ts'
 import type { Principal } from '../../value/identities.ts'
 import type { FunctionKind, FunctionManifest } from '../../value/manifest.ts'
 import { readBody } from '../bodies.ts'
 import { APPLICATION_CODES } from '../errors.ts'
-import { affinityOf, authenticate, identify } from './callers.ts'
+import { affinityOf, identify } from './callers.ts'
 import { type QueryEnvelope, readAction, readMutation } from './envelopes.ts'
 import type { ApplicationCaller, Gateway, Incoming } from './gateway.ts'
 
@@ -17,105 +19,99 @@ import type { ApplicationCaller, Gateway, Incoming } from './gateway.ts'
 export const ENVELOPE_BYTES_MAX = 2 * 1024 * 1024
 const JSON_MEDIA_TYPE = /^application\/json(?:\s*;\s*charset=utf-8)?$/i
 
-/** What the answer and the log line say about a call beyond its result. */
-export interface Answer {
+/** What the response says about a call beyond its request. */
+export interface Invoked {
   readonly releaseId: string
   readonly invocationId: string
   readonly body: string
 }
 
-export async function invokeQuery(gateway: Gateway, incoming: Incoming): Promise<Answer> {
-  const { request, requestId } = incoming
-  const caller = authenticate(gateway, incoming)
-  const envelope = gateway.envelopes.read(await readEnvelope(request))
-  // What is at hand is not awaited: that would cost a cached result a fifth of its time.
-  const resolved = resolve(gateway, incoming, caller, envelope, 'query')
-  const { release, definition } = resolved instanceof Promise ? await resolved : resolved
-  const identified = identify(gateway, incoming, caller, definition.auth)
-  const principal = identified === null ? null : await identified
-  const invocationId = gateway.system.ids.make('ivc')
-  incoming.invocationId = invocationId
-  const ran = gateway.engine.query({
-    release,
-    definition,
-    arguments: envelope.arguments,
-    principal,
-    context: { requestId, invocationId },
-    // Its signal is made when it is looked at first, which most calls end before.
-    signal: {
-      get aborted() {
-        return request.signal.aborted
-      },
-    },
-  })
-  const outcome = ran instanceof Promise ? await ran : ran
-  const sequence = outcome.snapshotSequence === null ? 'null' : `"${outcome.snapshotSequence}"`
-  return {
-    releaseId: release.releaseId,
-    invocationId,
-    body: success(
-      { requestId, releaseId: release.releaseId },
-      outcome.resultText,
-      `"kind":"query","snapshotSequence":${sequence}`,
-    ),
-  }
+/** A call whose key was good, with its body. */
+export interface Call {
+  readonly incoming: Incoming
+  readonly caller: ApplicationCaller
+  readonly bytes: Uint8Array
 }
 
-export async function invokeMutation(gateway: Gateway, incoming: Incoming): Promise<Answer> {
-  const { request, requestId } = incoming
-  const caller = authenticate(gateway, incoming)
-  const envelope = readMutation(await readEnvelope(request))
-  const resolved = resolve(gateway, incoming, caller, envelope, 'mutation')
-  const { release, definition } = resolved instanceof Promise ? await resolved : resolved
-  const identified = identify(gateway, incoming, caller, definition.auth)
-  const principal = identified === null ? null : await identified
-  const invocationId = gateway.system.ids.make('ivc')
-  incoming.invocationId = invocationId
-  const outcome = await gateway.engine.mutation({
-    release,
-    definition,
-    arguments: envelope.arguments,
-    principal,
-    operationId: envelope.operationId,
-    target: envelope.target,
-    caller: callerKey(caller, principal),
-    context: { requestId, invocationId },
+/** Answers at once where the result is kept: to wait for it would cost a fifth of its time. */
+export function invokeQuery(gateway: Gateway, call: Call): Answer<Invoked> {
+  const envelope = gateway.envelopes.read(call.bytes)
+  return admitted(gateway, call, envelope, 'query', (request, { requestId }) => {
+    const signal = new Departed(call.incoming.request)
+    return andThen(gateway.engine.query({ ...request, signal }), (outcome) => {
+      const sequence = outcome.snapshotSequence === null ? 'null' : `"${outcome.snapshotSequence}"`
+      const { releaseId } = request.release
+      const metadata = `"kind":"query","snapshotSequence":${sequence}`
+      const body = success({ requestId, releaseId }, outcome.resultText, metadata)
+      return { releaseId, invocationId: request.context.invocationId, body }
+    })
   })
-  const sequence = outcome.commitSequence === null ? 'null' : `"${outcome.commitSequence}"`
-  const { releaseId, replayed, attempts } = outcome
-  const counts = `"replayed":${replayed},"attempts":${attempts}`
-  const metadata = `"kind":"mutation","commitSequence":${sequence},${counts}`
-  return {
-    releaseId,
-    invocationId,
-    body: success({ requestId, releaseId }, outcome.resultText, metadata),
-  }
 }
 
-export async function invokeAction(gateway: Gateway, incoming: Incoming): Promise<Answer> {
-  const { request, requestId } = incoming
-  const caller = authenticate(gateway, incoming)
-  const envelope = readAction(await readEnvelope(request))
-  const { release, definition } = await resolve(gateway, incoming, caller, envelope, 'action')
-  const principal = await identify(gateway, incoming, caller, definition.auth)
-  const invocationId = gateway.system.ids.make('ivc')
-  incoming.invocationId = invocationId
-  incoming.binding.takeTime?.()
-  const outcome = await gateway.engine.action({
-    release,
-    definition,
-    arguments: envelope.arguments,
-    principal,
-    context: { requestId, invocationId },
-    signal: request.signal,
+export function invokeMutation(gateway: Gateway, call: Call): Answer<Invoked> {
+  const envelope = readMutation(call.bytes)
+  return admitted(gateway, call, envelope, 'mutation', async (request, { requestId }) => {
+    const { replayed, attempts, releaseId, ...outcome } = await gateway.engine.mutation({
+      ...request,
+      operationId: envelope.operationId,
+      target: envelope.target,
+      caller: callerKey(call.caller, request.principal),
+    })
+    const sequence = outcome.commitSequence === null ? 'null' : `"${outcome.commitSequence}"`
+    const counts = `"replayed":${replayed},"attempts":${attempts}`
+    const metadata = `"kind":"mutation","commitSequence":${sequence},${counts}`
+    const body = success({ requestId, releaseId }, outcome.resultText, metadata)
+    return { releaseId, invocationId: request.context.invocationId, body }
   })
-  const { releaseId } = release
-  // Nothing is scheduled by a version that has no scheduler.
-  const metadata = '"kind":"action","schedulesCreated":"0"'
-  return {
-    releaseId,
-    invocationId,
-    body: success({ requestId, releaseId }, outcome.resultText, metadata),
+}
+
+export function invokeAction(gateway: Gateway, call: Call): Answer<Invoked> {
+  const envelope = readAction(call.bytes)
+  return admitted(gateway, call, envelope, 'action', async (request, { requestId }) => {
+    call.incoming.binding.takeTime?.()
+    const { signal } = call.incoming.request
+    const outcome = await gateway.engine.action({ ...request, signal })
+    const { releaseId } = request.release
+    // Nothing is scheduled by a version that has no scheduler.
+    const metadata = '"kind":"action","schedulesCreated":"0"'
+    const body = success({ requestId, releaseId }, outcome.resultText, metadata)
+    return { releaseId, invocationId: request.context.invocationId, body }
+  })
+}
+
+type Admitted = Omit<QueryRequest, 'signal'>
+
+/** Target, Function, policy and functional identity; what is at hand is not waited for. */
+function admitted(
+  gateway: Gateway,
+  { incoming, caller }: Call,
+  envelope: QueryEnvelope,
+  kind: FunctionKind,
+  invoke: (request: Admitted, incoming: Incoming) => Answer<Invoked>,
+): Answer<Invoked> {
+  const affinity = () => affinityOf(gateway, incoming, caller)
+  return andThen(gateway.resolveTarget(envelope.target, caller, affinity), (release) => {
+    const definition = functionOf(release, caller, envelope.function, kind)
+    return andThen(identify(gateway, incoming, caller, definition.auth), (principal) => {
+      const invocationId = gateway.system.ids.make('ivc')
+      incoming.invocationId = invocationId
+      const context = { requestId: incoming.requestId, invocationId }
+      const request = { release, definition, arguments: envelope.arguments, principal, context }
+      return invoke(request, incoming)
+    })
+  })
+}
+
+/** Its signal is made when it is looked at first, which most calls end before. */
+class Departed {
+  readonly #request: Request
+
+  constructor(request: Request) {
+    this.#request = request
+  }
+
+  get aborted(): boolean {
+    return this.#request.signal.aborted
   }
 }
 
@@ -134,44 +130,25 @@ function callerKey({ clientId, credentialId }: ApplicationCaller, principal: Pri
   return principal === null ? key : `${key}/${principal.key}`
 }
 
-function readEnvelope(request: Request): Promise<Uint8Array> {
+export function readEnvelope(request: Request): Promise<Uint8Array> {
   if (!JSON_MEDIA_TYPE.test(request.headers.get('content-type') ?? '')) {
     throw new Fault('MEDIA_TYPE_UNSUPPORTED')
   }
   return readBody(request, ENVELOPE_BYTES_MAX, APPLICATION_CODES)
 }
 
-interface Resolved {
-  readonly release: Release
-  readonly definition: FunctionManifest
-}
-
-function resolve(
-  gateway: Gateway,
-  incoming: Incoming,
-  caller: ApplicationCaller,
-  envelope: QueryEnvelope,
-  kind: FunctionKind,
-): Resolved | Promise<Resolved> {
-  const affinity = () => affinityOf(gateway, incoming, caller)
-  const found = gateway.resolveTarget(envelope.target, caller, affinity)
-  return found instanceof Promise
-    ? found.then((release) => functionOf(release, caller, envelope, kind))
-    : functionOf(found, caller, envelope, kind)
-}
-
 function functionOf(
   release: Release,
   caller: ApplicationCaller,
-  envelope: QueryEnvelope,
+  name: string,
   kind: FunctionKind,
-): Resolved {
-  const definition = release.functions.get(envelope.function)
+): FunctionManifest {
+  const definition = release.functions.get(name)
   if (definition === undefined || definition.visibility !== 'public' || definition.kind !== kind) {
     throw new Fault('FUNCTION_NOT_FOUND')
   }
   checkPolicy(caller, definition, kind)
-  return { release, definition }
+  return definition
 }
 
 function checkPolicy(caller: ApplicationCaller, definition: FunctionManifest, kind: FunctionKind) {

@@ -3,8 +3,9 @@ import { type Context, Hono } from 'hono'
 import { Fault } from '../../errors/fault.ts'
 import type { RequestId } from '../../value/ids.ts'
 import { APPLICATION_CODES, errorResponse, toFault } from '../errors.ts'
+import { authenticate } from './callers.ts'
 import type { ApplicationBinding, Gateway, Incoming } from './gateway.ts'
-import type { Answer } from './invoke.ts'
+import { type Invoked, readEnvelope } from './invoke.ts'
 import { INVOCATIONS, type Invocation, PROBES } from './routes.ts'
 
 /** Seconds that a browser may keep a preflight answer. */
@@ -73,7 +74,10 @@ async function answer(
   let response: Response
   try {
     checkRequest(gateway, request, origin)
-    response = rendered(await invoke(gateway, incoming), requestId)
+    const caller = authenticate(gateway, incoming)
+    const bytes = await readEnvelope(request)
+    const invoked = invoke(gateway, { incoming, caller, bytes })
+    response = rendered(invoked instanceof Promise ? await invoked : invoked, requestId)
   } catch (error) {
     response = failed(gateway, error, incoming)
   }
@@ -115,7 +119,7 @@ function bodyOf(text: string): string | ReadableStream {
   return new ReadableStream(source as unknown as UnderlyingSource)
 }
 
-function rendered(answer: Answer, requestId: RequestId): Response {
+function rendered(answer: Invoked, requestId: RequestId): Response {
   return new Response(bodyOf(answer.body), {
     headers: {
       'content-type': 'application/json; charset=utf-8',

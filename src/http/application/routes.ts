@@ -1,5 +1,6 @@
 /** Every route of the application origin: what mount serves, and what tests and documents list. */
 import type { TableCode } from '../../errors/codes.ts'
+import type { Answer } from '../../system/answers.ts'
 import { Live, Ready } from '../../wire/health.ts'
 import {
   ActionAnswer,
@@ -10,8 +11,8 @@ import {
 } from '../../wire/invocations.ts'
 import type { Schema } from '../../wire/schema.ts'
 import type { Replies } from '../route.ts'
-import type { Gateway, Incoming } from './gateway.ts'
-import { type Answer, invokeAction, invokeMutation, invokeQuery } from './invoke.ts'
+import type { Gateway } from './gateway.ts'
+import { type Call, type Invoked, invokeAction, invokeMutation, invokeQuery } from './invoke.ts'
 
 interface Described {
   readonly path: string
@@ -27,7 +28,7 @@ export interface Invocation extends Described {
   readonly method: 'POST'
   readonly body: Schema<unknown>
   readonly errors: readonly TableCode[]
-  readonly invoke: (gateway: Gateway, incoming: Incoming) => Promise<Answer>
+  readonly invoke: (gateway: Gateway, call: Call) => Answer<Invoked>
 }
 
 /** Whether the process runs, or admits calls. It fails in no other way. */
