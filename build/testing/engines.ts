@@ -7,7 +7,7 @@ import type { RequestsOptions } from '../../src/engine/actions/requests.ts'
 import type { ConfigurationSource } from '../../src/engine/configuration.ts'
 import { createEngine, type Engine } from '../../src/engine/engine.ts'
 import type { Release } from '../../src/engine/release.ts'
-import type { PoolLimits } from '../../src/engine/runner-pool.ts'
+import type { PoolLimits, RunnerPool } from '../../src/engine/runner-pool.ts'
 import { realSystem } from '../../src/system/system.ts'
 import type { MemoryLog } from '../../src/telemetry/log.ts'
 import type { Metrics } from '../../src/telemetry/metrics/metrics.ts'
@@ -20,6 +20,7 @@ import { poolBench } from './runners.ts'
 
 export interface EngineBench {
   readonly engine: Engine
+  readonly pool: RunnerPool
   readonly log: MemoryLog
   readonly metrics: Metrics
   readonly release: Release
@@ -64,6 +65,7 @@ export async function engineBench(
   }
   return {
     engine,
+    pool,
     log,
     metrics,
     release,

@@ -1,5 +1,7 @@
 /** A real runner pool for tests, and Releases whose Functions are given as source text. */
-
+import { readdirSync, readFileSync } from 'node:fs'
+import { setTimeout as delay } from 'node:timers/promises'
+import type { StoredDocument } from '../../src/documents/store.ts'
 import type { ReleaseCode } from '../../src/engine/release.ts'
 import {
   createRunnerPool,
@@ -8,7 +10,9 @@ import {
   type RunnerHost,
   type RunnerPool,
 } from '../../src/engine/runner-pool.ts'
+import type { OperationAnswer } from '../../src/engine/runners/outcomes.ts'
 import { runnerCommand } from '../../src/runner/command.ts'
+import type { Operation } from '../../src/runner/operations.ts'
 import { runnerSpawner } from '../../src/runner/processes.ts'
 import { realSystem } from '../../src/system/system.ts'
 import { type MemoryLog, memoryLog } from '../../src/telemetry/log.ts'
@@ -28,6 +32,8 @@ export interface CallOptions {
   readonly argumentsText?: string
   readonly seedByte?: number
   readonly millis?: number
+  /** What a call that runs ahead is given; in step without. */
+  readonly ahead?: readonly StoredDocument[]
 }
 
 const system = realSystem()
@@ -66,7 +72,7 @@ function releaseOf(functions: string, schema?: string): ReleaseCode {
 }
 
 function callOf(name: string, options: CallOptions = {}): RunnerCall {
-  const { kind = 'query', argumentsText = '{}', seedByte = 1, millis = 10_000 } = options
+  const { kind = 'query', argumentsText = '{}', seedByte = 1, millis = 10_000, ahead } = options
   return {
     function: `f.${name}`,
     kind,
@@ -75,6 +81,19 @@ function callOf(name: string, options: CallOptions = {}): RunnerCall {
     nowMicros: 1_800_000_000_000_000n,
     seed: new Uint8Array(32).fill(seedByte).toHex(),
     deadline: system.monotonicMillis() + millis,
+    ...(ahead !== undefined && { ahead }),
+  }
+}
+
+/** kill -9 of each process that works for this one. */
+export function killRunners(): void {
+  for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
+    try {
+      const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]!.split(' ')
+      if (Number(fields[1]) === process.pid) process.kill(Number(pid), 'SIGKILL')
+    } catch {
+      // It ended meanwhile.
+    }
   }
 }
 
@@ -91,4 +110,32 @@ export const oneDocument: RunnerHost = {
         : type === 'get'
           ? DOCUMENT
           : 'null',
+}
+
+export type Answering = (operation: Operation) => OperationAnswer | Promise<OperationAnswer>
+
+/** Notes what it is asked. */
+export function notingHost(answering: Answering): RunnerHost & { readonly seen: Operation[] } {
+  const seen: Operation[] = []
+  return {
+    seen,
+    operation(operation) {
+      seen.push(operation)
+      return answering(operation)
+    },
+  }
+}
+
+/** Answers nothing until it is let go, or fails everything then. */
+export function heldHost(answering: Answering) {
+  const { promise, resolve: letGo, reject: fail } = Promise.withResolvers<void>()
+  const host = notingHost(async (operation) => {
+    await promise
+    return answering(operation)
+  })
+  /** Waits until it was asked so often. */
+  const asked = async (count: number): Promise<void> => {
+    while (host.seen.length < count) await delay(1)
+  }
+  return { host, asked, letGo, fail }
 }

@@ -17,7 +17,7 @@ import type { PreparedRelease } from './prepared-release.ts'
 import type { RunnerCall, RunnerOutcome, RunnerPool } from './runner-pool.ts'
 import type { Departure } from './runners/outcomes.ts'
 import { mapStack } from './runners/stack-traces.ts'
-import type { Transaction } from './transaction.ts'
+import type { Transaction } from './transactions/transaction.ts'
 import type { FunctionUsage } from './usage/function-usage.ts'
 
 /** Whom a call belongs to in the log. */
@@ -122,6 +122,7 @@ export async function run(
     ...runnerCall(invocation),
     ...(invocation.isAhead && { ahead: transaction.remembered(namedDocuments(argumentsText)) }),
   }
+  const reports = new Reports(port, invocation)
   const calls: TransactionCalls = {
     prepared,
     transaction,
@@ -129,7 +130,7 @@ export async function run(
     principal: invocation.principal,
     issueGuest: port.issueGuest,
     configuration: invocation.configuration,
-    report: (callee, outcome) => report(port, invocation, callee, outcome),
+    report: (callee, outcome) => reports.add(callee, outcome),
     failures: new Map(),
     count: 0,
     characters: 0,
@@ -146,7 +147,7 @@ export async function run(
     prepared.functions.get(definition.name)!.pace.onVoid()
   }
   port.usage.record(invocation, outcome, { startedMillis, grownBytes: host.grownBytes })
-  report(port, invocation, definition, outcome)
+  reports.end(outcome)
   if (transaction.limit !== null) throw limitFault(transaction.limit)
   if (outcome.kind === 'threw' && transaction.refusedCursor) {
     throw new Fault('ARGUMENTS_INVALID', { detail: outcome.error.message })
@@ -159,6 +160,42 @@ export async function run(
     usedRandom: ran.usedRandom || calls.usedRandom,
     usedIdentity: ran.usedIdentity || calls.usedIdentity,
     usedConfiguration: calls.usedConfiguration,
+  }
+}
+
+/** Log lines of called Functions that an attempt ahead holds back. */
+const HELD_LINES_MAX = 1_024
+
+/** What one attempt reports: nothing where it is void, since all of it comes again. */
+class Reports {
+  readonly #port: InvocationPort
+  readonly #invocation: Invocation
+  readonly #holds: boolean
+  #held: (() => void)[] = []
+  #lines = 0
+
+  constructor(port: InvocationPort, invocation: Invocation) {
+    this.#port = port
+    this.#invocation = invocation
+    this.#holds = invocation.isAhead
+  }
+
+  add(callee: FunctionManifest, outcome: RunnerOutcome): void {
+    const reported = outcome.kind === 'returned' ? { ...outcome, result: null } : outcome
+    this.#held.push(() => report(this.#port, this.#invocation, callee, reported))
+    this.#lines += 'logs' in outcome ? (outcome.logs?.length ?? 0) : 0
+    if (!this.#holds || this.#lines > HELD_LINES_MAX) this.#write()
+  }
+
+  end(outcome: RunnerOutcome): void {
+    if (outcome.kind === 'void') return
+    this.#write()
+    report(this.#port, this.#invocation, this.#invocation.definition, outcome)
+  }
+
+  #write(): void {
+    for (const write of this.#held) write()
+    this.#held = []
   }
 }
 

@@ -17,7 +17,7 @@ import {
 } from './invocations.ts'
 import { ATTEMPTS_MAX, EXCLUSIVE_ATTEMPT } from './limits.ts'
 import { namedDocuments } from './named-arguments.ts'
-import { Transaction } from './transaction.ts'
+import { Transaction } from './transactions/transaction.ts'
 
 export interface MutationPort extends InvocationPort {
   readonly store: DocumentStore

@@ -4,10 +4,10 @@ import type { StoredDocument } from '../documents/store.ts'
 import type { Operation, RangeRequest } from '../runner/operations.ts'
 import { type Answer, andThen } from '../system/answers.ts'
 import type { PreparedRelease } from './prepared-release.ts'
-import type { RangeOutput } from './ranges.ts'
 import { INVALID_CURSOR, Refusal } from './refusal.ts'
 import type { FoundDocuments, OperationAnswer } from './runners/outcomes.ts'
-import type { Transaction } from './transaction.ts'
+import type { RangeOutput } from './transactions/ranges.ts'
+import type { Transaction } from './transactions/transaction.ts'
 
 /** Every byte of a key is one character. */
 const BINARY = /^[\0-\xff]*$/

@@ -16,7 +16,7 @@ import {
 import { CLOCK_CACHE_MILLIS } from './limits.ts'
 import type { QueryCache, ResultKeys } from './query-cache/query-cache.ts'
 import type { Departure } from './runners/outcomes.ts'
-import { Transaction } from './transaction.ts'
+import { Transaction } from './transactions/transaction.ts'
 
 export interface QueryPort extends InvocationPort {
   readonly store: DocumentStore

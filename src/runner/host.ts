@@ -77,7 +77,8 @@ export class Host {
     progress.begin(call, this.#before)
     this.#startedMicros = cpuMicros()
     this.#realm.dispatch(text)
-    drainMicrotasks()
+    do drainMicrotasks()
+    while (this.#realm.proceed())
     this.#realm.settle(Math.round(cpuMicros() - this.#startedMicros))
     progress.end()
   }

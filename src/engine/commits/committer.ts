@@ -17,7 +17,7 @@ import type { Answer } from '../../system/answers.ts'
 import type { System } from '../../system/system.ts'
 import type { Metrics } from '../../telemetry/metrics/metrics.ts'
 import type { ValueObject } from '../../value/values.ts'
-import type { PendingWrite } from '../overlay.ts'
+import type { PendingWrite } from '../transactions/overlay.ts'
 import type { CommitWrites, ReadSet } from './read-set.ts'
 import { SnapshotsInUse, type SnapshotUse } from './snapshots-in-use.ts'
 import { type Ticket, Tickets } from './tickets.ts'
@@ -287,6 +287,12 @@ function ticketKeys({ documents, keys }: Conflict): readonly string[] {
   return [...documents, ...keys.map(({ index, key }) => `${index}:${key}`)]
 }
 
+/** Whether it is known without making both: most changes leave most indexes as they are. */
+function hasSameKey({ fields }: PhysicalIndex, { before, after }: PendingWrite): boolean {
+  if (before === null || after === null) return false
+  return fields.every((field) => before.get(field) === after.get(field))
+}
+
 /** `keysByIndex` gains every key at which an index read sees this document change. */
 function documentWrite(
   write: PendingWrite,
@@ -299,7 +305,7 @@ function documentWrite(
     const key = (fields: ValueObject | null): string | null =>
       fields === null ? null : indexKey(index, { ...write, fields })
     const before = key(write.before)
-    const after = key(write.after)
+    const after = hasSameKey(index, write) ? before : key(write.after)
     if (before !== after) {
       if (before !== null) entries.push({ index: index.id, key: before, live: false })
       if (after !== null) entries.push({ index: index.id, key: after, live: true })

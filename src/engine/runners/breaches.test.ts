@@ -5,7 +5,7 @@
 import { afterAll, describe, expect, test } from 'vitest'
 import { oneDocument, poolBench } from '../../../build/testing/runners.ts'
 import { assert } from '../../errors/assert.ts'
-import { LIES } from '../../runner/hostile/liars.ts'
+import { LIES, type LIES_AHEAD, type LIES_IN_STEP } from '../../runner/hostile/liars.ts'
 import { Malformed } from '../../value/malformed.ts'
 import { encodeStored } from '../../value/stored.ts'
 import { returnedValue } from '../named-documents.ts'
@@ -22,23 +22,88 @@ afterAll(() => pool.close())
 
 const large: RunnerHost = { operation: () => JSON.stringify('x'.repeat(1e6)) }
 
+const silent: RunnerHost = { operation: () => new Promise(() => {}) }
+
 /** Runs a call again for as long as it is lost, as the engine does. */
-async function settled(name: string): Promise<RunnerOutcome> {
+async function settled(name: string, host = large, options = {}): Promise<RunnerOutcome> {
   for (let attempt = 0; attempt < 5; attempt++) {
-    const outcome = await pool.invoke(code, call(name), large)
+    const outcome = await pool.invoke(code, call(name, options), host)
     if (outcome.kind !== 'lost') return outcome
   }
   return { kind: 'lost' }
 }
 
-test.each(Object.keys(LIES))('%s is found out, and the others are answered', async (lie) => {
+/** Beside calls that are answered, before and after. */
+async function amongHonest(guilty: () => Promise<RunnerOutcome>): Promise<RunnerOutcome> {
   const honest = Array.from({ length: 3 }, () => settled('honest'))
-  const guilty = await settled(lie)
-  expect(guilty.kind).toBe('broken')
-  for (const outcome of await Promise.all(honest)) {
-    expect(outcome).toMatchObject({ kind: 'returned', result: 'honest' })
+  const outcome = await guilty()
+  for (const answered of await Promise.all(honest)) {
+    expect(answered).toMatchObject({ kind: 'returned', result: 'honest' })
   }
   expect(await settled('honest')).toMatchObject({ kind: 'returned' })
+  return outcome
+}
+
+test.each(Object.keys(LIES))('%s is found out, and the others are answered', async (lie) => {
+  expect(await amongHonest(() => settled(lie))).toMatchObject({ kind: 'broken' })
+})
+
+const IN_STEP: Readonly<Record<keyof typeof LIES_IN_STEP, string>> = {
+  tellsInStep: 'it works for a call that it has ended, or ahead of one in step',
+  voidsInStep: 'it voids a call in step',
+}
+const AHEAD: Readonly<Record<keyof typeof LIES_AHEAD, string>> = {
+  tellsRun: 'operations that need no reply',
+  tellsFetch: 'operations that need no reply',
+  tellsUsage: 'operations that need no reply',
+  tellsRange: 'operations that need no reply',
+  tellsNothing: 'operations',
+  tellsNoList: 'an operation',
+  tellsOfAnother: 'it works for a call that is not in flight',
+  endsTwice: 'it ends a call twice',
+  endsVoidBehind: 'it ends a call twice',
+  tellsBehindItsEnd: 'it works for a call that it has ended',
+  asksBehindItsEnd: 'it works for a call that it has ended',
+}
+
+test.each(Object.entries(IN_STEP))('%s is found out as such in step: %s', async (lie, reason) => {
+  const outcome = await amongHonest(() => settled(lie))
+  expect(outcome).toMatchObject({ kind: 'broken', detail: expect.stringContaining(reason) })
+})
+
+describe('of a call that runs ahead', () => {
+  const ahead = { ahead: [] }
+
+  test.each(Object.entries(AHEAD))('%s is found out as such: %s', async (lie, reason) => {
+    const outcome = await amongHonest(() => settled(lie, silent, ahead))
+    expect(outcome).toMatchObject({ kind: 'broken', detail: expect.stringContaining(reason) })
+  })
+
+  test.each([
+    ['at once', oneDocument],
+    ['never', silent],
+  ])('no more is worked than it may ask, where that is answered %s', async (_, host) => {
+    let worked = 0
+    const counting: RunnerHost = {
+      operation(...asked) {
+        worked += 1
+        return host.operation(...asked)
+      },
+    }
+    const outcome = await amongHonest(() => settled('tellsMuch', counting, ahead))
+    expect(outcome).toEqual({ kind: 'limit', limit: 'operations' })
+    expect(worked).toBe(100_000)
+  })
+
+  test('what is told behind the end is not worked, and ends the process', async () => {
+    const fresh = release('')
+    let worked = 0
+    const counting: RunnerHost = { operation: () => String(++worked) }
+    const outcome = await pool.invoke(fresh, call('tellsLate', ahead), counting)
+    expect(outcome).toMatchObject({ kind: 'returned', result: 'once' })
+    await expect.poll(() => bench.log.text()).toContain('it works for a call that is not in flight')
+    expect(worked).toBe(0)
+  })
 })
 
 test('an end that is told twice counts once, and ends the process', async () => {

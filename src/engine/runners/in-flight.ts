@@ -24,7 +24,7 @@ export interface InFlight {
   hasParts: boolean
   /** Given ahead, then those that its operations were answered with, in that order. */
   readonly documents: StoredDocument[]
-  /** Whether it runs ahead: its code cannot be told of a refusal where it happened. */
+  /** Whether it runs ahead: its code cannot be told of most refusals where they happened. */
   readonly isAhead: boolean
   /** Operations that it told of and that are not worked yet. */
   told: number

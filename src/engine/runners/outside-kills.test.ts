@@ -2,10 +2,10 @@
  * Whoever kills a runner from outside (an operator, the kernel short of memory) is no call's fault:
  * what ran there is run again, but not for ever.
  */
-import { readdirSync, readFileSync } from 'node:fs'
 import { setTimeout as delay } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type EngineBench, engineBench } from '../../../build/testing/engines.ts'
+import { killRunners } from '../../../build/testing/runners.ts'
 import { isFault } from '../../errors/fault.ts'
 
 let bench: EngineBench
@@ -16,18 +16,6 @@ beforeAll(async () => {
   `)
 })
 afterAll(() => bench.close())
-
-/** kill -9 of each process that works for this one. */
-function killRunners(): void {
-  for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
-    try {
-      const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]!.split(' ')
-      if (Number(fields[1]) === process.pid) process.kill(Number(pid), 'SIGKILL')
-    } catch {
-      // It ended meanwhile.
-    }
-  }
-}
 
 test('a call whose runner is killed under it is run again', async () => {
   const spun = bench.call('spin')

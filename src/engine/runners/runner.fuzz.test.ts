@@ -22,7 +22,7 @@ import { Malformed } from '../../value/malformed.ts'
 import { TransactionHost } from '../nested-calls.ts'
 import { type PreparedRelease, prepareRelease } from '../prepared-release.ts'
 import type { Release } from '../release.ts'
-import { Transaction } from '../transaction.ts'
+import { Transaction } from '../transactions/transaction.ts'
 import type { RunnerCall, RunnerHost } from './outcomes.ts'
 import type { RunnerLimits } from './ports.ts'
 import { Runner } from './runner.ts'
@@ -39,7 +39,7 @@ const LIMITS: RunnerLimits = {
   deferredCharacters: 1_000,
   startMillis: 1_000,
 }
-const KINDS = ['returned', 'failed', 'threw', 'limit', 'broken', 'deadline', 'lost']
+const KINDS = ['returned', 'failed', 'threw', 'limit', 'broken', 'deadline', 'lost', 'void']
 const ID = 't_01ARZ3NDEKTSV4RRFFQ69G5FAV'
 
 const directory = mkdtempSync(join(tmpdir(), 'svc-runner-fuzz-'))
@@ -182,7 +182,10 @@ fuzz('whatever a runner says, every call ends, and never by a failure of ours', 
   if (!random.chance(20)) say(it, JSON.stringify(VALID_MESSAGES[1]))
   const loading = runner.load(release, 'transactions')
   if (!random.chance(20)) say(it, '["loaded"]')
-  const calls = Array.from({ length: 3 }, () => runner.invoke(CALL, hostOf(random)))
+  const calls = Array.from({ length: 3 }, () => {
+    const call = random.chance(2) ? CALL : { ...CALL, ahead: [] }
+    return runner.invoke(call, hostOf(random))
+  })
   const describing = runner.describe()
   const ends = calls.map((call) =>
     call.then(

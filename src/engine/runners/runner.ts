@@ -205,10 +205,10 @@ export class Runner {
   }
 
   #onOutcome(message: OutcomeMessage): void {
-    const { call: id } = message
-    const call = this.#calls.get(id)
+    const call = this.#calls.get(message.call)
     if (call === undefined) {
-      if (!this.#cancelled.delete(id)) this.#breach('it ends a call that is not in flight')
+      if (!this.#cancelled.delete(message.call))
+        this.#breach('it ends a call that is not in flight')
       return
     }
     if (call.ending !== null) this.#breach('it ends a call twice')
@@ -217,7 +217,6 @@ export class Runner {
     else this.#conclude(call, outcomeOf(message, call.documents))
   }
 
-  /** Of a call that the runner has ended. */
   #conclude(call: InFlight, outcome: RunnerOutcome): void {
     this.#calls.delete(call.id)
     this.#endParts(call)
@@ -279,11 +278,11 @@ export class Runner {
       if (answer instanceof Promise) {
         answer.then(
           (settled) => this.#reply(call, id, settled),
-          (error: unknown) => this.#refuse(call, id, error),
+          (error: unknown) => this.#refuse(call, id, op, error),
         )
       } else this.#reply(call, id, answer)
     } catch (error) {
-      this.#refuse(call, id, error)
+      this.#refuse(call, id, op, error)
     }
   }
 
@@ -312,10 +311,11 @@ export class Runner {
     if (first !== null) this.process.forget(first)
   }
 
-  #refuse(call: InFlight, id: number | null, error: unknown): void {
+  /** A call that runs ahead knows the places of the calls that it made of others, and no more. */
+  #refuse(call: InFlight, id: number | null, op: Operation, error: unknown): void {
     if (!this.#calls.has(call.id)) return
     if (error instanceof Refusal) {
-      if (call.isAhead || id === null) this.#cancel(call, { kind: 'void' })
+      if (id === null || (call.isAhead && op[0] !== 'run')) this.#cancel(call, { kind: 'void' })
       else this.process.refuse(call.id, id, error)
       this.#scheduleFlush()
       return

@@ -21,8 +21,10 @@ function write(bytes: Uint8Array): void {
   for (let at = 0; at < bytes.length; ) at += writeSync(1, bytes, at)
 }
 
+type Lies = Readonly<Record<string, (id: number) => void>>
+
 /** What each does for call `id`; none ends it well. */
-export const LIES: Readonly<Record<string, (id: number) => void>> = {
+export const LIES: Lies = {
   junk: () => write(Buffer.from([5, 0, 0, 0, 1, 2, 3, 4, 5])),
   endlessFrame: () => write(Buffer.from([255, 255, 255, 255, 91])),
   noArray: () => {
@@ -56,11 +58,68 @@ export const LIES: Readonly<Record<string, (id: number) => void>> = {
   },
 }
 
+const GET = ['get', 'x_1']
+
+/** Of a call in step: what only one that runs ahead may say. */
+export const LIES_IN_STEP = {
+  tellsInStep: (id) => send('told', id, [GET]),
+  voidsInStep: (id) => send('void', id, USAGE),
+} satisfies Lies
+
+/** Of a call that runs ahead, whose operations nobody answers. */
+export const LIES_AHEAD = {
+  tellsRun: (id) => send('told', id, [GET, ['run', 'mutation', 'f.honest', {}]]),
+  tellsFetch: (id) => {
+    const request = { url: 'http://a', method: 'GET', headers: [], body: null, redirect: 'follow' }
+    send('told', id, [['fetch', 1, request]])
+  },
+  tellsUsage: (id) => send('told', id, [['usage'], GET]),
+  tellsRange: (id) => send('told', id, [['range', RANGE]]),
+  tellsNothing: (id) => send('told', id, []),
+  tellsNoList: (id) => send('told', id, GET),
+  tellsOfAnother: (id) => send('told', id + 1_000, [GET]),
+  endsTwice: (id) => {
+    send('told', id, [GET])
+    send('returned', id, 'once', USAGE)
+    send('returned', id, 'twice', USAGE)
+  },
+  endsVoidBehind: (id) => {
+    send('told', id, [GET])
+    send('returned', id, 'once', USAGE)
+    send('void', id, USAGE)
+  },
+  tellsBehindItsEnd: (id) => {
+    send('told', id, [GET])
+    send('returned', id, 'once', USAGE)
+    send('told', id, [GET])
+  },
+  asksBehindItsEnd: (id) => {
+    send('told', id, [GET])
+    send('returned', id, 'once', USAGE)
+    send('operation', id, 1, GET)
+  },
+} satisfies Lies
+
+/** More than a call may tell, of which each costs the server and none the runner. */
+function tellsMuch(id: number): void {
+  const frame = Array.from({ length: 1_000 }, () => GET)
+  for (let frames = 0; frames < 200; frames++) send('told', id, frame)
+  send('returned', id, 'much', USAGE)
+}
+
+/** Ends as it should what it tells of behind the end. */
+function tellsLate(id: number): void {
+  send('returned', id, 'once', USAGE)
+  send('told', id, [GET])
+}
+
 /** Ends the first call as it should and then says so again. */
 function endTwice(id: number): void {
   send('returned', id, 'once', USAGE)
   send('returned', id, 'twice', USAGE)
 }
+
+const EVERY_LIE: Lies = { ...LIES, ...LIES_IN_STEP, ...LIES_AHEAD }
 
 /** Calls that asked for a document, and the result that each gives when it came. */
 const asking = new Map<number, unknown>()
@@ -78,8 +137,10 @@ function answer(text: string, progress: Progress): void {
   if (type === 'documents') send('returned', id, asking.get(id), USAGE)
   if (type !== 'invoke') return
   progress.begin(id, 0)
-  const lie = LIES[name.slice(2)]
+  const lie = EVERY_LIE[name.slice(2)]
   if (lie !== undefined) lie(id)
+  else if (name === 'f.tellsMuch') tellsMuch(id)
+  else if (name === 'f.tellsLate') tellsLate(id)
   else if (name === 'f.endTwice') endTwice(id)
   else if (name === 'f.names') names(id, message[7] as { result?: unknown })
   else if (name === 'f.honest') send('returned', id, 'honest', USAGE)

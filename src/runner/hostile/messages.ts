@@ -40,9 +40,21 @@ export const VALID_MESSAGES: readonly (readonly [type: string, ...unknown[]])[] 
   ['operation', 1, 2, ['abort', 3]],
   ['operation', 1, 2, ['sleep', 5]],
   ['operation', 1, 2, ['config', 'variable', 'API_KEY']],
+  ['told', 1, [['get', 'x_1']]],
+  [
+    'told',
+    1,
+    [
+      ['insert', 't', { a: 1 }],
+      ['patch', 'x_1', { a: 1 }, ['b']],
+      ['replace', 'x_1', {}],
+      ['delete', 'x_1'],
+    ],
+  ],
   ['returned', 1, { any: ['thing'] }, USAGE],
   ['returned', 1, { any: [{ $r: 0 }, { $r: 1 }] }, USAGE],
   ['failed', 1, 'CODE', USAGE],
   ['threw', 1, ['TypeError', 'm', 's'], USAGE],
   ['limit', 1, 'cpu', USAGE],
+  ['void', 1, USAGE],
 ]

@@ -27,6 +27,8 @@ export interface Call extends LogSink {
   finished: boolean
   /** The call whose CPU time this one uses: itself, or the one that it is part of. */
   readonly root: Call | null
+  /** Operations that were sent for a reply. */
+  asked: number
   /** Operations without a reply. */
   open: number
   /** Those of them that the Function must wait for. */
@@ -47,6 +49,18 @@ export interface Call extends LogSink {
   /** Operations that the server does not know of yet, and their characters. */
   told: string[]
   toldCharacters: number
+  /** Operations that were told since one was sent for a reply. */
+  toldInRow: number
+  /** What operations that were told come to, until the code has heard of it. */
+  readonly answers: ToldAnswer[]
+}
+
+/** Heard one at a time, as replies are, so that the code takes the same turns as in step. */
+interface ToldAnswer {
+  /** How many were sent for a reply before it: the code hears of those first. */
+  readonly behind: number
+  readonly resolve: (result: unknown) => void
+  readonly result: unknown
 }
 
 export interface Timer {
@@ -91,9 +105,31 @@ export function makeTelling(bridge: Bridge, charactersMax: number) {
     tell(call: Call, op: string): void {
       if (call.finished) throw new Error('ctx was used after the Function had ended')
       call.told.push(op)
+      call.toldInRow += 1
       call.toldCharacters += op.length
       if (call.toldCharacters > charactersMax) flush(call)
     },
+    /** The promise of what an operation comes to that was told. */
+    promise(call: Call, kind: typeof Promise<unknown>, result: unknown): Promise<unknown> {
+      call.pending += 1
+      return new kind((resolve) => {
+        call.answers.push({ behind: call.asked, resolve, result })
+      })
+    },
+  }
+}
+
+/** Lets the code hear of the next operation that it told of; false where it must wait, or ends. */
+export function makeProceed(calls: Calls): () => boolean {
+  return () => {
+    const call = calls.current
+    if (call === null || calls.done.length > 0 || call.finished) return false
+    const next = call.answers[0]
+    if (next === undefined || next.behind > call.asked - call.open) return false
+    call.answers.shift()
+    call.pending -= 1
+    next.resolve(next.result)
+    return true
   }
 }
 
@@ -177,6 +213,8 @@ export function makeSending(
     telling.flush(call)
     const id = ++last
     bridge.emit(`["operation",${call.id},${id},${op}]`)
+    call.toldInRow = 0
+    call.asked += 1
     call.open += 1
     if (isOwed) call.pending += 1
     return new kind((resolve, reject) => {
@@ -191,33 +229,50 @@ export function makeSending(
   }
 
   return {
-    /** Places are noted in step alone: an error costs a third of a small call. */
-    read: (call: Call, op: string) => send(call, op, call.isAhead ? null : new Error(), {}),
+    /** Places are noted in step, unless told: an error costs a third of a small call. */
+    read: (call: Call, op: string, notesPlace = !call.isAhead) =>
+      send(call, op, notesPlace ? new Error() : null, {}),
     leave: (call: Call, op: string) => send(call, op, new Error(), { isOwed: false }),
-    write(call: Call, op: string, name: string): Promise<unknown> {
-      const error = call.isAhead ? null : new Error(name)
+    write(call: Call, op: string, name: string, notesPlace = !call.isAhead): Promise<unknown> {
+      const error = notesPlace ? new Error(name) : null
       return watched(call, send(call, op, error, { kind: Write }), error)
     },
     writeAhead(call: Call, op: string, result: unknown): Promise<unknown> {
       telling.tell(call, op)
-      return watched(call, Write.resolve(result), null)
+      return watched(call, telling.promise(call, Write, result), null)
+    },
+    readAhead(call: Call, op: string, result: unknown): Promise<unknown> {
+      telling.tell(call, op)
+      return telling.promise(call, Promise, result)
+    },
+    /** The place of an operation that the call never waited for. */
+    dangling(call: Call): Error | null {
+      for (const one of calls.waiting.values()) {
+        if (one.call === call && one.isOwed) return one.error
+      }
+      return null
     },
   }
+}
+
+interface OperationBounds {
+  /** Of one operation. */
+  readonly operationCharacters: number
+  /** Operations that are told in a row before the call waits for the server. */
+  readonly toldMax: number
 }
 
 /** What `ctx` asks of the server. */
 export function makeOperations(
   bridge: Bridge,
-  calls: Calls,
-  telling: ReturnType<typeof makeTelling>,
   sending: ReturnType<typeof makeSending>,
-  charactersMax: number,
+  { operationCharacters: most, toldMax }: OperationBounds,
 ) {
   const { stringify } = JSON
 
   function checkSize(op: string): void {
-    if (op.length <= charactersMax) return
-    throw new RangeError(`the operation has ${op.length} characters: at most ${charactersMax}`)
+    if (op.length <= most) return
+    throw new RangeError(`the operation has ${op.length} characters: at most ${most}`)
   }
 
   function read(call: Call, op: string): Promise<unknown> {
@@ -232,7 +287,9 @@ export function makeOperations(
     return sending.write(call, op, name)
   }
 
-  function writeAhead(call: Call, op: string, result: unknown): Promise<unknown> {
+  /** Code that writes without end must hear, now and then, that nobody wants it any more. */
+  function writeAhead(call: Call, op: string, name: string, result: unknown): Promise<unknown> {
+    if (call.toldInRow >= toldMax) return write(call, op, name)
     checkSize(op)
     call.given.clear()
     return sending.writeAhead(call, op, result)
@@ -248,32 +305,29 @@ export function makeOperations(
       if (document === undefined) return read(call, op)
       // What is asked for again is another copy.
       call.given.delete(id)
-      telling.tell(call, op)
-      return Promise.resolve(document)
+      return sending.readAhead(call, op, document)
     },
     insert(call: Call, op: string, table: string): Promise<unknown> {
       const { inserts, nowMicros, seed } = call
       if (!call.isAhead || inserts === null) return write(call, op, 'ctx.db.insert')
-      const inserted = writeAhead(call, op, bridge.documentId(table, nowMicros, seed, inserts))
-      // What is too long to be told takes no number.
-      call.inserts = inserts + 1
+      const id = bridge.documentId(table, nowMicros, seed, inserts)
+      const inserted = writeAhead(call, op, 'ctx.db.insert', id)
+      call.inserts = inserts + 1 // Behind what throws where it is too long.
       return inserted
     },
     /** `name` is what the author wrote. */
     change: (call: Call, op: string, name: string): Promise<unknown> =>
-      call.isAhead ? writeAhead(call, op, null) : write(call, op, name),
-    /** What it calls may write and insert too. */
-    run(call: Call, op: string, name: string): Promise<unknown> {
+      call.isAhead ? writeAhead(call, op, name, null) : write(call, op, name),
+    /** Calls a Function: many catch its failures, and so it has its place also ahead. */
+    run(call: Call, kind: string, op: string, name: string): Promise<unknown> {
+      checkSize(op)
+      if (kind === 'query') return sending.read(call, op, true)
+      // What it calls may write and insert too.
       call.inserts = null
-      return write(call, op, name)
+      call.given.clear()
+      return sending.write(call, op, name, true)
     },
-    /** The place of an operation that the call never waited for. */
-    dangling(call: Call): Error | null {
-      for (const one of calls.waiting.values()) {
-        if (one.call === call && one.isOwed) return one.error
-      }
-      return null
-    },
+    dangling: sending.dangling,
   }
 }
 

@@ -95,6 +95,6 @@ export function makeRunOf(operations: ReturnType<typeof makeOperations>, encode:
       check(kind, call.definition.kind)
       const name = nameOf(reference, verb)
       const op = `["run","${kind}",${stringify(name)},${encode(args, `${verb} of ${name}`)}]`
-      return kind === 'query' ? operations.read(call, op) : operations.run(call, op, verb)
+      return operations.run(call, kind, op, verb)
     }
 }

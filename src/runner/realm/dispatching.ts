@@ -71,6 +71,7 @@ export function makeNewCall() {
     spentMicros: 0,
     finished: false,
     root: given.root,
+    asked: 0,
     open: 0,
     pending: 0,
     timers: new Map(),
@@ -82,6 +83,8 @@ export function makeNewCall() {
     inserts: 0,
     told: [],
     toldCharacters: 0,
+    toldInRow: 0,
+    answers: [],
     lines: [],
   })
 }

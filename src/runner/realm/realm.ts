@@ -21,6 +21,7 @@ import {
   type Calls,
   makeEndings,
   makeOperations,
+  makeProceed,
   makeReplies,
   makeSending,
   makeTelling,
@@ -69,6 +70,8 @@ export const SCRIPT_NAME = 'release.js'
 const BATCH_MAX = 1_024
 /** Four times what a document may have: the server says which bound was passed. */
 const OPERATION_CHARACTERS_MAX = 4 * 1024 * 1024
+/** Operations that a call tells in a row before it waits for the server. */
+const TOLD_MAX = 1_024
 /** Of the path in a message about a value. */
 const PATH_CHARACTERS_MAX = 100
 
@@ -77,6 +80,8 @@ export interface Realm {
   load(script: Script): string | null
   /** Works one frame of the server, up to the microtasks that follow from it. */
   dispatch(text: string): void
+  /** Goes on behind an operation that needs no frame; false where there is none. */
+  proceed(): boolean
   /** What the call has taken of the CPU up to its last segment. */
   spentMicros(call: number): number
   /** After those microtasks, which with the frame took `elapsedMicros` of the CPU. */
@@ -123,6 +128,7 @@ const PARTS = {
   makeNewCall,
   makeOperations,
   makePairsReader,
+  makeProceed,
   makeQueryDatabase,
   makeRandom,
   makeRandomStream,
@@ -164,6 +170,7 @@ const BOUNDS = {
   requestBytes: REQUEST_BYTES_MAX,
   timersMax: TIMERS_MAX,
   toldCharacters: TOLD_CHARACTERS_MAX,
+  toldMax: TOLD_MAX,
   urlParts: URL_PARTS,
   scriptName: SCRIPT_NAME,
 }
@@ -229,9 +236,8 @@ export function makeRealm(parts: Parts, outer: Bridge, bounds: Bounds): Realm {
   const report = parts.makeReport(bounds.errorCharacters, bounds.scriptName)
   const owners = new WeakMap()
   const writes = { Write: parts.makeWrite(owners), owners }
-  const { operationCharacters } = bounds
   const sending = parts.makeSending(bridge, calls, telling, writes)
-  const operations = parts.makeOperations(bridge, calls, telling, sending, operationCharacters)
+  const operations = parts.makeOperations(bridge, sending, bounds)
   const failures = new WeakMap()
   const replies = parts.makeReplies(calls, decode, failures)
   const documents = parts.makeDocuments(decode, parts.makeCopying(), bounds.batch)
@@ -275,6 +281,7 @@ export function makeRealm(parts: Parts, outer: Bridge, bounds: Bounds): Realm {
       }
     },
     dispatch: (text) => dispatch!(text),
+    proceed: parts.makeProceed(calls),
     spentMicros(id) {
       const call = calls.active.get(id)
       return (call?.root ?? call)?.spentMicros ?? 0

@@ -2,32 +2,26 @@
  * One invocation's view of the documents: reads at a snapshot, its own writes on top, and the read
  * set that the committer checks. Everything a runner asks for arrives here and is not believed.
  */
-import type { KeyInterval } from '../documents/keys.ts'
+import type { KeyInterval } from '../../documents/keys.ts'
 import type {
   DocumentStore,
   PhysicalIndex,
   RangeResult,
   StoredDocument,
-} from '../documents/store.ts'
-import { Fault } from '../errors/fault.ts'
-import { type Answer, andThen } from '../system/answers.ts'
-import { sha256 } from '../system/digests.ts'
-import { documentId, documentIdSource } from '../value/document-ids.ts'
-import { tableOfCanonicalId, tableOfId } from '../value/ids.ts'
-import { Malformed } from '../value/malformed.ts'
-import { decodeStored, encodeStored } from '../value/stored.ts'
-import { utf8Length, type Value, type ValueObject } from '../value/values.ts'
-import { ReadSet } from './commits/read-set.ts'
-import type { UnsettledCommits } from './commits/unsettled-commits.ts'
-import {
-  BYTES_READ_MAX,
-  BYTES_WRITTEN_MAX,
-  DOCUMENT_BYTES_MAX,
-  DOCUMENTS_READ_MAX,
-  DOCUMENTS_WRITTEN_MAX,
-} from './limits.ts'
+} from '../../documents/store.ts'
+import { type Answer, andThen } from '../../system/answers.ts'
+import { sha256 } from '../../system/digests.ts'
+import { documentId, documentIdSource } from '../../value/document-ids.ts'
+import { tableOfCanonicalId, tableOfId } from '../../value/ids.ts'
+import { Malformed } from '../../value/malformed.ts'
+import { decodeStored, encodeStored } from '../../value/stored.ts'
+import type { Value, ValueObject } from '../../value/values.ts'
+import { ReadSet } from '../commits/read-set.ts'
+import type { UnsettledCommits } from '../commits/unsettled-commits.ts'
+import type { PreparedIndex, PreparedRelease, PreparedTable } from '../prepared-release.ts'
+import { Refusal } from '../refusal.ts'
+import { TransactionBounds, type TransactionUsage } from './bounds.ts'
 import { Overlay, type PendingWrite, type Shadows } from './overlay.ts'
-import type { PreparedIndex, PreparedRelease, PreparedTable } from './prepared-release.ts'
 import {
   examined,
   indexOf,
@@ -36,7 +30,6 @@ import {
   type RangeOutput,
   storedValue,
 } from './ranges.ts'
-import { Refusal } from './refusal.ts'
 
 /** Documents that a call is given at most before it asks, and the characters of each. */
 const REMEMBERED_MAX = 16
@@ -54,16 +47,6 @@ export interface TransactionOptions {
   readonly seed: string
   readonly writable: boolean
 }
-
-/** How much of a bound is used. */
-export interface Usage {
-  readonly used: number
-  readonly limit: number
-}
-
-export type TransactionUsage = Readonly<
-  Record<'documentsRead' | 'bytesRead' | 'documentsWritten' | 'bytesWritten', Usage>
->
 
 /** What a document was before this invocation wrote it. */
 interface Origin {
@@ -87,12 +70,10 @@ export class Transaction {
   readUnsettled = false
   readonly #options: TransactionOptions
   readonly #overlay = new Overlay()
-  #documentsRead = 0
-  #bytesRead = 0
-  #bytesWritten = 0
+  /** What its snapshot shows, of the documents that were looked at by their IDs. */
+  readonly #documents = new Map<string, StoredDocument | null>()
+  readonly #bounds = new TransactionBounds()
   #inserted = 0
-  /** Name of the limit that was passed. Code that catches the failure does not undo it. */
-  #limit: string | null = null
 
   constructor(options: TransactionOptions) {
     this.#options = options
@@ -113,8 +94,9 @@ export class Transaction {
     await this.#options.unsettled?.whenDurable(this.snapshot)
   }
 
+  /** Name of the limit that was passed; null where none was. */
   get limit(): string | null {
-    return this.#limit
+    return this.#bounds.passed
   }
 
   get hasRead(): boolean {
@@ -126,12 +108,7 @@ export class Transaction {
   }
 
   get usage(): TransactionUsage {
-    return {
-      documentsRead: { used: this.#documentsRead, limit: DOCUMENTS_READ_MAX },
-      bytesRead: { used: this.#bytesRead, limit: BYTES_READ_MAX },
-      documentsWritten: { used: this.#overlay.size, limit: DOCUMENTS_WRITTEN_MAX },
-      bytesWritten: { used: this.#bytesWritten, limit: BYTES_WRITTEN_MAX },
-    }
+    return this.#bounds.usage(this.#overlay.size)
   }
 
   /**
@@ -140,10 +117,10 @@ export class Transaction {
    */
   savepoint(): (keeps: boolean) => void {
     const end = this.#overlay.savepoint()
-    const bytesWritten = this.#bytesWritten
+    const { bytesWritten } = this.#bounds
     return (keeps) => {
       end(keeps)
-      if (!keeps) this.#bytesWritten = bytesWritten
+      if (!keeps) this.#bounds.bytesWritten = bytesWritten
     }
   }
 
@@ -164,6 +141,8 @@ export class Transaction {
       const early = unsettled?.find(id, this.snapshot)
       const document = early === undefined ? store.remembered(id, this.snapshot) : early
       if (document == null || document.text.length > REMEMBERED_CHARACTERS_MAX) continue
+      this.readUnsettled ||= early !== undefined
+      this.#documents.set(id, document)
       found.push(document)
       if (found.length === REMEMBERED_MAX) break
     }
@@ -188,7 +167,7 @@ export class Transaction {
         order: input.order,
         // Documents that this invocation wrote are skipped below, so as many more are asked for.
         limit: input.limit + shadows.hidden,
-        textUnitsMax: BYTES_READ_MAX - this.#bytesRead + 1,
+        textUnitsMax: this.#bounds.textUnitsLeft + 1,
         snapshot: this.snapshot,
       })
     const found = unsettled?.touch(physical.id, interval, this.snapshot)
@@ -207,7 +186,7 @@ export class Transaction {
     const merged = this.#overlay.merge(rows, shadows, { order, limit })
     this.readSet.addInterval(id, examined(interval, order, merged.examinedTo))
     const documents = merged.documents.map(({ document }) => document)
-    for (const document of documents) this.#countRead(document.text)
+    for (const document of documents) this.#bounds.countRead(document.text)
     return { documents, done: merged.done, lastKey: merged.documents.at(-1)?.key ?? null }
   }
 
@@ -252,6 +231,7 @@ export class Transaction {
   }
 
   #tableOf(id: string): string {
+    if (this.#documents.has(id)) return tableOfCanonicalId(id)
     const table = tableOfId(id)
     if (table === null) throw new Refusal('TypeError', `"${id.slice(0, 100)}" is not a document ID`)
     return table
@@ -276,11 +256,20 @@ export class Transaction {
     this.readSet.addDocument(id)
     const own = this.#overlay.get(id)
     if (own !== undefined) return own.after === null ? null : own.document
+    return andThen(this.#stored(id), (stored) => {
+      if (stored !== null) this.#bounds.countRead(stored.text)
+      return stored
+    })
+  }
+
+  #stored(id: string): Answer<StoredDocument | null> {
+    const seen = this.#documents.get(id)
+    if (seen !== undefined) return seen
     const { store, unsettled } = this.#options
     const early = unsettled?.find(id, this.snapshot)
     this.readUnsettled ||= early !== undefined
     return andThen(early !== undefined ? early : store.read(id, this.snapshot), (stored) => {
-      if (stored !== null) this.#countRead(stored.text)
+      this.#documents.set(id, stored)
       return stored
     })
   }
@@ -318,7 +307,8 @@ export class Transaction {
     after: ValueObject | null,
   ): Answer<void> {
     const text = after === null ? null : encodeStored(after)
-    this.#countWritten(id, text)
+    const isFirst = this.#overlay.get(id) === undefined
+    this.#bounds.countWritten(text, this.#overlay.size + (isFirst ? 1 : 0))
     const write: PendingWrite = {
       id,
       table: table.manifest.name,
@@ -363,27 +353,5 @@ export class Transaction {
         `${table.manifest.name}: another document has the same ${fields.join()} (index ${name})`,
       )
     })
-  }
-
-  #countRead(text: string): void {
-    this.#documentsRead += 1
-    this.#bytesRead += text.length
-    if (this.#documentsRead > DOCUMENTS_READ_MAX) this.#exceed('documents read', DOCUMENTS_READ_MAX)
-    if (this.#bytesRead > BYTES_READ_MAX) this.#exceed('bytes read', BYTES_READ_MAX)
-  }
-
-  #countWritten(id: string, text: string | null): void {
-    const bytes = text === null ? 0 : utf8Length(text)
-    this.#bytesWritten += bytes
-    if (bytes > DOCUMENT_BYTES_MAX) this.#exceed('document bytes', DOCUMENT_BYTES_MAX)
-    if (this.#bytesWritten > BYTES_WRITTEN_MAX) this.#exceed('bytes written', BYTES_WRITTEN_MAX)
-    if (this.#overlay.size >= DOCUMENTS_WRITTEN_MAX && this.#overlay.get(id) === undefined) {
-      this.#exceed('documents written', DOCUMENTS_WRITTEN_MAX)
-    }
-  }
-
-  #exceed(name: string, bound: number): never {
-    this.#limit ??= name
-    throw new Fault('LIMIT_EXCEEDED', { detail: `${name}: at most ${bound}` })
   }
 }

@@ -1,12 +1,12 @@
 /** What one Mutation wrote and nobody else can see yet, laid over what the store answers. */
-import { indexKey, type KeyInterval } from '../documents/keys.ts'
+import { indexKey, type KeyInterval } from '../../documents/keys.ts'
 import type {
   KeyedDocument,
   PhysicalIndex,
   RangeResult,
   StoredDocument,
-} from '../documents/store.ts'
-import type { ValueObject } from '../value/values.ts'
+} from '../../documents/store.ts'
+import type { ValueObject } from '../../value/values.ts'
 
 export interface PendingWrite {
   readonly id: string

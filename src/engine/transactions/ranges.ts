@@ -1,11 +1,11 @@
 /** Ranges of an index as a runner asks for them, and which part of one was looked at. */
-import { type KeyInterval, keyInterval, keySuccessor } from '../documents/keys.ts'
-import type { PhysicalIndex, StoredDocument } from '../documents/store.ts'
-import { Malformed } from '../value/malformed.ts'
-import { fromStoredJson } from '../value/stored.ts'
-import { Timestamp, type Value } from '../value/values.ts'
-import type { PreparedTable } from './prepared-release.ts'
-import { INVALID_CURSOR, Refusal } from './refusal.ts'
+import { type KeyInterval, keyInterval, keySuccessor } from '../../documents/keys.ts'
+import type { PhysicalIndex, StoredDocument } from '../../documents/store.ts'
+import { Malformed } from '../../value/malformed.ts'
+import { fromStoredJson } from '../../value/stored.ts'
+import { Timestamp, type Value } from '../../value/values.ts'
+import type { PreparedTable } from '../prepared-release.ts'
+import { INVALID_CURSOR, Refusal } from '../refusal.ts'
 
 export interface RangeInput {
   readonly table: string

@@ -1,0 +1,191 @@
+/**
+ * Goal: a document that a call ahead is given reads the same as one that it asks for, and the
+ * server hears of it. Method: a real runner; what it answers and asks is compared with the same
+ * call in step.
+ */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { type Answering, heldHost, notingHost, poolBench } from '../../../build/testing/runners.ts'
+import type { StoredDocument } from '../../documents/store.ts'
+import { assert } from '../../errors/assert.ts'
+import { encodeStored } from '../../value/stored.ts'
+import { returnedValue } from '../named-documents.ts'
+import type { RunnerHost, RunnerOutcome } from '../runner-pool.ts'
+
+const { pool, call, release } = poolBench()
+const code = release(
+  `
+  reads: query(async (ctx, { ids }) => {
+    const found = []
+    for (const id of ids) found.push(await ctx.db.get(id))
+    return found
+  }),
+  spoils: query(async (ctx, { id }) => {
+    const [a, b] = [await ctx.db.get(id), await ctx.db.get(id)]
+    a.text = 'spoiled'
+    a.tags.push('spoiled')
+    return [a, b, a === b]
+  }),
+  rereads: mutation(async (ctx, { id, how }) => {
+    const before = await ctx.db.get(id)
+    if (how === 'runMutation') await ctx.runMutation(ref('mutation', 'nothing'))
+    else await ctx.db[how](how === 'insert' ? 'notes' : id, { text: 'new' })
+    return [before, await ctx.db.get(id)]
+  }),
+  dangles: query(async (ctx, { id }) => { ctx.db.get(id) }),
+  races: query(async (ctx, { ids }) => {
+    const order = []
+    const read = async (id) => { await ctx.db.get(id); order.push(id) }
+    await Promise.all(ids.map(read))
+    return order
+  }),
+  nothing: mutation(() => null),
+  usage: query(async (ctx, { id }) => {
+    await ctx.db.get(id)
+    return await ctx.usage()
+  }),`,
+  `tables({ notes: { fields: {}, indexes: [] } })`,
+)
+
+beforeAll(async () => {
+  await pool.start({ sandbox: 'preferred' })
+  await pool.warm(code)
+})
+afterAll(() => pool.close())
+
+const ALL = new Map<string, StoredDocument>()
+function documentOf(number: number, text = `{"tags":[],"text":"${number}"}`): StoredDocument {
+  const id = `notes_${String(number).padStart(26, '0')}`
+  return { id, createdAtMicros: 5n, sequence: number, text }
+}
+function stored(number: number): StoredDocument {
+  const document = documentOf(number)
+  ALL.set(document.id, document)
+  return document
+}
+const [first, second, third, other] = [stored(1), stored(2), stored(3), stored(4)]
+const given = [first, second, third]
+
+const answers: Answering = (operation) => {
+  if (operation[0] !== 'get') return 'null'
+  const document = ALL.get(operation[1])
+  return { documents: document === undefined ? [] : [document], page: null }
+}
+
+interface AheadOptions {
+  readonly input: object
+  readonly kind?: 'query' | 'mutation'
+  readonly ahead?: readonly StoredDocument[]
+}
+
+function invoke(name: string, host: RunnerHost, { input, kind = 'query', ahead }: AheadOptions) {
+  const options = { kind, argumentsText: JSON.stringify(input), ...(ahead && { ahead }) }
+  return pool.invoke(code, call(name, options), host)
+}
+
+/** The result as stored JSON, with what it names in place. */
+function resultOf(outcome: RunnerOutcome): string {
+  assert(outcome.kind === 'returned', outcome.kind)
+  return encodeStored(returnedValue(outcome.result, outcome.documents))
+}
+
+/** What the call comes to both ahead and in step; it asks the same of the server. */
+async function bothWays(name: string, input: object, ahead = given) {
+  const hosts = [notingHost(answers), notingHost(answers)] as const
+  const result = resultOf(await invoke(name, hosts[0], { input, ahead }))
+  expect(result).toBe(resultOf(await invoke(name, hosts[1], { input })))
+  expect(hosts[0].seen).toEqual(hosts[1].seen)
+  return JSON.parse(result)
+}
+
+describe('a document that a call is given', () => {
+  test('is read without an answer, and the outcome waits until the server read it', async () => {
+    const { host, asked, letGo } = heldHost(answers)
+    let settled = false
+    const outcome = invoke('reads', host, { input: { ids: [second.id] }, ahead: given })
+    void outcome.then(() => {
+      settled = true
+    })
+    await asked(1)
+    expect(host.seen).toEqual([['get', second.id]])
+    await new Promise((resolve) => setTimeout(resolve, 60))
+    expect(settled).toBe(false)
+    letGo()
+    expect(resultOf(await outcome)).toContain(second.id)
+  })
+
+  test.each([
+    ['all', [first, second, third]],
+    ['some in another order', [third, first]],
+    ['none', []],
+    ['with others between', [third, other, first, second, other]],
+    ['twice', [second, first, second, second]],
+    ['one that is not there', [documentOf(7), first]],
+  ])('reads the same as one that is asked for: %s', async (_, read) => {
+    const ids = read.map(({ id }) => id)
+    const found = await bothWays('reads', { ids })
+    const texts = found.map((it: { text: string } | null) => it?.text ?? null)
+    expect(texts).toEqual(read.map(({ id }) => (ALL.has(id) ? String(Number(id.slice(6))) : null)))
+  })
+
+  test('is named in the result by its place, before those that are asked for', async () => {
+    const input = { ids: [third.id, other.id, first.id] }
+    const outcome = await invoke('reads', notingHost(answers), { input, ahead: given })
+    expect(outcome).toMatchObject({ result: [{ $r: 2 }, { $r: 3 }, { $r: 0 }] })
+  })
+
+  test('is void to leave open, as an operation that is still running', async () => {
+    const input = { id: first.id }
+    const ahead = await invoke('dangles', notingHost(answers), { input, ahead: given })
+    expect(ahead).toEqual({ kind: 'void' })
+    const inStep = await invoke('dangles', notingHost(answers), { input })
+    expect(inStep).toMatchObject({ kind: 'threw' })
+  })
+
+  test('is there in its turn, not before one that was asked for earlier', async () => {
+    const ids = [other.id, first.id, documentOf(7).id, second.id]
+    expect(await bothWays('races', { ids })).toEqual(ids)
+  })
+
+  test('may be given twice', async () => {
+    const ids = [second.id, second.id, first.id]
+    await bothWays('reads', { ids }, [first, second, second, first])
+  })
+
+  test('is another copy where it is read again', async () => {
+    const [spoiled, whole, isSame] = await bothWays('spoils', { id: first.id })
+    expect(spoiled).toMatchObject({ text: 'spoiled', tags: ['spoiled'] })
+    expect(whole).toMatchObject({ text: '1', tags: [] })
+    expect(isSame).toBe(false)
+  })
+
+  test.each(['patch', 'replace', 'delete', 'insert', 'runMutation'])(
+    'is asked for again behind %s',
+    async (how) => {
+      const newer = documentOf(1, '{"tags":[],"text":"newer"}')
+      const host = notingHost((operation) => {
+        if (operation[0] !== 'get') return 'null'
+        return { documents: [host.seen.length > 1 ? newer : first], page: null }
+      })
+      const input = { id: first.id, how }
+      const outcome = await invoke('rereads', host, { kind: 'mutation', input, ahead: [first] })
+      const [before, after] = JSON.parse(resultOf(outcome))
+      expect([before.text, after.text]).toEqual(['1', 'newer'])
+      const write = how === 'runMutation' ? 'run' : how
+      expect(host.seen.map(([type]) => type)).toEqual(['get', write, 'get'])
+    },
+  )
+
+  test('is told before the next operation that is waited for', async () => {
+    const host = notingHost(answers)
+    await invoke('usage', host, { input: { id: first.id }, ahead: given })
+    expect(host.seen).toEqual([['get', first.id], ['usage']])
+  })
+
+  test('is held by the runner for the next call, which gets a copy of its own', async () => {
+    const ask = () =>
+      invoke('spoils', notingHost(answers), { input: { id: third.id }, ahead: given })
+    const results = [resultOf(await ask()), resultOf(await ask()), resultOf(await ask())]
+    for (const result of results)
+      expect(JSON.parse(result)[1]).toMatchObject({ tags: [], text: '3' })
+  })
+})

@@ -1,0 +1,70 @@
+/** What one transaction may read and write, and how much of it is used (architecture, Bounds). */
+import { Fault } from '../../errors/fault.ts'
+import { utf8Length } from '../../value/values.ts'
+import {
+  BYTES_READ_MAX,
+  BYTES_WRITTEN_MAX,
+  DOCUMENT_BYTES_MAX,
+  DOCUMENTS_READ_MAX,
+  DOCUMENTS_WRITTEN_MAX,
+} from '../limits.ts'
+
+/** How much of a bound is used. */
+export interface Usage {
+  readonly used: number
+  readonly limit: number
+}
+
+export type TransactionUsage = Readonly<
+  Record<'documentsRead' | 'bytesRead' | 'documentsWritten' | 'bytesWritten', Usage>
+>
+
+export class TransactionBounds {
+  bytesWritten = 0
+  #documentsRead = 0
+  #bytesRead = 0
+  #passed: string | null = null
+
+  /** Name of the limit that was passed. Code that catches the failure does not undo it. */
+  get passed(): string | null {
+    return this.#passed
+  }
+
+  /** UTF-16 units that may still be read. */
+  get textUnitsLeft(): number {
+    return BYTES_READ_MAX - this.#bytesRead
+  }
+
+  usage(documentsWritten: number): TransactionUsage {
+    return {
+      documentsRead: { used: this.#documentsRead, limit: DOCUMENTS_READ_MAX },
+      bytesRead: { used: this.#bytesRead, limit: BYTES_READ_MAX },
+      documentsWritten: { used: documentsWritten, limit: DOCUMENTS_WRITTEN_MAX },
+      bytesWritten: { used: this.bytesWritten, limit: BYTES_WRITTEN_MAX },
+    }
+  }
+
+  /** Raises LIMIT_EXCEEDED, as does `countWritten`. */
+  countRead(text: string): void {
+    this.#documentsRead += 1
+    this.#bytesRead += text.length
+    if (this.#documentsRead > DOCUMENTS_READ_MAX) this.#exceed('documents read', DOCUMENTS_READ_MAX)
+    if (this.#bytesRead > BYTES_READ_MAX) this.#exceed('bytes read', BYTES_READ_MAX)
+  }
+
+  /** `text` is null for a deletion; `documentsWritten` counts this document too. */
+  countWritten(text: string | null, documentsWritten: number): void {
+    const bytes = text === null ? 0 : utf8Length(text)
+    this.bytesWritten += bytes
+    if (bytes > DOCUMENT_BYTES_MAX) this.#exceed('document bytes', DOCUMENT_BYTES_MAX)
+    if (this.bytesWritten > BYTES_WRITTEN_MAX) this.#exceed('bytes written', BYTES_WRITTEN_MAX)
+    if (documentsWritten > DOCUMENTS_WRITTEN_MAX) {
+      this.#exceed('documents written', DOCUMENTS_WRITTEN_MAX)
+    }
+  }
+
+  #exceed(name: string, bound: number): never {
+    this.#passed ??= name
+    throw new Fault('LIMIT_EXCEEDED', { detail: `${name}: at most ${bound}` })
+  }
+}
