@@ -36,11 +36,13 @@ export class Calls {
     const { preparations, queries } = this.#port
     const prepared = preparations.find(request.release.releaseId)
     if (prepared === null) {
-      return this.#admitted(request, (input) => queries.invoke(input, keysOf(input)))
+      return this.#admitted(request, (input) => queries.invoke(input, keysOf(input, input.callKey)))
     }
-    const input = { ...request, prepared, ...this.#checked.of(prepared, request) }
-    const keys = keysOf(input)
-    return queries.find(keys) ?? this.#run(() => queries.invoke(input, keys))
+    const checked = this.#checked.of(prepared, request)
+    const keys = keysOf(request, checked.callKey)
+    const kept = queries.find(keys)
+    if (kept !== null) return kept
+    return this.#run(() => queries.invoke({ ...request, prepared, ...checked }, keys))
   }
 
   /** One that began is carried out whoever waits: its record answers the repeat. */

@@ -2,7 +2,6 @@
 
 import type { DocumentStore } from '../documents/store.ts'
 import { Fault } from '../errors/fault.ts'
-import type { Checked } from './checked-arguments.ts'
 import type { Committer } from './commits/committer.ts'
 import type { ConfigurationState } from './configuration.ts'
 import {
@@ -158,11 +157,10 @@ export class Queries {
 }
 
 /** The own key has the whole identity in it: roles may change where the subject does not. */
-export function keysOf({
-  callKey,
-  definition,
-  principal,
-}: Pick<QueryCall, 'definition' | 'principal'> & Pick<Checked, 'callKey'>): ResultKeys {
+export function keysOf(
+  { definition, principal }: Pick<QueryCall, 'definition' | 'principal'>,
+  callKey: string,
+): ResultKeys {
   // A Function that sees nobody has no result of one caller alone.
   if (definition.auth === 'none') return { shared: callKey, own: callKey }
   return { shared: callKey, own: `${callKey}\n${principal?.identityText ?? ''}` }

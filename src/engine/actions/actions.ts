@@ -86,7 +86,7 @@ export class Actions {
     const { queries, mutations, system } = this.#port
     switch (input.definition.kind) {
       case 'query': {
-        const keys = keysOf({ ...input, callKey: callKeyOf(input) })
+        const keys = keysOf(input, callKeyOf(input))
         return (queries.find(keys) ?? (await queries.invoke(input, keys))).resultText
       }
       case 'mutation': {

@@ -37,8 +37,7 @@ export interface Call {
 export function invokeQuery(gateway: Gateway, call: Call): Answer<Invoked> {
   const envelope = gateway.envelopes.read(call.bytes)
   return admitted(gateway, call, envelope, 'query', (request, { requestId }) => {
-    const signal = new Departed(call.incoming.request)
-    return andThen(gateway.engine.query({ ...request, signal }), (outcome) => {
+    return andThen(gateway.engine.query(request), (outcome) => {
       const sequence = outcome.snapshotSequence === null ? 'null' : `"${outcome.snapshotSequence}"`
       const { releaseId } = request.release
       const metadata = `"kind":"query","snapshotSequence":${sequence}`
@@ -79,15 +78,13 @@ export function invokeAction(gateway: Gateway, call: Call): Answer<Invoked> {
   })
 }
 
-type Admitted = Omit<QueryRequest, 'signal'>
-
 /** Target, Function, policy and functional identity; what is at hand is not waited for. */
 function admitted(
   gateway: Gateway,
   { incoming, caller }: Call,
   envelope: QueryEnvelope,
   kind: FunctionKind,
-  invoke: (request: Admitted, incoming: Incoming) => Answer<Invoked>,
+  invoke: (request: QueryRequest, incoming: Incoming) => Answer<Invoked>,
 ): Answer<Invoked> {
   const affinity = () => affinityOf(gateway, incoming, caller)
   return andThen(gateway.resolveTarget(envelope.target, caller, affinity), (release) => {
@@ -95,8 +92,14 @@ function admitted(
     return andThen(identify(gateway, incoming, caller, definition.auth), (principal) => {
       const invocationId = gateway.system.ids.make('ivc')
       incoming.invocationId = invocationId
-      const context = { requestId: incoming.requestId, invocationId }
-      const request = { release, definition, arguments: envelope.arguments, principal, context }
+      const request = {
+        release,
+        definition,
+        arguments: envelope.arguments,
+        principal,
+        context: { requestId: incoming.requestId, invocationId },
+        signal: new Departed(incoming.request),
+      }
       return invoke(request, incoming)
     })
   })
