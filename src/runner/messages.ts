@@ -84,32 +84,20 @@ export type FromRunner =
     }
   /** Operations of a call that runs ahead: it takes them to succeed, and waits for no reply. */
   | { readonly type: 'told'; readonly call: number; readonly ops: readonly Operation[] }
-  | {
-      readonly type: 'returned'
-      readonly call: number
-      readonly result: StoredJson
-      readonly usage: CallUsage
-    }
-  | {
-      readonly type: 'failed'
-      readonly call: number
-      readonly code: string
-      readonly usage: CallUsage
-    }
-  | {
-      readonly type: 'threw'
-      readonly call: number
-      readonly error: ErrorReport
-      readonly usage: CallUsage
-    }
-  | {
-      readonly type: 'limit'
-      readonly call: number
-      readonly limit: 'cpu' | 'result'
-      readonly usage: CallUsage
-    }
+  | ({ readonly type: 'returned'; readonly result: StoredJson } & Ended)
+  | ({ readonly type: 'failed'; readonly code: string } & Ended)
+  | ({ readonly type: 'threw'; readonly error: ErrorReport } & Ended)
+  | ({ readonly type: 'limit'; readonly limit: 'cpu' | 'result' } & Ended)
   /** Ran ahead and made a mistake that only a call in step can tell the place of. */
-  | { readonly type: 'void'; readonly call: number; readonly usage: CallUsage }
+  | ({ readonly type: 'void' } & Ended)
+
+/** How a call ended. */
+interface Ended {
+  readonly call: number
+  readonly usage: CallUsage
+  /** Operations that it did not tell of before. */
+  readonly told: readonly Operation[]
+}
 
 export interface LoadLimits {
   /** Milliseconds of its own CPU that one call may take. */
@@ -226,22 +214,22 @@ export function decodeFromRunner(text: string): FromRunner {
       return { type, call: count(json[1]), ops: toldOperations(json[2]) }
     case 'returned':
       sized(json, 4)
-      return { type, call: count(json[1]), result: json[2], usage: usage(json[3]) }
+      return { type, call: count(json[1]), result: json[2], ...ended(json[3]) }
     case 'failed':
       sized(json, 4)
-      return { type, call: count(json[1]), code: text64(json[2]), usage: usage(json[3]) }
+      return { type, call: count(json[1]), code: text64(json[2]), ...ended(json[3]) }
     case 'threw':
       sized(json, 4)
-      return { type, call: count(json[1]), error: errorReport(json[2]), usage: usage(json[3]) }
+      return { type, call: count(json[1]), error: errorReport(json[2]), ...ended(json[3]) }
     case 'limit': {
       sized(json, 4)
       const limit: unknown = json[2]
       if (limit !== 'cpu' && limit !== 'result') throw new Malformed('a limit', '$[2]')
-      return { type, call: count(json[1]), limit, usage: usage(json[3]) }
+      return { type, call: count(json[1]), limit, ...ended(json[3]) }
     }
     case 'void':
       sized(json, 3)
-      return { type, call: count(json[1]), usage: usage(json[2]) }
+      return { type, call: count(json[1]), ...ended(json[2]) }
     case 'loaded':
       sized(json, 1)
       return { type }
@@ -266,11 +254,19 @@ function toldOperations(json: unknown): readonly Operation[] {
   return operations
 }
 
-/** `[usedClock, usedRandom, usedIdentity, cpuMicros, [[level, message, data], ...]]`. */
-function usage(json: unknown): CallUsage {
+const NOTHING_TOLD: readonly Operation[] = []
+
+/** A usage, with what was told behind it where that is anything. */
+function ended(json: unknown): Pick<Ended, 'usage' | 'told'> {
   if (!Array.isArray(json)) throw new Malformed('a usage')
-  sized(json, 5)
-  const [usedClock, usedRandom, usedIdentity, cpuMicros, lines] = json as readonly unknown[]
+  if (json.length === 5) return { usage: usage(json), told: NOTHING_TOLD }
+  sized(json, 6)
+  return { usage: usage(json), told: toldOperations(json[5]) }
+}
+
+/** `[usedClock, usedRandom, usedIdentity, cpuMicros, [[level, message, data], ...]]`. */
+function usage(json: readonly unknown[]): CallUsage {
+  const [usedClock, usedRandom, usedIdentity, cpuMicros, lines] = json
   if (typeof usedClock !== 'boolean' || typeof usedRandom !== 'boolean') {
     throw new Malformed('a usage')
   }

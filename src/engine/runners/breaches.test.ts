@@ -50,6 +50,7 @@ test.each(Object.keys(LIES))('%s is found out, and the others are answered', asy
 
 const IN_STEP: Readonly<Record<keyof typeof LIES_IN_STEP, string>> = {
   tellsInStep: 'it works for a call that it has ended, or ahead of one in step',
+  tellsAtTheEndInStep: 'it works for a call that it has ended, or ahead of one in step',
   voidsInStep: 'it voids a call in step',
 }
 const AHEAD: Readonly<Record<keyof typeof LIES_AHEAD, string>> = {
@@ -58,6 +59,9 @@ const AHEAD: Readonly<Record<keyof typeof LIES_AHEAD, string>> = {
   tellsUsage: 'operations that need no reply',
   tellsRange: 'operations that need no reply',
   tellsNothing: 'operations',
+  tellsNothingAtTheEnd: 'operations',
+  tellsRunAtTheEnd: 'operations that need no reply',
+  tellsAtItsSecondEnd: 'it works for a call that it has ended, or ahead of one in step',
   tellsNoList: 'an operation',
   tellsOfAnother: 'it works for a call that is not in flight',
   endsTwice: 'it ends a call twice',

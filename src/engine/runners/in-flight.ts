@@ -9,6 +9,9 @@ import type {
   RunnerOutcome,
 } from './outcomes.ts'
 
+/** Cancelled calls that a runner may still end; one with more is replaced once it is idle. */
+export const CANCELLED_MAX = 1_024
+
 export interface InFlight {
   readonly id: number
   /** The call that it is part of; itself where it is part of none. */

@@ -8,7 +8,7 @@ import type { Operation } from '../../runner/operations.ts'
 import type { RunnerExit, RunnerProcess } from '../../runner/processes.ts'
 import { Refusal } from '../refusal.ts'
 import type { ReleaseCode } from '../release.ts'
-import { DeferredOperations, type InFlight, inFlight } from './in-flight.ts'
+import { CANCELLED_MAX, DeferredOperations, type InFlight, inFlight } from './in-flight.ts'
 import {
   type DescribeOutcome,
   type LoadFailure,
@@ -23,8 +23,6 @@ import {
 import type { Hello, RunnerOwner, RunnerPorts, RunnerRole } from './ports.ts'
 import { SentDocuments } from './sent-documents.ts'
 import { type Judgement, RunnerWatch } from './watch.ts'
-
-const CANCELLED_MAX = 1_024
 
 export class Runner {
   readonly process: RunnerProcess
@@ -174,7 +172,7 @@ export class Runner {
         this.#onOperations(message.call, null, message.ops, characters)
         break
       default:
-        this.#onOutcome(message)
+        this.#onOutcome(message, characters)
     }
   }
 
@@ -204,7 +202,9 @@ export class Runner {
     answer?.(failure)
   }
 
-  #onOutcome(message: OutcomeMessage): void {
+  #onOutcome(message: OutcomeMessage, characters: number): void {
+    const { told } = message
+    if (told.length > 0) this.#onOperations(message.call, null, told, characters)
     const call = this.#calls.get(message.call)
     if (call === undefined) {
       if (!this.#cancelled.delete(message.call))

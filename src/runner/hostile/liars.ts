@@ -63,6 +63,7 @@ const GET = ['get', 'x_1']
 /** Of a call in step: what only one that runs ahead may say. */
 export const LIES_IN_STEP = {
   tellsInStep: (id) => send('told', id, [GET]),
+  tellsAtTheEndInStep: (id) => send('returned', id, null, [...USAGE, [GET]]),
   voidsInStep: (id) => send('void', id, USAGE),
 } satisfies Lies
 
@@ -76,6 +77,8 @@ export const LIES_AHEAD = {
   tellsUsage: (id) => send('told', id, [['usage'], GET]),
   tellsRange: (id) => send('told', id, [['range', RANGE]]),
   tellsNothing: (id) => send('told', id, []),
+  tellsNothingAtTheEnd: (id) => send('returned', id, null, [...USAGE, []]),
+  tellsRunAtTheEnd: (id) => send('void', id, [...USAGE, [['run', 'query', 'f.honest', {}]]]),
   tellsNoList: (id) => send('told', id, GET),
   tellsOfAnother: (id) => send('told', id + 1_000, [GET]),
   endsTwice: (id) => {
@@ -87,6 +90,11 @@ export const LIES_AHEAD = {
     send('told', id, [GET])
     send('returned', id, 'once', USAGE)
     send('void', id, USAGE)
+  },
+  tellsAtItsSecondEnd: (id) => {
+    send('told', id, [GET])
+    send('returned', id, 'once', USAGE)
+    send('returned', id, 'twice', [...USAGE, [GET]])
   },
   tellsBehindItsEnd: (id) => {
     send('told', id, [GET])

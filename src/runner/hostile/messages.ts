@@ -57,4 +57,5 @@ export const VALID_MESSAGES: readonly (readonly [type: string, ...unknown[]])[] 
   ['threw', 1, ['TypeError', 'm', 's'], USAGE],
   ['limit', 1, 'cpu', USAGE],
   ['void', 1, USAGE],
+  ['returned', 1, null, [...USAGE, [['delete', 'x_1']]]],
 ]

@@ -102,6 +102,8 @@ export function makeTelling(bridge: Bridge, charactersMax: number) {
 
   return {
     flush,
+    /** What is left to tell, behind the usage of a call that ends. */
+    rest: (call: Call): string => (call.told.length === 0 ? '' : `,[${call.told.join()}]`),
     tell(call: Call, op: string): void {
       if (call.finished) throw new Error('ctx was used after the Function had ended')
       call.told.push(op)
@@ -145,7 +147,8 @@ export function makeEndings(
   function usage(call: Call): string {
     const micros = bridge.spentMicros()
     const { usedClock, usedRandom, usedIdentity, lines } = call
-    return `[${usedClock},${usedRandom},${usedIdentity},${micros},[${lines.join()}]]`
+    const used = `${usedClock},${usedRandom},${usedIdentity},${micros}`
+    return `[${used},[${lines.join()}]${telling.rest(call)}]`
   }
 
   function drop(call: Call): void {
@@ -158,7 +161,6 @@ export function makeEndings(
   function end(call: Call, type: string, content: string): void {
     if (call.finished) return
     drop(call)
-    telling.flush(call)
     bridge.emit(`["${type}",${call.id},${content}${usage(call)}]`)
   }
 
