@@ -35,13 +35,11 @@ export interface InFlight {
   ending: OutcomeMessage | null
 }
 
-export type Ends = Pick<InFlight, 'end' | 'abort'>
-
 export function inFlight(
   id: number,
   parent: InFlight | null,
   { deadline, signal, ahead }: RunnerCall,
-  { host, end, abort }: Ends & Pick<InFlight, 'host'>,
+  { host, end, abort }: Pick<InFlight, 'host' | 'end' | 'abort'>,
 ): InFlight {
   return {
     id,
@@ -61,7 +59,7 @@ export function inFlight(
   }
 }
 
-export interface Deferred {
+interface Deferred {
   readonly call: InFlight
   /** Null where nobody waits for a reply. */
   readonly id: number | null

@@ -21,7 +21,7 @@ export interface RunnerCall extends Omit<InvokeRequest, 'root' | 'ahead'> {
   readonly signal?: Departure | undefined
   /**
    * Of a call that runs ahead: documents that it need not ask for. Absent for one that runs in
-   * step, which every call can that is part of another.
+   * step, as every call does that is part of another.
    */
   readonly ahead?: readonly StoredDocument[]
 }
