@@ -57,9 +57,9 @@ export class Driver {
     const nowMicros = 1_800_000_000_123_456n
     const seed = '0f'.repeat(32)
     const identityText = JSON.stringify(this.identity)
-    const of = { function: `f.${name}`, kind: kind as 'query', root: 0 }
-    const request = { ...of, argumentsText, identityText, nowMicros, seed, ahead: null }
-    this.#host.work(encodeInvoke(call, request))
+    const of = { function: `f.${name}`, kind: kind as 'query' }
+    const request = { ...of, argumentsText, identityText, nowMicros, seed }
+    this.#host.work(encodeInvoke(call, request, { root: 0, ahead: null }))
     for (let rounds = 0; rounds < 1_000; rounds++) {
       for (const message of this.#messages()) {
         if (message.type !== 'operation') return { message, seen, documents }

@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { isFault } from '../errors/fault.ts'
+import { binaryBytes, binaryString } from '../system/binary-strings.ts'
 import {
   compareUtf8,
   INT64_MAX,
@@ -13,7 +14,7 @@ import {
   type ValueObject,
   type ValueType,
 } from '../value/values.ts'
-import { binaryBytes, binaryString, KEY_BYTES_MAX, KEY_END } from './key-encoding.ts'
+import { KEY_BYTES_MAX, KEY_END } from './key-encoding.ts'
 import { type Bound, encodeKey, indexKey, keyInterval, keySuccessor, prefixEnd } from './keys.ts'
 
 const TYPES: readonly ValueType[] = [

@@ -39,9 +39,18 @@ export function encodeKey(values: readonly (Value | undefined)[]): string {
 
 /** The fields, the creation time, the ID. LIMIT_EXCEEDED as `encodeKey`. */
 export function indexKey(definition: IndexDefinition, document: IndexedDocument): string {
+  return indexKeyOf(definition, document.fields, encodeTrailer(document))
+}
+
+/** The same, for whoever makes the keys of one document in many indexes. */
+export function indexKeyOf(
+  { fields: names }: IndexDefinition,
+  fields: ValueObject,
+  trailer: string,
+): string {
   let key = ''
-  for (const field of definition.fields) key += encodeValue(document.fields.get(field))
-  return bounded(key + encodeTrailer(document))
+  for (const name of names) key += encodeValue(fields.get(name))
+  return bounded(key + trailer)
 }
 
 function bounded(key: string): string {

@@ -1,8 +1,8 @@
 /** The calls of an engine: each is let in, its Release prepared and its arguments checked. */
 import { Fault } from '../errors/fault.ts'
-import { type Answer, andThen } from '../system/answers.ts'
+import type { Answer } from '../system/answers.ts'
 import type { ActionOutcome, Actions } from './actions/actions.ts'
-import { type Checked, CheckedArguments, checkedArguments } from './checked-arguments.ts'
+import { type Checked, CheckedArguments, callKeyOf, checkedArguments } from './checked-arguments.ts'
 import type { MutationRequest, QueryRequest } from './engine.ts'
 import { INVOCATIONS_MAX } from './limits.ts'
 import type { MutationOutcome, Mutations } from './mutations.ts'
@@ -16,6 +16,14 @@ export interface CallsPort {
   readonly mutations: Mutations
   readonly actions: Actions
 }
+
+type Input<R> = R & {
+  readonly prepared: PreparedRelease
+  readonly argumentsText: string
+  /** Of a Query whose arguments were checked to look for its result. */
+  readonly callKey: string | undefined
+}
+type Work<R, T> = (input: Input<R>) => Promise<T>
 
 export class Calls {
   readonly #port: CallsPort
@@ -35,23 +43,20 @@ export class Calls {
   query(request: QueryRequest): Answer<QueryOutcome> {
     const { preparations, queries } = this.#port
     const prepared = preparations.find(request.release.releaseId)
-    if (prepared === null) {
-      return this.#admitted(request, (input) => queries.invoke(input, keysOf(input, input.callKey)))
-    }
+    if (prepared === null) return this.#run(request, this.#query)
     const checked = this.#checked.of(prepared, request)
-    const keys = keysOf(request, checked.callKey)
-    const kept = queries.find(keys)
-    if (kept !== null) return kept
-    return this.#run(() => queries.invoke({ ...request, prepared, ...checked }, keys))
+    return (
+      queries.find(keysOf(request, checked.callKey)) ?? this.#run(request, this.#query, checked)
+    )
   }
 
   /** One that began is carried out whoever waits: its record answers the repeat. */
   mutation(request: MutationRequest): Promise<MutationOutcome> {
-    return this.#admitted(request, (input) => this.#port.mutations.invoke(input))
+    return this.#run(request, this.#mutation)
   }
 
   action(request: QueryRequest): Promise<ActionOutcome> {
-    return this.#admitted(request, (input) => this.#port.actions.invoke(input))
+    return this.#run(request, this.#action)
   }
 
   /** Resolves once no invocation is in flight. */
@@ -60,23 +65,25 @@ export class Calls {
     return new Promise((resolve) => this.#idle.push(resolve))
   }
 
-  #admitted<R extends QueryRequest, T>(
-    request: R,
-    work: (input: R & Checked & { prepared: PreparedRelease }) => Promise<T>,
-  ): Promise<T> {
-    const prepare = () => this.#port.preparations.prepare(request.release)
-    return this.#run(() =>
-      andThen(prepare(), (prepared) =>
-        work({ ...request, prepared, ...checkedArguments(prepared, request) }),
-      ),
-    )
-  }
+  readonly #query = (input: Input<QueryRequest>): Promise<QueryOutcome> =>
+    this.#port.queries.invoke(input, keysOf(input, input.callKey ?? callKeyOf(input)))
 
-  /** Raises BUSY, and what the work throws. */
-  #run<T>(work: () => Answer<T>): Promise<T> {
+  readonly #mutation = (input: Input<MutationRequest>): Promise<MutationOutcome> =>
+    this.#port.mutations.invoke(input)
+
+  readonly #action = (input: Input<QueryRequest>): Promise<ActionOutcome> =>
+    this.#port.actions.invoke(input)
+
+  /** Raises BUSY, and what the preparation, the check of the arguments and the work throw. */
+  #run<R extends QueryRequest, T>(request: R, work: Work<R, T>, checked?: Checked): Promise<T> {
     if (this.#inFlight >= INVOCATIONS_MAX) return Promise.reject(new Fault('BUSY'))
     this.#inFlight += 1
-    const pending = begun(work)
+    const { preparations } = this.#port
+    const prepared = preparations.find(request.release.releaseId)
+    const pending =
+      prepared === null
+        ? runPrepared(preparations.prepare(request.release), request, work)
+        : run(prepared, request, work, checked)
     pending.then(this.#leave, this.#leave)
     return pending
   }
@@ -87,10 +94,23 @@ export class Calls {
   }
 }
 
-/** As Promise.try, without a promise around the work's own. */
-function begun<T>(work: () => Answer<T>): Promise<T> {
+async function runPrepared<R extends QueryRequest, T>(
+  prepared: Answer<PreparedRelease>,
+  request: R,
+  work: Work<R, T>,
+): Promise<T> {
+  return run(await prepared, request, work)
+}
+
+function run<R extends QueryRequest, T>(
+  prepared: PreparedRelease,
+  request: R,
+  work: Work<R, T>,
+  checked?: Checked,
+): Promise<T> {
   try {
-    return Promise.resolve(work())
+    const argumentsText = checked?.argumentsText ?? checkedArguments(prepared, request)
+    return work({ ...request, prepared, argumentsText, callKey: checked?.callKey })
   } catch (error) {
     return Promise.reject(error)
   }

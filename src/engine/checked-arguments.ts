@@ -14,18 +14,17 @@ interface Call {
 
 export interface Checked {
   readonly argumentsText: string
-  /** The same text for the same call of the same Release, whoever makes it. */
+  /** As of `callKeyOf`. */
   readonly callKey: string
 }
 
-/** Raises ARGUMENTS_INVALID and LIMIT_EXCEEDED. */
-export function checkedArguments(prepared: PreparedRelease, call: Call): Checked {
-  const { definition, arguments: value } = call
-  const argumentsText = encodeStored(check(prepared, definition, value))
+/** Stored JSON. Raises ARGUMENTS_INVALID and LIMIT_EXCEEDED. */
+export function checkedArguments(prepared: PreparedRelease, call: Call): string {
+  const argumentsText = encodeStored(check(prepared, call.definition, call.arguments))
   if (argumentsText.length > ARGUMENT_BYTES_MAX) {
     throw new Fault('LIMIT_EXCEEDED', { detail: 'argument bytes' })
   }
-  return { argumentsText, callKey: callKeyOf({ prepared, definition, argumentsText }) }
+  return argumentsText
 }
 
 /** The last check of a value is kept with it, for callers that send one value again and again. */
@@ -37,12 +36,15 @@ export class CheckedArguments {
     const { definition, arguments: value } = call
     const known = this.#kept.get(value)
     if (known?.definition === definition) return known
-    const checked = { definition, ...checkedArguments(prepared, call) }
+    const argumentsText = checkedArguments(prepared, call)
+    const callKey = callKeyOf({ prepared, definition, argumentsText })
+    const checked = { definition, argumentsText, callKey }
     this.#kept.set(value, checked)
     return checked
   }
 }
 
+/** The same text for the same call of the same Release, whoever makes it. */
 export function callKeyOf({
   prepared,
   definition,

@@ -1,17 +1,23 @@
 /** One run of a Function: transaction, runner, and what its outcome means to the caller. */
+import type { StoredDocument } from '../documents/store.ts'
 import type { Code } from '../errors/codes.ts'
 import { Fault } from '../errors/fault.ts'
 import type { System } from '../system/system.ts'
 import type { LogFields, Logger } from '../telemetry/log.ts'
 import type { Principal } from '../value/identities.ts'
 import { Malformed } from '../value/malformed.ts'
-import type { DeclaredErrorKind, FunctionManifest } from '../value/manifest.ts'
+import type { FunctionManifest } from '../value/manifest.ts'
 import type { ConfigurationSource, ConfigurationState } from './configuration.ts'
 import type { IssueGuest } from './guests.ts'
 import { INVOCATION_MILLIS_MAX, LOSSES_MAX, RESULT_BYTES_MAX } from './limits.ts'
 import { namedDocuments } from './named-arguments.ts'
 import { returnedValue, withinBounds } from './named-documents.ts'
-import { errorKind, type TransactionCalls, TransactionHost } from './nested-calls.ts'
+import {
+  type CalledFailures,
+  errorKind,
+  type TransactionCalls,
+  TransactionHost,
+} from './nested-calls.ts'
 import type { Cursors } from './operations.ts'
 import type { PreparedRelease } from './prepared-release.ts'
 import type { RunnerCall, RunnerOutcome, RunnerPool } from './runner-pool.ts'
@@ -71,14 +77,19 @@ export type InvocationInput = Omit<
   'nowMicros' | 'seed' | 'deadline' | 'configuration' | 'isAhead'
 >
 
-/** A fresh invocation: its time, seed, deadline and configuration stay for all its attempts. */
+/**
+ * A fresh invocation: its time, seed, deadline and configuration stay for all its attempts. It
+ * stops once `signal` is aborted.
+ */
 export function beginInvocation(
   { system, configuration }: InvocationPort,
-  input: InvocationInput,
+  input: Omit<InvocationInput, 'signal'>,
+  signal: Departure | undefined,
   millisMax = INVOCATION_MILLIS_MAX,
 ): Invocation {
   return {
     ...input,
+    signal,
     nowMicros: system.nowMicros(),
     seed: system.randomBytes(32).toHex(),
     deadline: system.monotonicMillis() + millisMax,
@@ -100,11 +111,22 @@ export class Losses {
 }
 
 /** The call that a runner is given for an invocation. */
-export function runnerCall(invocation: Invocation): RunnerCall {
-  const { definition, argumentsText, principal, nowMicros, seed, deadline, signal } = invocation
+export function runnerCall(
+  { definition, argumentsText, principal, nowMicros, seed, deadline, signal }: Invocation,
+  ahead?: readonly StoredDocument[],
+): RunnerCall {
   const { name, kind } = definition
-  const identityText = principal?.identityText ?? 'null'
-  return { function: name, kind, argumentsText, identityText, nowMicros, seed, deadline, signal }
+  return {
+    function: name,
+    kind,
+    argumentsText,
+    identityText: principal?.identityText ?? 'null',
+    nowMicros,
+    seed,
+    deadline,
+    signal,
+    ahead,
+  }
 }
 
 /**
@@ -118,10 +140,9 @@ export async function run(
   transaction: Transaction,
 ): Promise<Ran | null> {
   const { prepared, definition, argumentsText } = invocation
-  const call: RunnerCall = {
-    ...runnerCall(invocation),
-    ...(invocation.isAhead && { ahead: transaction.remembered(namedDocuments(argumentsText)) }),
-  }
+  const call = invocation.isAhead
+    ? runnerCall(invocation, transaction.remembered(namedDocuments(argumentsText)))
+    : runnerCall(invocation)
   const reports = new Reports(port, invocation)
   const calls: TransactionCalls = {
     prepared,
@@ -130,8 +151,8 @@ export async function run(
     principal: invocation.principal,
     issueGuest: port.issueGuest,
     configuration: invocation.configuration,
-    report: (callee, outcome) => reports.add(callee, outcome),
-    failures: new Map(),
+    reports,
+    failures: null,
     count: 0,
     characters: 0,
     usedClock: false,
@@ -171,7 +192,7 @@ class Reports {
   readonly #port: InvocationPort
   readonly #invocation: Invocation
   readonly #holds: boolean
-  #held: (() => void)[] = []
+  #held: (() => void)[] | null = null
   #lines = 0
 
   constructor(port: InvocationPort, invocation: Invocation) {
@@ -182,6 +203,7 @@ class Reports {
 
   add(callee: FunctionManifest, outcome: RunnerOutcome): void {
     const reported = outcome.kind === 'returned' ? { ...outcome, result: null } : outcome
+    this.#held ??= []
     this.#held.push(() => report(this.#port, this.#invocation, callee, reported))
     this.#lines += 'logs' in outcome ? (outcome.logs?.length ?? 0) : 0
     if (!this.#holds || this.#lines > HELD_LINES_MAX) this.#write()
@@ -194,8 +216,8 @@ class Reports {
   }
 
   #write(): void {
-    for (const write of this.#held) write()
-    this.#held = []
+    for (const write of this.#held ?? []) write()
+    this.#held = null
   }
 }
 
@@ -233,7 +255,7 @@ export function report(
 export function conclude(
   { prepared, definition }: Pick<Invocation, 'prepared' | 'definition'>,
   outcome: RunnerOutcome,
-  failures: ReadonlyMap<string, DeclaredErrorKind>,
+  failures: CalledFailures | null,
 ): Omit<Ran, 'usedConfiguration'> | null {
   switch (outcome.kind) {
     case 'returned':
@@ -271,7 +293,7 @@ function limitFault(limit: string): Fault {
 function declaredFault(
   definition: FunctionManifest,
   code: string,
-  failures: ReadonlyMap<string, DeclaredErrorKind>,
+  failures: CalledFailures | null,
 ): Fault {
   const kind = errorKind(definition, code, failures)
   if (kind === null) {

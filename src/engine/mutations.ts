@@ -4,7 +4,7 @@
  */
 import type { DocumentStore, OperationRecord } from '../documents/store.ts'
 import { Fault } from '../errors/fault.ts'
-import { type Answer, andThen } from '../system/answers.ts'
+import type { Answer } from '../system/answers.ts'
 import { digestEquals, sha256 } from '../system/digests.ts'
 import type { Committer, Turn } from './commits/committer.ts'
 import {
@@ -54,7 +54,7 @@ interface Attempt {
 
 interface Running {
   readonly fingerprint: Uint8Array
-  readonly outcome: Answer<MutationOutcome>
+  readonly outcome: Promise<MutationOutcome>
 }
 
 export class Mutations {
@@ -65,35 +65,47 @@ export class Mutations {
     this.#port = port
   }
 
-  /** Raises OPERATION_REUSED where the ID was used for anything else. */
-  async invoke(input: MutationInput): Promise<MutationOutcome> {
+  /** Throws, or rejects with, OPERATION_REUSED where the ID was used for anything else. */
+  invoke(input: MutationInput): Promise<MutationOutcome> {
     const fingerprint = fingerprintOf(input)
     const running = this.#running.get(input.operationId)
     if (running !== undefined) {
       checkSame(running.fingerprint, fingerprint)
-      return { ...(await running.outcome), replayed: true }
+      return replayed(running.outcome)
     }
     const outcome = this.#replayOrRun(input, fingerprint)
+    if (!(outcome instanceof Promise)) return Promise.resolve(outcome)
     this.#running.set(input.operationId, { fingerprint, outcome })
-    try {
-      return await outcome
-    } finally {
-      this.#running.delete(input.operationId)
-    }
+    this.#forgetAfter(outcome, input.operationId)
+    return outcome
+  }
+
+  #forgetAfter(outcome: Promise<unknown>, operationId: string): void {
+    const forget = (): void => void this.#running.delete(operationId)
+    outcome.then(forget, forget)
   }
 
   #replayOrRun(input: MutationInput, fingerprint: Uint8Array): Answer<MutationOutcome> {
-    return andThen(this.#port.store.operation(input.operationId), (record) => {
-      if (record === null) return this.#execute(input, fingerprint)
-      checkSame(record.fingerprint, fingerprint)
-      return replay(record)
-    })
+    const record = this.#port.store.operation(input.operationId)
+    if (record === null) return this.#execute(input, fingerprint)
+    return record instanceof Promise
+      ? this.#replayOrRunLater(input, fingerprint, record)
+      : replay(record, fingerprint)
+  }
+
+  async #replayOrRunLater(
+    input: MutationInput,
+    fingerprint: Uint8Array,
+    found: Promise<OperationRecord | null>,
+  ): Promise<MutationOutcome> {
+    const record = await found
+    return record === null ? this.#execute(input, fingerprint) : replay(record, fingerprint)
   }
 
   async #execute(input: MutationInput, fingerprint: Uint8Array): Promise<MutationOutcome> {
     const { committer, system } = this.#port
     // It is carried out whoever waits: the record is what answers a repeat.
-    const invocation = beginInvocation(this.#port, { ...input, signal: undefined })
+    const invocation = beginInvocation(this.#port, input, undefined)
     let turn = committer.isContended ? await this.#turnInAdvance(input) : null
     const losses = new Losses()
     let attempts = 0
@@ -206,7 +218,13 @@ function checkSame(a: Uint8Array, b: Uint8Array): void {
   if (!digestEquals(a, b)) throw new Fault('OPERATION_REUSED')
 }
 
-function replay(record: OperationRecord): MutationOutcome {
+async function replayed(outcome: Promise<MutationOutcome>): Promise<MutationOutcome> {
+  return { ...(await outcome), replayed: true }
+}
+
+/** Raises OPERATION_REUSED. */
+function replay(record: OperationRecord, fingerprint: Uint8Array): MutationOutcome {
+  checkSame(record.fingerprint, fingerprint)
   return {
     resultText: record.result,
     releaseId: record.releaseId,

@@ -32,16 +32,19 @@ const ignore = (): void => undefined
 type Returned = Extract<RunnerOutcome, { readonly kind: 'returned' }>
 type ConfigOperation = Extract<Operation, readonly ['config', ...unknown[]]>
 
+/** Codes that called Functions failed with. */
+export type CalledFailures = Map<string, DeclaredErrorKind>
+
 /** What all calls of one transaction share. */
 export interface TransactionCalls extends Performing {
   /** Of the invocation; each call sees of it what its Function's mode admits. */
   readonly principal: Principal | null
   readonly issueGuest: IssueGuest
   readonly configuration: ConfigurationState
-  /** Writes what a call said of itself to the log. */
-  readonly report: (definition: FunctionManifest, outcome: RunnerOutcome) => void
-  /** Codes that called Functions failed with: where nobody caught one, it is the caller's. */
-  readonly failures: Map<string, DeclaredErrorKind>
+  /** Takes what a call said of itself to the log. */
+  readonly reports: { add(definition: FunctionManifest, outcome: RunnerOutcome): void }
+  /** Where nobody caught one, it is the caller's; null while there is none. */
+  failures: CalledFailures | null
   /** Calls that were made of others, and the characters of their arguments. */
   count: number
   characters: number
@@ -73,11 +76,22 @@ export class TransactionHost implements RunnerHost {
    * it makes is one of them, and has an order of its own.
    */
   operation(operation: Operation, invokePart: InvokePart): Answer<OperationAnswer> {
-    const work = () => this.#perform(operation, invokePart)
-    if (!this.#calls.transaction.isWritable) return work()
-    const result = this.#last === null ? work() : this.#last.then(work)
+    if (!this.#calls.transaction.isWritable) return this.#perform(operation, invokePart)
+    const result =
+      this.#last === null
+        ? this.#perform(operation, invokePart)
+        : this.#performBehind(this.#last, operation, invokePart)
     if (result instanceof Promise) this.#follow(result)
     return result
+  }
+
+  async #performBehind(
+    last: Promise<unknown>,
+    operation: Operation,
+    invokePart: InvokePart,
+  ): Promise<OperationAnswer> {
+    await last
+    return this.#perform(operation, invokePart)
   }
 
   #follow(result: Promise<unknown>): void {
@@ -152,7 +166,7 @@ export class TransactionHost implements RunnerHost {
 
   #conclude(definition: FunctionManifest, outcome: RunnerOutcome): string {
     const calls = this.#calls
-    calls.report(definition, outcome)
+    calls.reports.add(definition, outcome)
     if ('usedClock' in outcome) {
       calls.usedClock ||= outcome.usedClock === true
       calls.usedRandom ||= outcome.usedRandom === true
@@ -183,6 +197,7 @@ export class TransactionHost implements RunnerHost {
     if (kind === null) {
       return new Refusal('TypeError', `${definition.name} fails with an undeclared code`)
     }
+    this.#calls.failures ??= new Map()
     this.#calls.failures.set(code, kind)
     return declaredError(definition.name, code)
   }
@@ -192,9 +207,9 @@ export class TransactionHost implements RunnerHost {
 export function errorKind(
   { errors }: FunctionManifest,
   code: string,
-  failures: ReadonlyMap<string, DeclaredErrorKind>,
+  failures: CalledFailures | null,
 ): DeclaredErrorKind | null {
-  return (Object.hasOwn(errors, code) ? errors[code] : failures.get(code)) ?? null
+  return (Object.hasOwn(errors, code) ? errors[code] : failures?.get(code)) ?? null
 }
 
 export function declaredError(name: string, code: string): Refusal {

@@ -34,7 +34,7 @@ export function perform(performing: Performing, operation: Operation): Answer<Op
   const { transaction } = performing
   switch (operation[0]) {
     case 'get':
-      return andThen(transaction.get(operation[1]), found)
+      return found(transaction.get(operation[1]))
     case 'range':
       return range(performing, operation[1])
     case 'insert':
@@ -60,17 +60,35 @@ function nothing(): string {
   return 'null'
 }
 
-function found(document: StoredDocument | null): FoundDocuments {
+function found(document: Answer<StoredDocument | null>): Answer<FoundDocuments> {
+  if (document instanceof Promise) return document.then(found)
   return { documents: document === null ? [] : [document], page: null }
 }
 
 function range(performing: Performing, request: RangeRequest): Answer<FoundDocuments> {
-  return andThen(page(performing, request), ({ documents, done, lastKey }) => {
-    const isAll = request.next === 'none' && documents.length === request.limit
-    const next = lastKey === null || isAll ? null : cursorOf(performing, request, lastKey)
-    // Behind the last document there may be more later, so a finished list keeps its place too.
-    return { documents, page: { cursor: next ?? request.cursor ?? null, done } }
-  })
+  const output = page(performing, request)
+  return output instanceof Promise
+    ? foundLater(performing, request, output)
+    : foundIn(performing, request, output)
+}
+
+async function foundLater(
+  performing: Performing,
+  request: RangeRequest,
+  output: Promise<RangeOutput>,
+): Promise<FoundDocuments> {
+  return foundIn(performing, request, await output)
+}
+
+function foundIn(
+  performing: Performing,
+  request: RangeRequest,
+  { documents, done, lastKey }: RangeOutput,
+): FoundDocuments {
+  const isAll = request.next === 'none' && documents.length === request.limit
+  const next = lastKey === null || isAll ? null : cursorOf(performing, request, lastKey)
+  // Behind the last document there may be more later, so a finished list keeps its place too.
+  return { documents, page: { cursor: next ?? request.cursor ?? null, done } }
 }
 
 /** A cursor is looked at before anything is read. */

@@ -86,16 +86,13 @@ export class Queries {
     }
     const shared = new Shared(seen, input.signal)
     this.#running.set(keys.own, shared)
-    shared.outcome = this.#execute(keys, { ...input, signal: shared })
+    shared.outcome = this.#execute(keys, input, shared)
     return shared.outcome
   }
 
-  async #execute(
-    keys: ResultKeys,
-    input: QueryInput & { readonly signal: Shared },
-  ): Promise<QueryOutcome> {
+  async #execute(keys: ResultKeys, input: QueryInput, shared: Shared): Promise<QueryOutcome> {
     const { system } = this.#port
-    const invocation = beginInvocation(this.#port, input)
+    const invocation = beginInvocation(this.#port, input, shared)
     const losses = new Losses()
     try {
       while (system.monotonicMillis() < invocation.deadline) {
@@ -105,7 +102,7 @@ export class Queries {
       }
       throw new Fault('DEADLINE_EXCEEDED')
     } finally {
-      if (this.#running.get(keys.own) === input.signal) this.#running.delete(keys.own)
+      if (this.#running.get(keys.own) === shared) this.#running.delete(keys.own)
     }
   }
 

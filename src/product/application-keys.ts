@@ -26,7 +26,7 @@ export interface ApplicationCaller {
 interface Known {
   readonly caller: ApplicationCaller
   /** When `last_used_at` was last brought up to date. */
-  notedAtMicros: bigint
+  notedAtMillis: number
 }
 
 interface KeysOptions {
@@ -38,7 +38,7 @@ interface KeysOptions {
 
 const KEY = /^rk_(?:pub|sec|dev)_v1_[A-Za-z0-9_-]{43}$/
 const KNOWN_MAX = 10_000
-const NOTE_EVERY_MICROS = 60_000_000n
+const NOTE_EVERY_MILLIS = 60_000
 const FLUSH_AFTER_MS = 1_000
 
 export class ApplicationKeys {
@@ -61,16 +61,15 @@ export class ApplicationKeys {
    * PRODUCT_CORRUPT where a key that was not seen yet cannot be looked up.
    */
   authenticate(text: string): ApplicationCaller | null {
-    const now = this.#options.system.nowMicros()
     const known = this.#known.get(text)
     if (known !== undefined) {
-      this.#note(known, now)
+      this.#note(known)
       return known.caller
     }
     const found = KEY.test(text) ? this.#verify(text) : null
     if (found === null) return null
     this.#keep(text, found)
-    this.#note(found, now)
+    this.#note(found)
     return found.caller
   }
 
@@ -97,7 +96,7 @@ export class ApplicationKeys {
       const { credentialId, clientId, scopes, rateLimit } = credential
       return {
         caller: { credentialId, clientId, kind, scopes, rateLimit },
-        notedAtMicros: credential.lastUsedAtMicros ?? 0n,
+        notedAtMillis: Number((credential.lastUsedAtMicros ?? 0n) / 1000n),
       }
     }
     return null
@@ -111,10 +110,11 @@ export class ApplicationKeys {
     this.#known.set(text, found)
   }
 
-  #note(known: Known, now: bigint): void {
-    if (now - known.notedAtMicros < NOTE_EVERY_MICROS) return
-    known.notedAtMicros = now
-    this.#used.set(known.caller.credentialId, now)
+  #note(known: Known): void {
+    const now = this.#options.system.nowMillis()
+    if (now - known.notedAtMillis < NOTE_EVERY_MILLIS) return
+    known.notedAtMillis = now
+    this.#used.set(known.caller.credentialId, BigInt(now) * 1000n)
     if (this.#flush !== null) return
     this.#flush = setTimeout(() => this.#writeUsed(), FLUSH_AFTER_MS)
     this.#flush.unref()

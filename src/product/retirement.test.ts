@@ -158,7 +158,8 @@ describe('a retired Release', () => {
     bind((await publishRelease(it, { source: 'bound' })).releaseId)
     const { releaseId } = await publishRelease(it, { source: 'a' })
     const scopes: ApplicationScope[] = ['query', 'workspace']
-    const resolve = (target: string) => resolveTarget(it.product, { scopes }, target, () => '')
+    const resolve = (target: string) =>
+      resolveTarget(it.product, { scopes }, target, { affinity: () => '' })
     expect(resolve(`release:${releaseId}`)).toMatchObject({ releaseId })
     giveUp(releaseId)
     expect(fault(() => resolve(`release:${releaseId}`))).toBe('RELEASE_RETIRED')

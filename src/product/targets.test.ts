@@ -42,7 +42,8 @@ afterEach(() => it.close())
 
 async function outcome(target: string, scopes: ApplicationScope[] = ['query', 'workspace']) {
   try {
-    return (await resolveTarget(it.product, { scopes }, target, () => 'caller')).source
+    return (await resolveTarget(it.product, { scopes }, target, { affinity: () => 'caller' }))
+      .source
   } catch (error) {
     return (error as { code: string }).code
   }
@@ -96,12 +97,9 @@ describe('an application call', () => {
   })
 
   test('is answered without a promise once the Release is in memory', () => {
-    const target = resolveTarget(
-      it.product,
-      { scopes: ['query'] },
-      'channel:production',
-      expect.unreachable,
-    )
+    const target = resolveTarget(it.product, { scopes: ['query'] }, 'channel:production', {
+      affinity: expect.unreachable,
+    })
     expect(target).not.toBeInstanceOf(Promise)
   })
 })

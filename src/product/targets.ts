@@ -20,11 +20,28 @@ export type Target =
   | { readonly kind: 'channel' | 'workspace'; readonly name: string }
   | { readonly kind: 'release'; readonly releaseId: ReleaseId }
 
-/** The same text for the calls that are to stay on one Release of a weighted policy. */
-type Affinity = () => string | Promise<string>
+interface AffinitySource {
+  /** The same text for the calls that are to stay on one Release of a weighted policy. */
+  affinity(): string | Promise<string>
+}
+
+/** Applications name few targets, and most of them with every call. */
+const KNOWN_MAX = 256
+const known = new Map<string, Target>()
 
 /** null for a text that is no target. */
 export function parseTarget(text: string): Target | null {
+  const found = known.get(text)
+  if (found !== undefined) return found
+  const target = readTarget(text)
+  if (target !== null) {
+    if (known.size >= KNOWN_MAX) known.clear()
+    known.set(text, target)
+  }
+  return target
+}
+
+function readTarget(text: string): Target | null {
   const split = text.indexOf(':')
   const name = text.slice(split + 1)
   switch (text.slice(0, Math.max(split, 0))) {
@@ -43,18 +60,18 @@ export function parseTarget(text: string): Target | null {
 
 /**
  * What an Application call with these scopes runs on. Answers at once where the Release is in
- * memory. `affinity` tells callers apart; a weighted policy alone asks for it. Throws, or rejects
+ * memory. `source` tells callers apart; a weighted policy alone asks it. Throws, or rejects
  * with, REQUEST_INVALID for a text that is no target, TARGET_DENIED, TARGET_NOT_FOUND,
- * RELEASE_RETIRED, UNAVAILABLE, INTERNAL, and what `affinity` throws.
+ * RELEASE_RETIRED, UNAVAILABLE, INTERNAL, and what `source` throws.
  */
 export function resolveTarget(
   app: Pick<Product, 'root' | 'releases' | 'serving'>,
   caller: { readonly scopes: readonly ApplicationScope[] },
   text: string,
-  affinity: Affinity,
+  source: AffinitySource,
 ): LoadedRelease | Promise<LoadedRelease> {
   try {
-    const found = resolve(app, caller, text, affinity)
+    const found = resolve(app, caller, text, source)
     return found instanceof Promise ? found.catch(rethrow) : found
   } catch (error) {
     return rethrow(error)
@@ -65,7 +82,7 @@ function resolve(
   app: Pick<Product, 'root' | 'releases' | 'serving'>,
   caller: { readonly scopes: readonly ApplicationScope[] },
   text: string,
-  affinity: Affinity,
+  source: AffinitySource,
 ): LoadedRelease | Promise<LoadedRelease> {
   const target = parseTarget(text)
   if (target === null) throw new Fault('REQUEST_INVALID', { detail: 'not a target' })
@@ -85,20 +102,25 @@ function resolve(
       // It serves what a policy says and nothing else: no policy, no latest, no fallback.
       const policy = app.serving.findPolicy()
       if (policy === null) throw new Fault('TARGET_NOT_FOUND', { detail: 'no serving policy' })
-      return policy instanceof Promise
-        ? policy.then((found) => releaseOf(found, affinity))
-        : releaseOf(policy, affinity)
+      return policy instanceof Promise ? releaseLater(policy, source) : releaseOf(policy, source)
     }
   }
 }
 
+async function releaseLater(
+  policy: Promise<ServedPolicy>,
+  source: AffinitySource,
+): Promise<LoadedRelease> {
+  return releaseOf(await policy, source)
+}
+
 function releaseOf(
   policy: ServedPolicy,
-  affinity: Affinity,
+  source: AffinitySource,
 ): LoadedRelease | Promise<LoadedRelease> {
   const [first, ...others] = policy.releases
   if (others.length === 0) return first!.release
-  const key = affinity()
+  const key = source.affinity()
   return key instanceof Promise
     ? key.then((known) => pickRelease(policy, known))
     : pickRelease(policy, key)

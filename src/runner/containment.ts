@@ -11,6 +11,7 @@ import {
   closeOnExec,
   dieWithParent,
   forbidNewPrivileges,
+  giveWay,
   keepOnlyWhatChangesUser,
   leaveRoot,
   limitData,
@@ -51,6 +52,7 @@ export function restrictAndRestart(command: SelfCommand): void {
   inherit(MEMORY_DESCRIPTOR, '/proc/self/status')
   inherit(MAPS_DESCRIPTOR, MAPS)
   limitResources()
+  giveWay()
   const version = landlockVersion()
   const rules = { files: [SELF, MAPS, ...loadedLibraries()], trees: command.sourceTrees }
   const inForce = version > 0 && restrictFiles(version, rules) ? version : 0

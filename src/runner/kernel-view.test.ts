@@ -90,6 +90,15 @@ describe.runIf(onLinux)('the kernel shows of a runner', () => {
     expect(status).toMatch(/^Groups:\t\s*$/m)
   })
 
+  test('every thread in the class that takes no processor from the server', () => {
+    const SCHED_BATCH = '3'
+    for (const thread of readdirSync(`/proc/${runner.pid}/task`)) {
+      const stat = read(`task/${thread}/stat`)
+      // Field 41 of proc(5); the name in field 2 may have spaces.
+      expect(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[38]).toBe(SCHED_BATCH)
+    }
+  })
+
   test('a directory that is not the server’s', () => {
     expect(readlinkSync(`/proc/${runner.pid}/cwd`)).toBe('/')
   })

@@ -118,6 +118,10 @@ export interface InvokeRequest {
   readonly nowMicros: bigint
   /** 32 bytes that all randomness of the call comes from, hexadecimal. */
   readonly seed: string
+}
+
+/** What a call has beside what it is asked for. */
+export interface InvokePlace {
   /**
    * The call that this one is part of, in the same runner: its CPU is charged to that one, and ends
    * with it. 0 for a call of its own.
@@ -139,8 +143,12 @@ export function encodeDescribe(call: number): string {
 }
 
 /** The arguments and the identity are spliced: the server made those texts itself. */
-export function encodeInvoke(call: number, request: InvokeRequest): string {
-  const { kind, nowMicros, seed, root, argumentsText, identityText, ahead } = request
+export function encodeInvoke(
+  call: number,
+  request: InvokeRequest,
+  { root, ahead }: InvokePlace,
+): string {
+  const { kind, nowMicros, seed, argumentsText, identityText } = request
   const name = JSON.stringify(request.function)
   const facts = `"${kind}","${nowMicros}","${seed}",${root}`
   const given = ahead === null ? 'null' : `[${ahead}]`

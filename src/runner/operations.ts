@@ -84,7 +84,7 @@ const TOLD_AHEAD: ReadonlySet<Operation[0]> = new Set([
   'delete',
 ])
 
-/** Throws Malformed. */
+/** One that is as it should be stays the array that it came in. Throws Malformed. */
 export function decodeOperation(json: unknown): Operation {
   if (!Array.isArray(json)) throw new Malformed('an operation')
   const [type, first, second, third] = json as readonly unknown[]
@@ -118,17 +118,17 @@ export function decodeOperation(json: unknown): Operation {
     case 'get':
     case 'delete':
       sized(json, 2)
-      return [type, first]
+      return json as unknown as Operation
     case 'insert':
     case 'replace':
       sized(json, 3)
-      return [type, first, second]
+      return json as unknown as Operation
     case 'patch':
       sized(json, 4)
       if (!Array.isArray(third) || third.length > 1_024 || !third.every(isName)) {
         throw new Malformed('names of fields')
       }
-      return [type, first, second, third]
+      return json as unknown as Operation
     case 'run':
       sized(json, 4)
       if (typeof second !== 'string' || second.length > 512) throw new Malformed('a Function')

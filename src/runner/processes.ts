@@ -29,6 +29,7 @@ import {
   encodeRefusal,
   encodeReply,
   type FromRunner,
+  type InvokePlace,
   type InvokeRequest,
   type LoadLimits,
   type RefusedOperation,
@@ -75,7 +76,7 @@ export interface RunnerProcess {
   readonly sentBytes: number
   load(source: string, limits: LoadLimits): void
   describe(call: number): void
-  invoke(call: number, request: InvokeRequest): void
+  invoke(call: number, request: InvokeRequest, place: InvokePlace): void
   reply(call: number, operation: number, storedText: string): void
   documents(call: number, operation: number, reply: DocumentsReply): void
   forget(before: number): void
@@ -141,8 +142,8 @@ class SpawnedRunner implements RunnerProcess {
     this.#output.append(encodeDescribe(call))
   }
 
-  invoke(call: number, request: InvokeRequest): void {
-    this.#output.append(encodeInvoke(call, request))
+  invoke(call: number, request: InvokeRequest, place: InvokePlace): void {
+    this.#output.append(encodeInvoke(call, request, place))
   }
 
   reply(call: number, operation: number, storedText: string): void {

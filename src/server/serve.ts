@@ -157,7 +157,7 @@ function applicationApp(
     counts: requestCounts(metrics, 'application'),
     allowedOrigins: new Set(configuration.product?.allowedOrigins),
     authenticateKey: (key) => product.keys.authenticate(key),
-    resolveTarget: (target, caller, affinity) => resolveTarget(product, caller, target, affinity),
+    resolveTarget: (target, caller, source) => resolveTarget(product, caller, target, source),
     serving: () => product.serving.isStarted,
   })
 }

@@ -16,7 +16,7 @@ export interface System extends IdSource {
 export function realSystem(): System {
   const source = {
     nowMillis: () => Date.now(),
-    nowMicros: () => BigInt(Date.now()) * 1000n,
+    nowMicros: () => BigInt(Date.now() * 1000),
     monotonicMillis: () => performance.now(),
     randomBytes: randomSource(),
   }
@@ -32,10 +32,10 @@ function randomSource(): (length: number) => Uint8Array {
   return (length) => {
     if (length > BLOCK_BYTES / 8) return randomBytes(length)
     if (at + length > block.length) {
-      block = randomBytes(BLOCK_BYTES)
+      block = new Uint8Array(randomBytes(BLOCK_BYTES))
       at = 0
     }
-    const bytes = new Uint8Array(block.subarray(at, at + length))
+    const bytes = block.slice(at, at + length)
     // What was handed out does not stay behind.
     block.fill(0, at, at + length)
     at += length

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { encodeUlid, ID_PREFIXES, IdFactory, idMillis, isId, tableOfId } from './ids.ts'
+import { decodeUlid, encodeUlid, ID_PREFIXES, IdFactory, idMillis, isId, tableOfId } from './ids.ts'
 
 const time = fc.nat({ max: 2 ** 48 - 1 })
 const entropy = fc.uint8Array({ minLength: 10, maxLength: 10 })
@@ -14,6 +14,7 @@ describe('identifiers', () => {
         const order = t1 - t2 || Buffer.compare(e1, e2)
         expect(Math.sign(order)).toBe(a < b ? -1 : a > b ? 1 : 0)
         expect(idMillis(`opn_${a}`)).toBe(t1)
+        expect(Buffer.from(decodeUlid(a).subarray(6)).equals(e1)).toBe(true)
       }),
     )
   })

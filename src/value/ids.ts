@@ -46,6 +46,8 @@ export type InvocationId = Id<'ivc'>
 export type DocumentId = string & { readonly __document: true }
 
 const ALPHABET = '0123456789ABCDEFGHJKMNPQRSTVWXYZ'
+/** Two characters for each ten bits. */
+const PAIRS = Array.from({ length: 1024 }, (_, i) => ALPHABET[i >> 5]! + ALPHABET[i & 31]!)
 const ULID = /^[0-7][0-9A-HJKMNP-TV-Z]{25}$/
 const TABLE = /^[a-z][a-zA-Z0-9]{0,63}$/
 export const TIME_MILLIS_MAX = 2 ** 48 - 1
@@ -55,24 +57,23 @@ export function encodeUlid(millis: number, entropy: Uint8Array): string {
   if (!Number.isInteger(millis) || millis < 0 || millis > TIME_MILLIS_MAX) {
     throw new Malformed('a time of 48 bits')
   }
-  let text = ''
-  let rest = millis
-  for (let i = 0; i < 10; i++) {
-    text = ALPHABET[rest % 32] + text
-    rest = Math.floor(rest / 32)
-  }
-  for (let offset = 0; offset < 10; offset += 5) {
-    // Five bytes are exactly eight characters.
-    const high =
-      (entropy[offset]! << 12) | (entropy[offset + 1]! << 4) | (entropy[offset + 2]! >> 4)
-    const low =
-      ((entropy[offset + 2]! & 15) << 16) | (entropy[offset + 3]! << 8) | entropy[offset + 4]!
-    for (const part of [high, low]) {
-      text += ALPHABET[(part >> 15) & 31]! + ALPHABET[(part >> 10) & 31]!
-      text += ALPHABET[(part >> 5) & 31]! + ALPHABET[part & 31]!
-    }
-  }
-  return text
+  // 20 and 30 bits.
+  const high = Math.floor(millis / 2 ** 30)
+  const low = millis % 2 ** 30
+  const time = PAIRS[high >> 10]! + PAIRS[high & 1023]! + PAIRS[low >> 20]!
+  return (
+    time +
+    (PAIRS[(low >> 10) & 1023]! + PAIRS[low & 1023]!) +
+    fiveBytes(entropy, 0) +
+    fiveBytes(entropy, 5)
+  )
+}
+
+/** Exactly eight characters. */
+function fiveBytes(bytes: Uint8Array, at: number): string {
+  const high = (bytes[at]! << 12) | (bytes[at + 1]! << 4) | (bytes[at + 2]! >> 4)
+  const low = ((bytes[at + 2]! & 15) << 16) | (bytes[at + 3]! << 8) | bytes[at + 4]!
+  return PAIRS[high >> 10]! + PAIRS[high & 1023]! + PAIRS[low >> 10]! + PAIRS[low & 1023]!
 }
 
 /** 16 bytes of a canonical ULID: 6 of time, 10 of entropy. */
@@ -143,8 +144,6 @@ export interface IdSource {
   randomBytes(length: number): Uint8Array
 }
 
-/** Two characters for each ten bits. */
-const PAIRS = Array.from({ length: 1024 }, (_, i) => ALPHABET[i >> 5]! + ALPHABET[i & 31]!)
 /** What the last four characters count to. */
 const TAIL_END = 2 ** 20
 

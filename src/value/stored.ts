@@ -17,6 +17,9 @@ import {
   type ValueObject,
 } from './values.ts'
 
+/** Most keys, which JSON writes as they are. */
+const PLAIN_KEY = /^[A-Za-z_][A-Za-z0-9_]*$/
+
 /** The one canonical text: keys in UTF-8 order, no white space. */
 export function encodeStored(value: Value): string {
   switch (typeof value) {
@@ -41,8 +44,10 @@ function encodeComposite(value: Exclude<Value, boolean | bigint | number | strin
   let text = ''
   if (value instanceof Map) {
     for (const [key, item] of sortedEntries(value as ValueObject)) {
-      if (text !== '') text += ','
-      text += `${JSON.stringify(key.startsWith('$') ? `$${key}` : key)}:${encodeStored(item)}`
+      const before = text === '' ? '' : `${text},`
+      text = PLAIN_KEY.test(key)
+        ? `${before}"${key}":${encodeStored(item)}`
+        : `${before}${JSON.stringify(key.startsWith('$') ? `$${key}` : key)}:${encodeStored(item)}`
     }
     return `{${text}}`
   }

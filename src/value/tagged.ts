@@ -38,6 +38,13 @@ export function floatBits(value: number): string {
   return view.getBigUint64(0).toString(16).padStart(16, '0')
 }
 
+/** Members of an object, without a list of them. */
+function sizeOf(json: { readonly [key: string]: Json }): number {
+  let size = 0
+  for (const _ in json) size += 1
+  return size
+}
+
 /** Strict JSON to a value. Throws Malformed with the path of the first defect. */
 export function decodeTagged(json: Json, path = '$', depth = 0): Value {
   if (json === null || typeof json !== 'object' || Array.isArray(json)) {
@@ -46,10 +53,10 @@ export function decodeTagged(json: Json, path = '$', depth = 0): Value {
   const type = json.type
   const content = json.value
   if (type === 'null') {
-    if (Object.keys(json).length !== 1) throw new Malformed('no other field', path)
+    if (sizeOf(json) !== 1) throw new Malformed('no other field', path)
     return null
   }
-  if (Object.keys(json).length !== 2 || content === undefined) {
+  if (sizeOf(json) !== 2 || content === undefined) {
     throw new Malformed('exactly type and value', path)
   }
   if (type === 'boolean') {
@@ -109,7 +116,7 @@ function decodeObject(content: Json, path: string, depth: number): Value {
       throw new Malformed('an entry with key and value', path)
     }
     const { key, value } = entry
-    if (typeof key !== 'string' || value === undefined || Object.keys(entry).length !== 2) {
+    if (typeof key !== 'string' || value === undefined || sizeOf(entry) !== 2) {
       throw new Malformed('an entry with key and value', path)
     }
     if (key === '__proto__') throw new Malformed('no __proto__ key', path)

@@ -3,7 +3,7 @@ import { Malformed } from './malformed.ts'
 import type { Json } from './strict-json.ts'
 import { parseValidator } from './validator-json.ts'
 import { compileValidator, type ValidatorJson } from './validators.ts'
-import type { Value } from './values.ts'
+import { Timestamp, type Value } from './values.ts'
 
 function refusal(work: () => unknown): string | null {
   try {
@@ -25,6 +25,25 @@ test('a string must match its pattern as a whole, within its other bounds', () =
     for (const value of ['', 'ab-', 'x ab', 'AB', 'ab\n']) expect(refused(value)).toBe(expected)
     expect(refused('AB-CDE')).toBe('arguments.name: at most 5 characters')
     expect(refused(5n)).toBe('arguments.name: a string')
+  }
+})
+
+test('what is exact already is taken as it is, and what is coerced is a copy', () => {
+  const stamp: ValidatorJson = { type: 'timestamp' }
+  const checks: ValidatorJson[] = [
+    { type: 'object', fields: { at: stamp, to: stamp } },
+    { type: 'record', values: stamp },
+  ]
+  for (const json of checks) {
+    const check = compileValidator(json, { coerce: true })
+    const loose = new Map<string, Value>([
+      ['at', 1n],
+      ['to', new Timestamp(2n)],
+    ])
+    const exact = check(loose, '$')
+    expect(exact).toEqual(new Map(Object.entries({ at: new Timestamp(1n), to: new Timestamp(2n) })))
+    expect(loose.get('at')).toBe(1n)
+    expect(check(exact, '$')).toBe(exact)
   }
 })
 

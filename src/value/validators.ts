@@ -212,12 +212,13 @@ function object(fields: FieldsJson, options: CompileOptions): Check {
   }
   return (value, path) => {
     if (!(value instanceof Map)) throw new Malformed('an object', path)
-    const checked = new Map<string, Value>()
+    let checked = value as ValueObject
     let missing = declared.size
     for (const [name, item] of value as ValueObject) {
       const field = declared.get(name)
       if (field === undefined) throw new Malformed('no undeclared field', `${path}.${name}`)
-      checked.set(name, field.check(item, `${path}.${name}`))
+      const exact = field.check(item, `${path}.${name}`)
+      if (exact !== item) checked = changed(checked, value as ValueObject, name, exact)
       missing--
     }
     if (missing > 0) {
@@ -241,12 +242,24 @@ function record(
     if (json.maximumItems !== undefined && value.size > json.maximumItems) {
       throw new Malformed(`at most ${json.maximumItems} entries`, path)
     }
-    const checked = new Map<string, Value>()
+    let checked = value as ValueObject
     for (const [name, item] of value as ValueObject) {
-      checked.set(name, values(item, `${path}.${name}`))
+      const exact = values(item, `${path}.${name}`)
+      if (exact !== item) checked = changed(checked, value as ValueObject, name, exact)
     }
     return checked
   }
+}
+
+/** `checked` with another value, a copy of the original at first: most are exact as they are. */
+function changed(
+  checked: ValueObject,
+  original: ValueObject,
+  name: string,
+  exact: Value,
+): ValueObject {
+  const copy = checked === original ? new Map(original) : (checked as Map<string, Value>)
+  return copy.set(name, exact)
 }
 
 /** The first member that accepts the value decides; the failure names no member's detail. */

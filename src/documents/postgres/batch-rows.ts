@@ -1,7 +1,7 @@
 /** The rows that a batch adds and changes, column by column, as one statement takes them. */
 import { assert } from '../../errors/assert.ts'
+import { binaryString } from '../../system/binary-strings.ts'
 import type { IndexRow } from '../index-rows.ts'
-import { binaryString } from '../key-encoding.ts'
 import type { EntryWrite, OperationRecord, TransactionWrite } from '../store.ts'
 
 /** End of an entry whose key is in use. */

@@ -1,8 +1,8 @@
 /** Makes, fills and drops physical indexes, inside the transactions of the writer. */
 import type { Connection } from '../../database/connection.ts'
 import { Fault } from '../../errors/fault.ts'
+import { binaryBytes } from '../../system/binary-strings.ts'
 import { findIndex, type IndexRow, idsOfTable, storedKey } from '../index-rows.ts'
-import { binaryBytes } from '../key-encoding.ts'
 import type { IndexDefinition } from '../store.ts'
 import { IN_USE } from './batch-rows.ts'
 import { number, storedDocument, text } from './rows.ts'

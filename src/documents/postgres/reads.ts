@@ -3,7 +3,7 @@ import type { Parameter, RawRow } from '../../database/connection.ts'
 import type { Database } from '../../database/database.ts'
 import { QueryFailure } from '../../database/errors.ts'
 import { assert } from '../../errors/assert.ts'
-import { binaryBytes, binaryString } from '../key-encoding.ts'
+import { binaryBytes, binaryString } from '../../system/binary-strings.ts'
 import { keySuccessor } from '../keys.ts'
 import { NewestVersions } from '../newest-versions.ts'
 import type {

@@ -3,7 +3,7 @@
  * of numbers. The structured clone of their objects took a third of the time that the main thread
  * spends on a Mutation; JSON takes a third as long again as this, most of it in the thread.
  */
-import { binaryBytes, binaryString } from '../key-encoding.ts'
+import { binaryBytes, binaryString } from '../../system/binary-strings.ts'
 import type {
   CommitBatch,
   DocumentWrite,
@@ -39,7 +39,9 @@ function writeTransaction(to: Encoder, transaction: TransactionWrite): void {
   to.nullableNumber(transaction.sequence)
   to.micros(transaction.atMicros)
   to.list(transaction.writes, writeDocument)
-  to.list(transaction.operation === undefined ? [] : [transaction.operation], writeOperation)
+  const { operation } = transaction
+  to.number(operation === undefined ? 0 : 1)
+  if (operation !== undefined) writeOperation(to, operation)
 }
 
 function readTransaction(from: Decoder): TransactionWrite {

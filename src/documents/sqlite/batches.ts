@@ -1,7 +1,7 @@
 /** Writes the transactions of a batch. The caller owns the SQLite transaction around them. */
 import type { Database } from 'bun:sqlite'
 import { assert } from '../../errors/assert.ts'
-import { binaryBytes } from '../key-encoding.ts'
+import { binaryBytes } from '../../system/binary-strings.ts'
 import type {
   CommitBatch,
   DocumentWrite,

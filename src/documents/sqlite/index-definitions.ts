@@ -1,7 +1,7 @@
 /** Makes, fills and drops physical indexes. The caller owns the SQLite transaction around it. */
 import type { Database } from 'bun:sqlite'
+import { binaryBytes } from '../../system/binary-strings.ts'
 import { findIndex, type IndexRow, idsOfTable, storedKey } from '../index-rows.ts'
-import { binaryBytes } from '../key-encoding.ts'
 import type { IndexDefinition } from '../store.ts'
 import { IN_USE, type WriterState } from './writer-state.ts'
 

@@ -1,7 +1,7 @@
 /** The prepared reads of the document file. Whether a snapshot may be read is decided before. */
 import type { Database } from 'bun:sqlite'
 import { assert } from '../../errors/assert.ts'
-import { binaryBytes, binaryString } from '../key-encoding.ts'
+import { binaryBytes, binaryString } from '../../system/binary-strings.ts'
 import { keySuccessor } from '../keys.ts'
 import { NewestVersions } from '../newest-versions.ts'
 import type {

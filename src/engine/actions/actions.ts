@@ -55,7 +55,7 @@ export class Actions {
 
   async #execute(input: InvocationInput, depth: number): Promise<string> {
     const { pool, system, usage } = this.#port
-    const invocation = beginInvocation(this.#port, input, ACTION_MILLIS_MAX)
+    const invocation = beginInvocation(this.#port, input, input.signal, ACTION_MILLIS_MAX)
     const host = new ActionHost(this.#port, invocation, this.#callee, depth)
     const losses = new Losses()
     try {

@@ -4,7 +4,8 @@
  * into one durable transaction. Nobody is answered before that transaction is on the disk, but
  * later Mutations read what was assigned at once.
  */
-import { indexKey } from '../../documents/keys.ts'
+import { encodeTrailer } from '../../documents/key-encoding.ts'
+import { indexKeyOf } from '../../documents/keys.ts'
 import type {
   DocumentStore,
   DocumentWrite,
@@ -16,7 +17,6 @@ import type {
 import type { Answer } from '../../system/answers.ts'
 import type { System } from '../../system/system.ts'
 import type { Metrics } from '../../telemetry/metrics/metrics.ts'
-import type { ValueObject } from '../../value/values.ts'
 import type { PendingWrite } from '../transactions/overlay.ts'
 import type { CommitWrites, ReadSet } from './read-set.ts'
 import { SnapshotsInUse, type SnapshotUse } from './snapshots-in-use.ts'
@@ -59,10 +59,15 @@ export interface Turn {
   release(): void
 }
 
-interface Queued {
-  readonly transaction: TransactionWrite
-  readonly writes: CommitWrites
-  readonly settle: (error: unknown) => void
+/** What becomes durable together. */
+class Batch {
+  readonly transactions: TransactionWrite[] = []
+  readonly writes: CommitWrites[] = []
+  readonly settled = Promise.withResolvers<void>()
+
+  get isFull(): boolean {
+    return this.transactions.length >= BATCH_MAX
+  }
 }
 
 export interface CommitterOptions {
@@ -83,7 +88,8 @@ export class Committer {
   #writeLog: WriteLog
   #assigned: number
   #durable: number
-  #queue: Queued[] = []
+  /** Those that wait, the last of them open. */
+  readonly #queue: Batch[] = []
   #scheduled = false
   #inFlight: Promise<void> | null = null
   #unsettled = new UnsettledCommits()
@@ -148,12 +154,19 @@ export class Committer {
       this.#writeLog.append({ sequence, writes, oldestInUse })
       this.#unsettled.add(sequence, transaction.writes, writes)
     }
-    const durable = new Promise<void>((resolve, reject) => {
-      const settle = (error: unknown): void => (error === null ? resolve() : reject(error))
-      this.#queue.push({ transaction, writes, settle })
-    })
+    const batch = this.#openBatch()
+    batch.transactions.push(transaction)
+    batch.writes.push(writes)
     this.#schedule()
-    return { kind: 'assigned', sequence, durable }
+    return { kind: 'assigned', sequence, durable: batch.settled.promise }
+  }
+
+  #openBatch(): Batch {
+    const last = this.#queue.at(-1)
+    if (last !== undefined && !last.isFull) return last
+    const batch = new Batch()
+    this.#queue.push(batch)
+    return batch
   }
 
   /** Waits for a turn on the keys that an attempt lost. */
@@ -201,7 +214,7 @@ export class Committer {
     const lost = this.#writeLog.conflicts(request.readSet, request.snapshot)
     if (lost !== null) return lost === 'unknown' ? [] : ticketKeys(lost)
     // Whoever commits alone waits for nobody: those who hold tickets wait for it.
-    if (this.#exclusive !== null) return null
+    if (this.#exclusive !== null || !this.isContended) return null
     const written = request.writes.map((write) => write.id)
     const held = this.#tickets.heldByOther(written, request.turn?.ticket ?? null)
     return held === null ? null : [held]
@@ -237,23 +250,25 @@ export class Committer {
   }
 
   async #flush(): Promise<void> {
-    const batch = this.#queue.splice(0, BATCH_MAX)
+    const batch = this.#queue.shift()
+    if (batch === undefined) return
+    const { transactions } = batch
     const startedMillis = this.#system.monotonicMillis()
     try {
-      await this.#store.commit({ transactions: batch.map((queued) => queued.transaction) })
+      await this.#store.commit({ transactions })
     } catch (error) {
       this.#metrics.counters.commitBatchesFailed.add()
       this.#abandon(batch, error)
       return
     }
-    this.#count(batch.length, startedMillis)
-    for (const { transaction, writes } of batch) {
-      if (transaction.sequence === null) continue
-      this.#durable = transaction.sequence
-      this.#onCommit(transaction.sequence, writes)
+    this.#count(transactions.length, startedMillis)
+    for (const [i, { sequence }] of transactions.entries()) {
+      if (sequence === null) continue
+      this.#durable = sequence
+      this.#onCommit(sequence, batch.writes[i]!)
     }
     this.#unsettled.settle(this.#durable)
-    for (const queued of batch) queued.settle(null)
+    batch.settled.resolve()
   }
 
   #count(commits: number, startedMillis: number): void {
@@ -265,14 +280,14 @@ export class Committer {
   }
 
   /** What was assigned behind a failed batch read its writes or counted on its sequences. */
-  #abandon(batch: readonly Queued[], error: unknown): void {
+  #abandon(batch: Batch, error: unknown): void {
     const behind = this.#queue.splice(0)
     this.#assigned = this.#durable
     this.#writeLog = emptyLog(this.#durable)
     this.#unsettled.lose()
     this.#unsettled = new UnsettledCommits()
-    for (const queued of batch) queued.settle(error)
-    for (const queued of behind) queued.settle(lostFault(error))
+    batch.settled.reject(error)
+    for (const lost of behind) lost.settled.reject(lostFault(error))
   }
 }
 
@@ -299,27 +314,24 @@ function documentWrite(
   indexes: readonly PhysicalIndex[],
   keysByIndex: Map<number, string[]>,
 ): DocumentWrite {
+  const { id, createdAtMicros, before: old, after: fields } = write
   const entries: EntryWrite[] = []
+  const trailer = encodeTrailer(write)
   for (const index of indexes) {
     if (index.table !== write.table) continue
-    const key = (fields: ValueObject | null): string | null =>
-      fields === null ? null : indexKey(index, { ...write, fields })
-    const before = key(write.before)
-    const after = hasSameKey(index, write) ? before : key(write.after)
-    if (before !== after) {
-      if (before !== null) entries.push({ index: index.id, key: before, live: false })
-      if (after !== null) entries.push({ index: index.id, key: after, live: true })
+    const before = old === null ? null : indexKeyOf(index, old, trailer)
+    const isSame = hasSameKey(index, write)
+    const after = isSame || fields === null ? null : indexKeyOf(index, fields, trailer)
+    const isMoved = !isSame && before !== after
+    if (isMoved && before !== null) entries.push({ index: index.id, key: before, live: false })
+    if (isMoved && after !== null) entries.push({ index: index.id, key: after, live: true })
+    let keys = keysByIndex.get(index.id)
+    if (keys === undefined) {
+      keys = []
+      keysByIndex.set(index.id, keys)
     }
-    const touched = before === after ? [before] : [before, after]
-    const list = keysByIndex.get(index.id)
-    const keys = touched.filter((item) => item !== null)
-    if (list === undefined) keysByIndex.set(index.id, keys)
-    else list.push(...keys)
+    if (before !== null) keys.push(before)
+    if (isMoved && after !== null) keys.push(after)
   }
-  return {
-    id: write.id,
-    createdAtMicros: write.createdAtMicros,
-    text: write.after === null ? null : write.document.text,
-    entries,
-  }
+  return { id, createdAtMicros, text: fields === null ? null : write.document.text, entries }
 }

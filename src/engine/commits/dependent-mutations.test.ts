@@ -86,6 +86,41 @@ describe.each([
   )
 })
 
+describe('Mutations beyond what one durable transaction holds', () => {
+  const BATCH_MAX = 512
+  const begin = async () => {
+    const bench = await heldEngine({})
+    bench.held.hold()
+    const first = bench.call('open', 1)
+    await bench.held.arrived()
+    const waiting = Array.from({ length: BATCH_MAX + 88 }, (_, i) => bench.call('open', i))
+    await turns()
+    return { bench, calls: [first, ...waiting] }
+  }
+
+  test('go into the next one, in their order', async () => {
+    const { bench, calls } = await begin()
+    bench.held.release()
+    const outcomes = await Promise.all(calls)
+    const sizes = bench.held.stored.map(({ transactions }) => transactions.length)
+    expect(sizes).toEqual([1, BATCH_MAX, 88])
+    const sequences = outcomes.map(({ commitSequence }) => commitSequence!)
+    expect(sequences).toEqual(sequences.map((_, i) => sequences[0]! + i))
+    await bench.close()
+  })
+
+  test('are all lost with the one before them', async () => {
+    const { bench, calls } = await begin()
+    bench.held.fail('UNAVAILABLE')
+    const outcomes = await Promise.allSettled(calls)
+    expect(outcomes.map((outcome) => outcome.status === 'rejected' && outcome.reason.code)).toEqual(
+      calls.map(() => 'UNAVAILABLE'),
+    )
+    expect(bench.held.stored).toEqual([])
+    await bench.close()
+  })
+})
+
 test('a failure that follows from what is durable does not wait', async () => {
   const { held, account, call } = await benchOf()
   const [empty, other] = [await account(0), await account(5)]

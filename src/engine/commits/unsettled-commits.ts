@@ -11,8 +11,8 @@ import { type CommitWrites, firstIndex } from './read-set.ts'
 interface UnsettledCommit {
   readonly sequence: number
   readonly writes: CommitWrites
-  /** By physical index: its keys in order, made when somebody looks there first. */
-  readonly sorted: Map<number, readonly string[]>
+  /** By physical index: its keys in order; null until somebody looks at one. */
+  sorted: Map<number, readonly string[]> | null
 }
 
 interface Version {
@@ -32,7 +32,7 @@ export class UnsettledCommits {
 
   /** Sequences ascend. */
   add(sequence: number, documents: readonly DocumentWrite[], writes: CommitWrites): void {
-    this.#commits.push({ sequence, writes, sorted: new Map() })
+    this.#commits.push({ sequence, writes, sorted: null })
     for (const { id, createdAtMicros, text } of documents) {
       const document = text === null ? null : { id, createdAtMicros, sequence, text }
       const versions = this.#versions.get(id)
@@ -100,11 +100,12 @@ export class UnsettledCommits {
 }
 
 /** One commit may hold thousands, and an import asks once for each document. */
-function sortedKeys({ writes, sorted }: UnsettledCommit, index: number): readonly string[] {
-  let keys = sorted.get(index)
+function sortedKeys(commit: UnsettledCommit, index: number): readonly string[] {
+  commit.sorted ??= new Map()
+  let keys = commit.sorted.get(index)
   if (keys === undefined) {
-    keys = [...(writes.keys.get(index) ?? [])].sort()
-    sorted.set(index, keys)
+    keys = [...(commit.writes.keys.get(index) ?? [])].sort()
+    commit.sorted.set(index, keys)
   }
   return keys
 }

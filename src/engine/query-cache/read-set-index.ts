@@ -70,7 +70,8 @@ export class ReadSetIndex<Owner> {
   }
 
   /** The owners of which the commit touches something. */
-  matches(writes: CommitWrites): Set<Owner> {
+  matches(writes: CommitWrites): ReadonlySet<Owner> {
+    if (this.#byDocument.size === 0 && this.#trees.size === 0) return NONE
     const found = new Set<Owner>()
     for (const id of writes.documents) {
       for (const owner of this.#byDocument.get(id) ?? []) found.add(owner)
@@ -90,6 +91,8 @@ export class ReadSetIndex<Owner> {
     return this.#random
   }
 }
+
+const NONE: ReadonlySet<never> = new Set()
 
 function collect<Owner>(node: TreeNode<Owner>, key: string, found: Set<Owner>): void {
   if (node.left !== null && node.left.greatestUpper > key) collect(node.left, key, found)

@@ -92,6 +92,11 @@ export class RunnerGroup implements RunnerOwner {
   }
 
   invoke(call: RunnerCall, host: RunnerHost): Promise<RunnerOutcome> {
+    const runner = this.#idlest()
+    return runner !== null ? runner.invoke(call, host) : this.#invokeLater(call, host)
+  }
+
+  #invokeLater(call: RunnerCall, host: RunnerHost): Promise<RunnerOutcome> {
     const failed = (why: LoadFailure): RunnerOutcome =>
       why.kind === 'threw' ? { ...why, ...NO_USAGE } : why
     return this.#through(call, (runner) => runner.invoke(call, host), failed)

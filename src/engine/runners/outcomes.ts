@@ -15,7 +15,7 @@ export interface Departure {
   readonly aborted: boolean
 }
 
-export interface RunnerCall extends Omit<InvokeRequest, 'root' | 'ahead'> {
+export interface RunnerCall extends InvokeRequest {
   /** Monotonic milliseconds. */
   readonly deadline: number
   readonly signal?: Departure | undefined
@@ -23,11 +23,14 @@ export interface RunnerCall extends Omit<InvokeRequest, 'root' | 'ahead'> {
    * Of a call that runs ahead: documents that it need not ask for. Absent for one that runs in
    * step, as every call does that is part of another.
    */
-  readonly ahead?: readonly StoredDocument[]
+  readonly ahead?: readonly StoredDocument[] | undefined
 }
 
 /** Runs a call as part of the one that asked for it: in its runner, on its CPU time. */
 export type InvokePart = (call: RunnerCall, host: RunnerHost) => Promise<RunnerOutcome>
+
+/** For operations that call no other Function. */
+export const noParts: InvokePart = () => Promise.resolve({ kind: 'lost' })
 
 /** Stored JSON, or documents that the runner may hold from an earlier call. */
 export type OperationAnswer = string | FoundDocuments

@@ -87,8 +87,8 @@ function hostOf(random: Random): RunnerHost {
     seed: '00'.repeat(32),
     writable: random.chance(2),
   })
-  const report = () => undefined
-  const shared = { prepared, transaction, report, failures: new Map(), count: 0, characters: 0 }
+  const reports = { add: () => undefined }
+  const shared = { prepared, transaction, reports, failures: null, count: 0, characters: 0 }
   const nobody = {
     cursors: testCursors(),
     principal: null,

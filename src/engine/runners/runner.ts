@@ -11,7 +11,9 @@ import type { ReleaseCode } from '../release.ts'
 import { CANCELLED_MAX, DeferredOperations, type InFlight, inFlight } from './in-flight.ts'
 import {
   type DescribeOutcome,
+  type InvokePart,
   type LoadFailure,
+  noParts,
   type OperationAnswer,
   type OutcomeMessage,
   outcomeOf,
@@ -79,9 +81,9 @@ export class Runner {
 
   /** Null when the code was loaded, else why not; the runner has ended then. */
   load(code: ReleaseCode, role: RunnerRole): Promise<LoadFailure | null> {
+    if (this.#ended) return Promise.resolve({ kind: 'lost' })
     const { limits, system } = this.#ports
     const { promise, resolve } = Promise.withResolvers<LoadFailure | null>()
-    if (this.#ended) return Promise.resolve({ kind: 'lost' })
     this.#sayLoaded = resolve
     this.#answerBy = system.monotonicMillis() + limits.startMillis
     const actions = role === 'actions'
@@ -95,26 +97,27 @@ export class Runner {
   describe(): Promise<DescribeOutcome> {
     const { promise, resolve } = Promise.withResolvers<DescribeOutcome>()
     if (this.#ended) return Promise.resolve({ kind: 'lost' })
-    const id = this.#nextCall()
+    const id = ++this.#lastCall
     this.#descriptions.set(id, resolve)
     this.process.describe(id)
     this.#scheduleFlush()
     return promise
   }
 
-  invoke(call: RunnerCall, host: RunnerHost): Promise<RunnerOutcome> {
-    return this.#invoke(call, host, null)
-  }
-
-  #invoke(call: RunnerCall, host: RunnerHost, parent: InFlight | null): Promise<RunnerOutcome> {
+  /** `parent` is the call that this one is part of. */
+  invoke(
+    call: RunnerCall,
+    host: RunnerHost,
+    parent: InFlight | null = null,
+  ): Promise<RunnerOutcome> {
     const isOver = parent !== null && !this.#calls.has(parent.id)
     if (this.#ended || isOver) return Promise.resolve({ kind: 'lost' })
     const { promise, resolve: end, reject: abort } = Promise.withResolvers<RunnerOutcome>()
-    const id = this.#nextCall()
+    const id = ++this.#lastCall
     if (parent !== null) parent.hasParts = true
     this.#calls.set(id, inFlight(id, parent, call, { host, end, abort }))
     const ahead = call.ahead === undefined ? null : this.#sent.items(call.ahead)
-    this.process.invoke(id, { ...call, root: parent?.root ?? 0, ahead })
+    this.process.invoke(id, call, { root: parent?.root ?? 0, ahead })
     this.#trimSent()
     this.#scheduleFlush()
     return promise
@@ -145,35 +148,17 @@ export class Runner {
     this.#die(0, { kind: 'broken', detail: 'stopped' })
   }
 
-  #nextCall(): number {
-    this.#lastCall += 1
-    return this.#lastCall
-  }
-
   #onMessage(message: FromRunner, characters: number): void {
     if (this.#ended) return
-    switch (message.type) {
-      case 'hello':
-        this.#onHello(message)
-        break
-      case 'loaded':
-        this.#onLoaded(null)
-        break
-      case 'loadFailed':
-        this.#onLoaded({ kind: 'threw', error: message.error })
-        break
-      case 'description':
-        this.#onDescription(message.call, message.description)
-        break
-      case 'operation':
-        this.#onOperations(message.call, message.id, [message.op], characters)
-        break
-      case 'told':
-        this.#onOperations(message.call, null, message.ops, characters)
-        break
-      default:
-        this.#onOutcome(message, characters)
-    }
+    const { type } = message
+    if (type === 'operation') {
+      this.#onOperations(message.call, message.id, [message.op], characters)
+    } else if (type === 'told') this.#onOperations(message.call, null, message.ops, characters)
+    else if (type === 'hello') this.#onHello(message)
+    else if (type === 'loaded') this.#onLoaded(null)
+    else if (type === 'loadFailed') this.#onLoaded({ kind: 'threw', error: message.error })
+    else if (type === 'description') this.#onDescription(message.call, message.description)
+    else this.#onOutcome(message, characters)
   }
 
   #onHello(hello: Hello): void {
@@ -274,16 +259,24 @@ export class Runner {
 
   #perform(call: InFlight, id: number | null, op: Operation): void {
     try {
-      const answer = call.host.operation(op, (part, host) => this.#invoke(part, host, call))
-      if (answer instanceof Promise) {
-        answer.then(
-          (settled) => this.#reply(call, id, settled),
-          (error: unknown) => this.#refuse(call, id, op, error),
-        )
-      } else this.#reply(call, id, answer)
+      const invokePart = op[0] === 'run' ? this.#partsOf(call) : noParts
+      const answer = call.host.operation(op, invokePart)
+      if (answer instanceof Promise) this.#replyLater(call, id, op, answer)
+      else this.#reply(call, id, answer)
     } catch (error) {
       this.#refuse(call, id, op, error)
     }
+  }
+
+  #partsOf(call: InFlight): InvokePart {
+    return (part, host) => this.invoke(part, host, call)
+  }
+
+  #replyLater(call: InFlight, id: number | null, op: Operation, answer: Promise<OperationAnswer>) {
+    answer.then(
+      (settled) => this.#reply(call, id, settled),
+      (error: unknown) => this.#refuse(call, id, op, error),
+    )
   }
 
   #reply(call: InFlight, id: number | null, answer: OperationAnswer): void {

@@ -30,6 +30,8 @@ export interface Shadows {
   readonly hidden: number
 }
 
+const NO_SHADOWS: Shadows = { visible: [], hidden: 0 }
+
 export interface MergedRange {
   readonly documents: readonly KeyedDocument[]
   readonly done: boolean
@@ -40,7 +42,7 @@ export interface MergedRange {
 export class Overlay {
   readonly #writes = new Map<string, PendingWrite>()
   /** By physical index: the keys of writes. */
-  readonly #keys = new Map<number, Map<PendingWrite, string>>()
+  #keys: Map<number, Map<PendingWrite, string>> | null = null
   /** What each write replaced, while there is a savepoint to go back to. */
   readonly #replaced: { readonly id: string; readonly before: PendingWrite | undefined }[] = []
   #savepoints = 0
@@ -84,7 +86,7 @@ export class Overlay {
 
   /** Of the documents that were written, those whose key lies in the interval. */
   within(index: PhysicalIndex, { lower, upper }: KeyInterval): Shadows {
-    if (this.#writes.size === 0) return { visible: [], hidden: 0 }
+    if (this.#writes.size === 0) return NO_SHADOWS
     const visible: KeyedDocument[] = []
     let hidden = 0
     for (const write of this.#writes.values()) {
@@ -99,6 +101,7 @@ export class Overlay {
 
   /** Made once: each of 8,192 inserts into a unique index looks at the keys of all before it. */
   #keyOf(index: PhysicalIndex, write: PendingWrite): string {
+    this.#keys ??= new Map()
     let keys = this.#keys.get(index.id)
     if (keys === undefined) {
       keys = new Map()

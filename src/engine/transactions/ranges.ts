@@ -1,11 +1,9 @@
 /** Ranges of an index as a runner asks for them, and which part of one was looked at. */
 import { type KeyInterval, keyInterval, keySuccessor } from '../../documents/keys.ts'
 import type { PhysicalIndex, StoredDocument } from '../../documents/store.ts'
-import { Malformed } from '../../value/malformed.ts'
-import { fromStoredJson } from '../../value/stored.ts'
-import { Timestamp, type Value } from '../../value/values.ts'
 import type { PreparedTable } from '../prepared-release.ts'
 import { INVALID_CURSOR, Refusal } from '../refusal.ts'
+import { fieldValue } from './fields.ts'
 
 export interface RangeInput {
   readonly table: string
@@ -95,31 +93,4 @@ export function intervalOf(
     ...(upper && { upper }),
   })
   return input.afterKey === undefined ? interval : behind(interval, input.order, input.afterKey)
-}
-
-/** What the code of a Function sent as a value. Throws a Refusal for what is none. */
-export function storedValue(json: unknown, where: string): Value {
-  try {
-    return fromStoredJson(json)
-  } catch (error) {
-    if (!(error instanceof Malformed)) throw error
-    throw new Refusal('TypeError', `${where}: ${error.path} must be ${error.rule}`)
-  }
-}
-
-/** A value to compare an index field with, in the field's own type. */
-function fieldValue(table: PreparedTable, field: string, json: unknown): Value {
-  const value = storedValue(json, `index field "${field}"`)
-  if (field === '_createdAt') {
-    if (typeof value !== 'bigint' && !(value instanceof Timestamp)) {
-      throw new Refusal('TypeError', '_createdAt is compared with a bigint of microseconds')
-    }
-    return value instanceof Timestamp ? value : new Timestamp(value)
-  }
-  try {
-    return table.checkField.get(field)!(value, field)
-  } catch (error) {
-    if (!(error instanceof Malformed)) throw error
-    throw new Refusal('TypeError', `index field "${error.path}" must be ${error.rule}`)
-  }
 }

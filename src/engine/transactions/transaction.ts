@@ -6,30 +6,26 @@ import type { KeyInterval } from '../../documents/keys.ts'
 import type {
   DocumentStore,
   PhysicalIndex,
+  RangeRequest,
   RangeResult,
   StoredDocument,
 } from '../../documents/store.ts'
 import { type Answer, andThen } from '../../system/answers.ts'
 import { sha256 } from '../../system/digests.ts'
 import { documentId, documentIdSource } from '../../value/document-ids.ts'
+import { flatText } from '../../value/flat-text.ts'
 import { tableOfCanonicalId, tableOfId } from '../../value/ids.ts'
-import { Malformed } from '../../value/malformed.ts'
 import { decodeStored, encodeStored } from '../../value/stored.ts'
-import type { Value, ValueObject } from '../../value/values.ts'
+import type { ValueObject } from '../../value/values.ts'
 import { ReadSet } from '../commits/read-set.ts'
 import type { UnsettledCommits } from '../commits/unsettled-commits.ts'
-import type { PreparedIndex, PreparedRelease, PreparedTable } from '../prepared-release.ts'
+import type { PreparedRelease, PreparedTable } from '../prepared-release.ts'
 import { Refusal } from '../refusal.ts'
 import { TransactionBounds, type TransactionUsage } from './bounds.ts'
+import { checkedFields, checkedValue, storedValue } from './fields.ts'
 import { Overlay, type PendingWrite, type Shadows } from './overlay.ts'
-import {
-  examined,
-  indexOf,
-  intervalOf,
-  type RangeInput,
-  type RangeOutput,
-  storedValue,
-} from './ranges.ts'
+import { examined, indexOf, intervalOf, type RangeInput, type RangeOutput } from './ranges.ts'
+import { checkUnique } from './unique.ts'
 
 /** Documents that a call is given at most before it asks, and the characters of each. */
 const REMEMBERED_MAX = 16
@@ -54,6 +50,12 @@ interface Origin {
   readonly before: ValueObject | null
   /** Absent for a new document. */
   readonly revision?: number
+}
+
+/** What a patch does. */
+interface Change {
+  readonly fields: unknown
+  readonly removed: readonly string[]
 }
 
 interface Existing {
@@ -159,21 +161,36 @@ export class Transaction {
     const physical = indexOf(table, input.index)
     const interval = intervalOf(table, physical, input)
     const shadows = this.#overlay.within(physical, interval)
+    const request: RangeRequest = {
+      index: physical.id,
+      lower: interval.lower,
+      upper: interval.upper,
+      order: input.order,
+      // Documents that this invocation wrote are skipped below, so as many more are asked for.
+      limit: input.limit + shadows.hidden,
+      textUnitsMax: this.#bounds.textUnitsLeft + 1,
+      snapshot: this.snapshot,
+    }
     const { store, unsettled } = this.#options
-    const read = () =>
-      store.range({
-        index: physical.id,
-        ...interval,
-        order: input.order,
-        // Documents that this invocation wrote are skipped below, so as many more are asked for.
-        limit: input.limit + shadows.hidden,
-        textUnitsMax: this.#bounds.textUnitsLeft + 1,
-        snapshot: this.snapshot,
-      })
-    const found = unsettled?.touch(physical.id, interval, this.snapshot)
-      ? unsettled.whenDurable(this.snapshot).then(read)
-      : read()
-    return andThen(found, (rows) => this.#seen(physical, interval, input, { rows, shadows }))
+    const isUnsettled = unsettled?.touch(physical.id, interval, this.snapshot) === true
+    const rows = isUnsettled ? this.#settledRange(request) : store.range(request)
+    return rows instanceof Promise
+      ? this.#seenLater(physical, interval, input, { rows, shadows })
+      : this.#seen(physical, interval, input, { rows, shadows })
+  }
+
+  async #settledRange(request: RangeRequest): Promise<RangeResult> {
+    await this.whenDurable()
+    return this.#options.store.range(request)
+  }
+
+  async #seenLater(
+    physical: PhysicalIndex,
+    interval: KeyInterval,
+    input: RangeInput,
+    { rows, shadows }: { readonly rows: Promise<RangeResult>; readonly shadows: Shadows },
+  ): Promise<RangeOutput> {
+    return this.#seen(physical, interval, input, { rows: await rows, shadows })
   }
 
   /** Counts and notes what a range found, with the invocation's own writes in it. */
@@ -193,33 +210,53 @@ export class Transaction {
   /** The new document's ID. */
   insert(tableName: string, fields: unknown): Answer<string> {
     const table = this.#writableTable(tableName, 'insert')
-    const value = this.#checked(table, fields, `insert("${tableName}")`)
+    const value = checkedFields(table, fields, `insert("${tableName}")`)
     const { nowMicros, seed } = this.#options
     const count = this.#inserted++
     const digest = sha256(documentIdSource(seed, count))
     const id = documentId(tableName, { nowMicros, count, digest })
     const written = this.#write(table, id, { createdAtMicros: nowMicros, before: null }, value)
-    return andThen(written, () => id)
+    return written instanceof Promise ? answerWith(written, id) : id
   }
 
   /** Sets the given fields and removes the named optional ones. */
   patch(id: string, fields: unknown, removed: readonly string[]): Answer<void> {
     const table = this.#writableTable(this.#tableOf(id), 'patch')
-    return andThen(this.#existing(id, 'patch'), (before) => {
-      const patch = storedValue(fields, `patch("${id}")`)
-      if (!(patch instanceof Map)) throw new Refusal('TypeError', 'patch takes an object of fields')
-      const merged = new Map(before.value)
-      for (const name of removed) merged.delete(name)
-      for (const [name, value] of patch as ValueObject) merged.set(name, value)
-      const value = this.#checkedValue(table, merged, `patch("${id}")`)
-      return this.#write(table, id, before.origin, value)
-    })
+    const existing = this.#existing(id, 'patch')
+    const change = { fields, removed }
+    return existing instanceof Promise
+      ? this.#patchLater(table, id, existing, change)
+      : this.#patch(table, id, existing, change)
+  }
+
+  async #patchLater(
+    table: PreparedTable,
+    id: string,
+    existing: Promise<Existing>,
+    change: Change,
+  ): Promise<void> {
+    return this.#patch(table, id, await existing, change)
+  }
+
+  #patch(
+    table: PreparedTable,
+    id: string,
+    before: Existing,
+    { fields, removed }: Change,
+  ): Answer<void> {
+    const patch = storedValue(fields, `patch("${id}")`)
+    if (!(patch instanceof Map)) throw new Refusal('TypeError', 'patch takes an object of fields')
+    const merged = new Map(before.value)
+    for (const name of removed) merged.delete(name)
+    for (const [name, value] of patch as ValueObject) merged.set(name, value)
+    const value = checkedValue(table, merged, `patch("${id}")`)
+    return this.#write(table, id, before.origin, value)
   }
 
   replace(id: string, fields: unknown): Answer<void> {
     const table = this.#writableTable(this.#tableOf(id), 'replace')
     return andThen(this.#existing(id, 'replace'), ({ origin }) =>
-      this.#write(table, id, origin, this.#checked(table, fields, `replace("${id}")`)),
+      this.#write(table, id, origin, checkedFields(table, fields, `replace("${id}")`)),
     )
   }
 
@@ -256,48 +293,56 @@ export class Transaction {
     this.readSet.addDocument(id)
     const own = this.#overlay.get(id)
     if (own !== undefined) return own.after === null ? null : own.document
-    return andThen(this.#stored(id), (stored) => {
-      if (stored !== null) this.#bounds.countRead(stored.text)
-      return stored
-    })
-  }
-
-  #stored(id: string): Answer<StoredDocument | null> {
     const seen = this.#documents.get(id)
-    if (seen !== undefined) return seen
+    if (seen !== undefined) return this.#counted(seen)
     const { store, unsettled } = this.#options
     const early = unsettled?.find(id, this.snapshot)
     this.readUnsettled ||= early !== undefined
-    return andThen(early !== undefined ? early : store.read(id, this.snapshot), (stored) => {
-      this.#documents.set(id, stored)
-      return stored
-    })
+    const stored = early !== undefined ? early : store.read(id, this.snapshot)
+    return stored instanceof Promise ? this.#noteLater(id, stored) : this.#note(id, stored)
+  }
+
+  #note(id: string, stored: StoredDocument | null): StoredDocument | null {
+    this.#documents.set(id, stored)
+    return this.#counted(stored)
+  }
+
+  async #noteLater(
+    id: string,
+    stored: Promise<StoredDocument | null>,
+  ): Promise<StoredDocument | null> {
+    return this.#note(id, await stored)
+  }
+
+  #counted(stored: StoredDocument | null): StoredDocument | null {
+    if (stored !== null) this.#bounds.countRead(stored.text)
+    return stored
   }
 
   #existing(id: string, verb: string): Answer<Existing> {
-    return andThen(this.#current(id), (current) => {
-      if (current === null) {
-        throw new Refusal('Error', `ctx.db.${verb}: there is no document "${id}"`)
-      }
-      const own = this.#overlay.get(id)
-      const value = own?.after ?? (decodeStored(current.text) as ValueObject)
-      const before = own === undefined ? value : own.before
-      const revision = current.sequence
-      return { value, origin: { createdAtMicros: current.createdAtMicros, before, revision } }
-    })
+    const current = this.#current(id)
+    return current instanceof Promise
+      ? this.#existingLater(id, verb, current)
+      : this.#existingOf(id, verb, current)
   }
 
-  #checked(table: PreparedTable, fields: unknown, where: string): ValueObject {
-    return this.#checkedValue(table, storedValue(fields, where), where)
+  async #existingLater(
+    id: string,
+    verb: string,
+    current: Promise<StoredDocument | null>,
+  ): Promise<Existing> {
+    return this.#existingOf(id, verb, await current)
   }
 
-  #checkedValue(table: PreparedTable, value: Value, where: string): ValueObject {
-    try {
-      return table.check(value, table.manifest.name) as ValueObject
-    } catch (error) {
-      if (!(error instanceof Malformed)) throw error
-      throw new Refusal('TypeError', `${where}: ${error.path} must be ${error.rule}`)
+  #existingOf(id: string, verb: string, current: StoredDocument | null): Existing {
+    if (current === null) {
+      throw new Refusal('Error', `ctx.db.${verb}: there is no document "${id}"`)
     }
+    const own = this.#overlay.get(id)
+    const value = own?.after ?? (decodeStored(current.text) as ValueObject)
+    const before = own === undefined ? value : own.before
+    const revision = current.sequence
+    return { value, origin: { createdAtMicros: current.createdAtMicros, before, revision } }
   }
 
   #write(
@@ -306,7 +351,8 @@ export class Transaction {
     origin: Origin,
     after: ValueObject | null,
   ): Answer<void> {
-    const text = after === null ? null : encodeStored(after)
+    // Many keep it: as a tree of its parts it has twenty times as many objects.
+    const text = after === null ? null : flatText(encodeStored(after))
     const isFirst = this.#overlay.get(id) === undefined
     this.#bounds.countWritten(text, this.#overlay.size + (isFirst ? 1 : 0))
     const write: PendingWrite = {
@@ -322,36 +368,18 @@ export class Transaction {
         text: text ?? '{}',
       },
     }
-    const indexes = after === null ? [] : table.uniqueIndexes
-    const checked = indexes.reduce<Answer<void>>(
-      (before, index) => andThen(before, () => this.#checkUnique(table, index, id, after!)),
-      undefined,
-    )
-    return andThen(checked, () => this.#overlay.set(write))
+    const isUnbound = after === null || table.uniqueIndexes.length === 0
+    const checked = isUnbound ? undefined : checkUnique(this, table, id, after)
+    return checked instanceof Promise ? this.#setLater(checked, write) : this.#overlay.set(write)
   }
 
-  /** Reads the place of the key in a unique index, so a concurrent insert there conflicts. */
-  #checkUnique(
-    table: PreparedTable,
-    { manifest: { fields, name } }: PreparedIndex,
-    written: string,
-    after: ValueObject,
-  ): Answer<void> {
-    const equals = fields.map((field) => after.get(field))
-    if (equals.includes(undefined)) return
-    const found = this.range({
-      table: table.manifest.name,
-      index: name,
-      equal: equals.map((value) => JSON.parse(encodeStored(value!)) as unknown),
-      order: 'asc',
-      limit: 2,
-    })
-    return andThen(found, ({ documents }) => {
-      if (documents.every(({ id }) => id === written)) return
-      throw new Refusal(
-        'UniqueViolation',
-        `${table.manifest.name}: another document has the same ${fields.join()} (index ${name})`,
-      )
-    })
+  async #setLater(checked: Promise<void>, write: PendingWrite): Promise<void> {
+    await checked
+    this.#overlay.set(write)
   }
+}
+
+async function answerWith<T>(done: Promise<void>, value: T): Promise<T> {
+  await done
+  return value
 }

@@ -2,6 +2,7 @@
 import { isFault } from '../../errors/fault.ts'
 import type { Counter, Histogram, Metrics } from '../../telemetry/metrics/metrics.ts'
 import type { Engine, EngineOptions } from '../engine.ts'
+import type { MutationOutcome } from '../mutations.ts'
 import { addEngineFigures } from './figures.ts'
 
 interface KindMetrics {
@@ -23,23 +24,28 @@ export function measuredEngine(
   const actions = metricsOf(metrics, 'actions', 'actionDurationMicros')
   const { mutationsReplayed, writeConflicts } = metrics.counters
 
+  const countReplay = ({ replayed }: MutationOutcome): void => {
+    if (replayed) mutationsReplayed.add()
+  }
+
+  function ended(kind: KindMetrics, counter: Counter, startedMillis: number): void {
+    counter.add()
+    kind.duration.observe((system.monotonicMillis() - startedMillis) * 1000)
+  }
+
   function watch<T>(
     kind: KindMetrics,
     pending: Promise<T>,
     onSuccess?: (outcome: T) => void,
   ): Promise<T> {
     const startedMillis = system.monotonicMillis()
-    const ended = (counter: Counter): void => {
-      counter.add()
-      kind.duration.observe((system.monotonicMillis() - startedMillis) * 1000)
-    }
     pending.then(
       (outcome) => {
-        ended(kind.succeeded)
+        ended(kind, kind.succeeded, startedMillis)
         onSuccess?.(outcome)
       },
       (error: unknown) => {
-        ended(kind[classOf(error)])
+        ended(kind, kind[classOf(error)], startedMillis)
         if (isFault(error, 'WRITE_CONFLICT')) writeConflicts.add()
       },
     )
@@ -60,11 +66,7 @@ export function measuredEngine(
       queries.succeeded.add()
       return answer
     },
-    mutation(request) {
-      return watch(mutations, engine.mutation(request), ({ replayed }) => {
-        if (replayed) mutationsReplayed.add()
-      })
-    },
+    mutation: (request) => watch(mutations, engine.mutation(request), countReplay),
     action: (request) => watch(actions, engine.action(request)),
   }
 }

@@ -191,6 +191,16 @@ describe('a caller', () => {
   })
 })
 
+it('that nobody may make begins no invocation', async () => {
+  const authorization = await user({ sub: 'user-1' })
+  const begun = await call('query.user', { authorization })
+  expect(begun.headers.get('x-service-invocation-id')).toMatch(/^ivc_/)
+  for (const presented of [{}, { authorization: 'Bearer wrong' }]) {
+    const refused = await call('query.user', presented)
+    expect([refused.status, refused.headers.has('x-service-invocation-id')]).toEqual([401, false])
+  }
+})
+
 describe('a peer', () => {
   const on = () => ({ on: limited, key: limited.issueKey('public') })
   const times = async (count: number, work: () => Promise<{ outcome: unknown }>) => {

@@ -3,6 +3,7 @@
  * ask for it in the same bytes, so the short Query envelopes seen last are kept as they were read;
  * nothing in them depends on who asks or on what is served.
  */
+import { binaryString } from '../../system/binary-strings.ts'
 import type { OperationId } from '../../value/ids.ts'
 import { Malformed } from '../../value/malformed.ts'
 import { type Json, parseStrictJson } from '../../value/strict-json.ts'
@@ -33,7 +34,7 @@ export class QueryEnvelopes {
   read(bytes: Uint8Array): QueryEnvelope {
     if (bytes.length > KEPT_BYTES_MAX) return readQuery(bytes)
     // One character a byte: the texts of two bodies are equal exactly where their bytes are.
-    const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('latin1')
+    const text = binaryString(bytes)
     const known = this.#kept.get(text)
     if (known !== undefined) return known
     const envelope = this.#keptBefore.get(text) ?? readQuery(bytes)

@@ -41,8 +41,11 @@ export interface Incoming {
   presented?: Promise<Principal>
 }
 
-/** Tells callers apart for a weighted policy: the same text for one who is to stay where it is. */
-export type Affinity = () => string | Promise<string>
+/** Tells callers apart for a weighted policy. */
+export interface AffinitySource {
+  /** The same text for one who is to stay where it is. */
+  affinity(): string | Promise<string>
+}
 
 /** What the listener tells about a request; no look-up is for free. */
 export interface ApplicationBinding extends PeerBinding {
@@ -67,7 +70,7 @@ export interface Gateway {
   resolveTarget(
     target: string,
     caller: ApplicationCaller,
-    affinity: Affinity,
+    source: AffinitySource,
   ): Release | Promise<Release>
   /** Whether anything is: not before the first promotion or policy, nor while archived. */
   serving(): boolean

@@ -4,16 +4,18 @@
  * are independent.
  */
 import type { QueryRequest } from '../../engine/engine.ts'
+import type { QueryOutcome } from '../../engine/queries.ts'
 import type { Release } from '../../engine/release.ts'
+import type { Departure } from '../../engine/runners/outcomes.ts'
 import { Fault } from '../../errors/fault.ts'
-import { type Answer, andThen } from '../../system/answers.ts'
+import type { Answer } from '../../system/answers.ts'
 import type { Principal } from '../../value/identities.ts'
 import type { FunctionKind, FunctionManifest } from '../../value/manifest.ts'
 import { readBody } from '../bodies.ts'
 import { APPLICATION_CODES } from '../errors.ts'
 import { affinityOf, identify } from './callers.ts'
 import { type QueryEnvelope, readAction, readMutation } from './envelopes.ts'
-import type { ApplicationCaller, Gateway, Incoming } from './gateway.ts'
+import type { AffinitySource, ApplicationCaller, Gateway, Incoming } from './gateway.ts'
 
 /** Bytes of a public request envelope (Document 2, Limits). */
 export const ENVELOPE_BYTES_MAX = 2 * 1024 * 1024
@@ -26,105 +28,144 @@ export interface Invoked {
   readonly body: string
 }
 
-/** A call whose key was good, with its body. */
-export interface Call {
+/** A call whose key was good, with its body; the one who waits for it. */
+export class Call implements Departure, AffinitySource {
+  readonly gateway: Gateway
   readonly incoming: Incoming
   readonly caller: ApplicationCaller
   readonly bytes: Uint8Array
+
+  constructor(gateway: Gateway, incoming: Incoming, caller: ApplicationCaller, bytes: Uint8Array) {
+    this.gateway = gateway
+    this.incoming = incoming
+    this.caller = caller
+    this.bytes = bytes
+  }
+
+  /** The signal is made when it is looked at first, which most calls end before. */
+  get aborted(): boolean {
+    return this.incoming.request.signal.aborted
+  }
+
+  affinity(): string | Promise<string> {
+    return affinityOf(this.gateway, this.incoming, this.caller)
+  }
 }
 
-/** Answers at once where the result is kept: to wait for it would cost a fifth of its time. */
-export function invokeQuery(gateway: Gateway, call: Call): Answer<Invoked> {
-  const envelope = gateway.envelopes.read(call.bytes)
-  return admitted(gateway, call, envelope, 'query', (request, { requestId }) => {
-    return andThen(gateway.engine.query(request), (outcome) => {
-      const sequence = outcome.snapshotSequence === null ? 'null' : `"${outcome.snapshotSequence}"`
-      const { releaseId } = request.release
-      const metadata = `"kind":"query","snapshotSequence":${sequence}`
-      const body = success({ requestId, releaseId }, outcome.resultText, metadata)
-      return { releaseId, invocationId: request.context.invocationId, body }
-    })
-  })
+/**
+ * Answers at once where the result is kept: to wait for it would cost a fifth of its time. What is
+ * seldom waited for has functions of its own, since a closure costs every call.
+ */
+export function invokeQuery(call: Call): Answer<Invoked> {
+  const { gateway, bytes } = call
+  const request = admitted(call, gateway.envelopes.read(bytes), 'query')
+  return request instanceof Promise ? queryLater(gateway, request) : query(gateway, request)
 }
 
-export function invokeMutation(gateway: Gateway, call: Call): Answer<Invoked> {
+async function queryLater(gateway: Gateway, request: Promise<QueryRequest>): Promise<Invoked> {
+  return query(gateway, await request)
+}
+
+function query({ engine }: Gateway, request: QueryRequest): Answer<Invoked> {
+  const outcome = engine.query(request)
+  return outcome instanceof Promise ? queriedLater(request, outcome) : queried(request, outcome)
+}
+
+async function queriedLater(
+  request: QueryRequest,
+  outcome: Promise<QueryOutcome>,
+): Promise<Invoked> {
+  return queried(request, await outcome)
+}
+
+function queried(request: QueryRequest, outcome: QueryOutcome): Invoked {
+  const sequence = outcome.snapshotSequence === null ? 'null' : `"${outcome.snapshotSequence}"`
+  const metadata = `"kind":"query","snapshotSequence":${sequence}`
+  return invoked(request, request.release.releaseId, outcome.resultText, metadata)
+}
+
+export async function invokeMutation(call: Call): Promise<Invoked> {
   const envelope = readMutation(call.bytes)
-  return admitted(gateway, call, envelope, 'mutation', async (request, { requestId }) => {
-    const { replayed, attempts, releaseId, ...outcome } = await gateway.engine.mutation({
-      ...request,
-      operationId: envelope.operationId,
-      target: envelope.target,
-      caller: callerKey(call.caller, request.principal),
-    })
-    const sequence = outcome.commitSequence === null ? 'null' : `"${outcome.commitSequence}"`
-    const counts = `"replayed":${replayed},"attempts":${attempts}`
-    const metadata = `"kind":"mutation","commitSequence":${sequence},${counts}`
-    const body = success({ requestId, releaseId }, outcome.resultText, metadata)
-    return { releaseId, invocationId: request.context.invocationId, body }
+  const request = await admitted(call, envelope, 'mutation')
+  const outcome = await call.gateway.engine.mutation({
+    ...request,
+    operationId: envelope.operationId,
+    target: envelope.target,
+    caller: callerKey(call.caller, request.principal),
   })
+  const sequence = outcome.commitSequence === null ? 'null' : `"${outcome.commitSequence}"`
+  const counts = `"replayed":${outcome.replayed},"attempts":${outcome.attempts}`
+  const metadata = `"kind":"mutation","commitSequence":${sequence},${counts}`
+  return invoked(request, outcome.releaseId, outcome.resultText, metadata)
 }
 
-export function invokeAction(gateway: Gateway, call: Call): Answer<Invoked> {
-  const envelope = readAction(call.bytes)
-  return admitted(gateway, call, envelope, 'action', async (request, { requestId }) => {
-    call.incoming.binding.takeTime?.()
-    const { signal } = call.incoming.request
-    const outcome = await gateway.engine.action({ ...request, signal })
-    const { releaseId } = request.release
-    // Nothing is scheduled by a version that has no scheduler.
-    const metadata = '"kind":"action","schedulesCreated":"0"'
-    const body = success({ requestId, releaseId }, outcome.resultText, metadata)
-    return { releaseId, invocationId: request.context.invocationId, body }
-  })
+export async function invokeAction(call: Call): Promise<Invoked> {
+  const request = await admitted(call, readAction(call.bytes), 'action')
+  call.incoming.binding.takeTime?.()
+  const { signal } = call.incoming.request
+  const outcome = await call.gateway.engine.action({ ...request, signal })
+  // Nothing is scheduled by a version that has no scheduler.
+  const metadata = '"kind":"action","schedulesCreated":"0"'
+  return invoked(request, request.release.releaseId, outcome.resultText, metadata)
 }
 
 /** Target, Function, policy and functional identity; what is at hand is not waited for. */
-function admitted(
-  gateway: Gateway,
-  { incoming, caller }: Call,
+function admitted(call: Call, envelope: QueryEnvelope, kind: FunctionKind): Answer<QueryRequest> {
+  const release = call.gateway.resolveTarget(envelope.target, call.caller, call)
+  return release instanceof Promise
+    ? identifiedLater(call, envelope, kind, release)
+    : identified(call, envelope, kind, release)
+}
+
+async function identifiedLater(
+  call: Call,
   envelope: QueryEnvelope,
   kind: FunctionKind,
-  invoke: (request: QueryRequest, incoming: Incoming) => Answer<Invoked>,
-): Answer<Invoked> {
-  const affinity = () => affinityOf(gateway, incoming, caller)
-  return andThen(gateway.resolveTarget(envelope.target, caller, affinity), (release) => {
-    const definition = functionOf(release, caller, envelope.function, kind)
-    return andThen(identify(gateway, incoming, caller, definition.auth), (principal) => {
-      const invocationId = gateway.system.ids.make('ivc')
-      incoming.invocationId = invocationId
-      const request = {
-        release,
-        definition,
-        arguments: envelope.arguments,
-        principal,
-        context: { requestId: incoming.requestId, invocationId },
-        signal: new Departed(incoming.request),
-      }
-      return invoke(request, incoming)
-    })
-  })
+  release: Promise<Release>,
+): Promise<QueryRequest> {
+  return identified(call, envelope, kind, await release)
 }
 
-/** Its signal is made when it is looked at first, which most calls end before. */
-class Departed {
-  readonly #request: Request
-
-  constructor(request: Request) {
-    this.#request = request
-  }
-
-  get aborted(): boolean {
-    return this.#request.signal.aborted
-  }
+function identified(
+  call: Call,
+  envelope: QueryEnvelope,
+  kind: FunctionKind,
+  release: Release,
+): Answer<QueryRequest> {
+  const definition = functionOf(release, call.caller, envelope.function, kind)
+  const asked = { release, definition, arguments: envelope.arguments }
+  const principal = identify(call.gateway, call.incoming, call.caller, definition.auth)
+  return principal === null ? requestOf(call, asked, null) : requestLater(call, asked, principal)
 }
 
-function success(
-  { requestId, releaseId }: { requestId: string; releaseId: string },
+type Asked = Pick<QueryRequest, 'release' | 'definition' | 'arguments'>
+
+async function requestLater(
+  call: Call,
+  asked: Asked,
+  principal: Promise<Principal | null>,
+): Promise<QueryRequest> {
+  return requestOf(call, asked, await principal)
+}
+
+/** The invocation begins: from here on its failures carry its ID. */
+function requestOf(call: Call, asked: Asked, principal: Principal | null): QueryRequest {
+  const { gateway, incoming } = call
+  const invocationId = gateway.system.ids.make('ivc')
+  incoming.invocationId = invocationId
+  const context = { requestId: incoming.requestId, invocationId }
+  return { ...asked, principal, context, signal: call }
+}
+
+function invoked(
+  { context: { requestId, invocationId } }: QueryRequest,
+  releaseId: string,
   result: string,
   metadata: string,
-): string {
+): Invoked {
   const ids = `"requestId":"${requestId}","releaseId":"${releaseId}"`
-  return `{"version":1,"status":"ok",${ids},"result":${result},"metadata":{${metadata}}}`
+  const body = `{"version":1,"status":"ok",${ids},"result":${result},"metadata":{${metadata}}}`
+  return { releaseId, invocationId, body }
 }
 
 /** Who repeats a Mutation: the same client, credential and principal. */

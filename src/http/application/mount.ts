@@ -5,7 +5,7 @@ import type { RequestId } from '../../value/ids.ts'
 import { APPLICATION_CODES, errorResponse, toFault } from '../errors.ts'
 import { authenticate } from './callers.ts'
 import type { ApplicationBinding, Gateway, Incoming } from './gateway.ts'
-import { type Invoked, readEnvelope } from './invoke.ts'
+import { Call, type Invoked, readEnvelope } from './invoke.ts'
 import { INVOCATIONS, type Invocation, PROBES } from './routes.ts'
 
 /** Seconds that a browser may keep a preflight answer. */
@@ -76,7 +76,7 @@ async function answer(
     checkRequest(gateway, request, origin)
     const caller = authenticate(gateway, incoming)
     const bytes = await readEnvelope(request)
-    const invoked = invoke(gateway, { incoming, caller, bytes })
+    const invoked = invoke(new Call(gateway, incoming, caller, bytes))
     response = rendered(invoked instanceof Promise ? await invoked : invoked, requestId)
   } catch (error) {
     response = failed(gateway, error, incoming)

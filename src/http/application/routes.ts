@@ -11,7 +11,6 @@ import {
 } from '../../wire/invocations.ts'
 import type { Schema } from '../../wire/schema.ts'
 import type { Replies } from '../route.ts'
-import type { Gateway } from './gateway.ts'
 import { type Call, type Invoked, invokeAction, invokeMutation, invokeQuery } from './invoke.ts'
 
 interface Described {
@@ -28,7 +27,7 @@ export interface Invocation extends Described {
   readonly method: 'POST'
   readonly body: Schema<unknown>
   readonly errors: readonly TableCode[]
-  readonly invoke: (gateway: Gateway, call: Call) => Answer<Invoked>
+  readonly invoke: (call: Call) => Answer<Invoked>
 }
 
 /** Whether the process runs, or admits calls. It fails in no other way. */

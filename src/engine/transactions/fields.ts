@@ -1,0 +1,48 @@
+/** What the code of a Function sent as fields of documents, checked by the schema. */
+import { Malformed } from '../../value/malformed.ts'
+import { fromStoredJson } from '../../value/stored.ts'
+import { Timestamp, type Value, type ValueObject } from '../../value/values.ts'
+import type { PreparedTable } from '../prepared-release.ts'
+import { Refusal } from '../refusal.ts'
+
+/** What the code of a Function sent as a value. Throws a Refusal for what is none. */
+export function storedValue(json: unknown, where: string): Value {
+  try {
+    return fromStoredJson(json)
+  } catch (error) {
+    if (!(error instanceof Malformed)) throw error
+    throw new Refusal('TypeError', `${where}: ${error.path} must be ${error.rule}`)
+  }
+}
+
+/** A value to compare an index field with, in the field's own type. */
+export function fieldValue(table: PreparedTable, field: string, json: unknown): Value {
+  const value = storedValue(json, `index field "${field}"`)
+  if (field === '_createdAt') {
+    if (typeof value !== 'bigint' && !(value instanceof Timestamp)) {
+      throw new Refusal('TypeError', '_createdAt is compared with a bigint of microseconds')
+    }
+    return value instanceof Timestamp ? value : new Timestamp(value)
+  }
+  try {
+    return table.checkField.get(field)!(value, field)
+  } catch (error) {
+    if (!(error instanceof Malformed)) throw error
+    throw new Refusal('TypeError', `index field "${error.path}" must be ${error.rule}`)
+  }
+}
+
+/** All fields of a document. Throws a Refusal for what the schema does not take. */
+export function checkedFields(table: PreparedTable, fields: unknown, where: string): ValueObject {
+  return checkedValue(table, storedValue(fields, where), where)
+}
+
+/** The same, of a value. */
+export function checkedValue(table: PreparedTable, value: Value, where: string): ValueObject {
+  try {
+    return table.check(value, table.manifest.name) as ValueObject
+  } catch (error) {
+    if (!(error instanceof Malformed)) throw error
+    throw new Refusal('TypeError', `${where}: ${error.path} must be ${error.rule}`)
+  }
+}

@@ -1,0 +1,49 @@
+/** Unique indexes: a document that is written must be the only one with its key. */
+import { type Answer, andThen } from '../../system/answers.ts'
+import { encodeStored } from '../../value/stored.ts'
+import type { ValueObject } from '../../value/values.ts'
+import type { PreparedIndex, PreparedTable } from '../prepared-release.ts'
+import { Refusal } from '../refusal.ts'
+import type { RangeInput, RangeOutput } from './ranges.ts'
+
+interface Reads {
+  range(input: RangeInput): Answer<RangeOutput>
+}
+
+/** One index after the other. Raises a Refusal where another document than `written` has a key. */
+export function checkUnique(
+  reads: Reads,
+  table: PreparedTable,
+  written: string,
+  after: ValueObject,
+): Answer<void> {
+  return table.uniqueIndexes.reduce<Answer<void>>(
+    (before, index) => andThen(before, () => checkIndex(reads, table, index, { written, after })),
+    undefined,
+  )
+}
+
+/** Reads the place of the key, so that a concurrent insert there conflicts. */
+function checkIndex(
+  reads: Reads,
+  table: PreparedTable,
+  { manifest: { fields, name } }: PreparedIndex,
+  { written, after }: { readonly written: string; readonly after: ValueObject },
+): Answer<void> {
+  const equals = fields.map((field) => after.get(field))
+  if (equals.includes(undefined)) return
+  const found = reads.range({
+    table: table.manifest.name,
+    index: name,
+    equal: equals.map((value) => JSON.parse(encodeStored(value!)) as unknown),
+    order: 'asc',
+    limit: 2,
+  })
+  return andThen(found, ({ documents }) => {
+    if (documents.every(({ id }) => id === written)) return
+    throw new Refusal(
+      'UniqueViolation',
+      `${table.manifest.name}: another document has the same ${fields.join()} (index ${name})`,
+    )
+  })
+}
