@@ -26,7 +26,8 @@ import {
   stopRequests,
   untilReady,
 } from './quickstart/steps.ts'
-import { type Cluster, execute, listenOnce, startCluster } from './testing/cluster.ts'
+import { type Cluster, execute, startCluster } from './testing/cluster.ts'
+import { freePort, isFree } from './testing/ports.ts'
 import { type ServerProcess, startServer } from './testing/server-process.ts'
 
 const ROOT = join(import.meta.dirname, '..')
@@ -74,16 +75,15 @@ async function startDatabase(run: Run): Promise<void> {
 /** The session and the link of the root belong to one Management address, so it never moves. */
 async function choosePorts({ decisions, places }: Run): Promise<void> {
   const wanted = decisions.managementPort
-  if (wanted !== null && (await listenOnce(wanted)) === null) {
+  if (wanted !== null && !(await isFree(wanted))) {
     throw new Problem(
       `127.0.0.1:${wanted} is in use, and the stored session belongs to it.\n` +
         `Stop what uses it, or remove ${places.home} to start anew.`,
     )
   }
-  const free = async (port: number): Promise<number> =>
-    (await listenOnce(port)) ?? (await listenOnce(0)) ?? port
-  decisions.managementPort = wanted ?? (await free(MANAGEMENT_PORT))
-  decisions.applicationPort = await free(decisions.applicationPort ?? APPLICATION_PORT)
+  const near = async (port: number): Promise<number> => ((await isFree(port)) ? port : freePort())
+  decisions.managementPort = wanted ?? (await near(MANAGEMENT_PORT))
+  decisions.applicationPort = await near(decisions.applicationPort ?? APPLICATION_PORT)
   writeDecisions(places, decisions)
 }
 

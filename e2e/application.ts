@@ -49,13 +49,8 @@ export async function application(
   await svc(['init', ...root, '--workspace', of.workspace, '--name', 'Story'])
   writeFunctions?.(of.workspace)
   const settings = { ...productEnvironment(of), ...environment }
-  let server = await of.start(settings)
-  // The session and the link of the client name the origin, so a restart keeps the addresses.
-  const addresses = {
-    SERVICE_MANAGEMENT_LISTEN: new URL(server.management).host,
-    SERVICE_APPLICATION_LISTEN: new URL(server.application!).host,
-  }
-  const start = () => of.start({ ...settings, ...addresses })
+  const start = () => of.start(settings)
+  let server = await start()
   const code = readFileSync(of.codeFile, 'utf8').trim()
   await svc(['login', '--url', server.management, '--code-env', 'CODE'], { CODE: code })
   const { projectId, environmentId } = JSON.parse(

@@ -7,6 +7,7 @@ import { randomBytes } from 'node:crypto'
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { freePort } from '../build/testing/ports.ts'
 import { freshDatabase } from '../build/testing/postgres.ts'
 import { type ServerProcess, startServer } from '../build/testing/server-process.ts'
 
@@ -78,13 +79,14 @@ export interface Installation {
   readonly productRoot: string
   readonly workspace: string
   readonly codeFile: string
-  /** What svc-server is started with. */
+  /** host:port of a server with the Product. */
+  readonly applicationListen: string
+  /** What svc-server is started with: sessions and links belong to the addresses, so they stay. */
   readonly environment: Environment
   /** What svc is started with: a home of its own. */
   readonly clientEnvironment: Environment
   /** Runs svc; `--json` is for the caller to give. */
   svc(args: readonly string[], environment?: Environment): Promise<Result>
-  /** A later start opens the addresses that the first one got. */
   start(environment?: Environment): Promise<ServerProcess>
   /** Stops what still runs and removes everything. */
   dispose(): Promise<void>
@@ -104,23 +106,19 @@ export async function installation(): Promise<Installation> {
     SERVICE_IDENTITY_DATABASE_URL_FILE: secret('database-url', database.url),
     SERVICE_PLATFORM_IDENTITY_PEPPER_FILE: secret('pepper', randomBytes(32).toString('base64url')),
     SERVICE_STATE_DIRECTORY: within('state'),
-    SERVICE_MANAGEMENT_LISTEN: '127.0.0.1:0',
+    SERVICE_MANAGEMENT_LISTEN: `127.0.0.1:${await freePort()}`,
   }
   const clientEnvironment: Environment = {
     SERVICE_CONFIG_HOME: within('config'),
     SVC_ALLOW_LOOPBACK_HTTP: 'true',
   }
   const running: ServerProcess[] = []
-  /** The addresses of the first start: sessions and links belong to them, so they stay. */
-  const addresses: Record<string, string> = {}
-  const keep = (name: string, origin: string | null): void => {
-    if (origin !== null) addresses[name] ??= new URL(origin).host
-  }
   return {
     directory,
     productRoot: within('product'),
     workspace: within('workspace'),
     codeFile: within('state/bootstrap/initial-owner.code'),
+    applicationListen: `127.0.0.1:${await freePort()}`,
     environment,
     clientEnvironment,
     svc: (args, extra = {}) =>
@@ -131,12 +129,10 @@ export async function installation(): Promise<Installation> {
     start: async (extra = {}) => {
       const server = await startServer({
         executable: SERVER,
-        environment: { ...environment, ...extra, ...addresses },
+        environment: { ...environment, ...extra },
         directory: within('run'),
       })
       running.push(server)
-      keep('SERVICE_MANAGEMENT_LISTEN', server.management)
-      keep('SERVICE_APPLICATION_LISTEN', server.application)
       return server
     },
     dispose: async () => {
@@ -152,7 +148,7 @@ export async function installation(): Promise<Installation> {
 export function productEnvironment(of: Installation): Environment {
   return {
     SERVICE_PRODUCT_ROOT: of.productRoot,
-    SERVICE_APPLICATION_LISTEN: '127.0.0.1:0',
+    SERVICE_APPLICATION_LISTEN: of.applicationListen,
     SERVICE_APPLICATION_TLS_TERMINATED: 'true',
   }
 }

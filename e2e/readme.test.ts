@@ -3,24 +3,14 @@
  * are put in their place, which a reader does too.
  */
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
+import { freePort } from '../build/testing/ports.ts'
 import { freshDatabase } from '../build/testing/postgres.ts'
 import { CLIENT, run, SERVER } from './harness.ts'
 
 const README = readFileSync(join(import.meta.dirname, '../README.md'), 'utf8')
-
-function freePort(): Promise<number> {
-  return new Promise((resolve) => {
-    const server = createServer().listen(0, '127.0.0.1', () => {
-      const address = server.address()
-      const port = typeof address === 'object' && address !== null ? address.port : 0
-      server.close(() => resolve(port))
-    })
-  })
-}
 
 test('the walk of README.md leads to an answered call', { timeout: 120_000 }, async () => {
   const walk = /<!-- walk -->\n```sh\n([\s\S]*?)```/.exec(README)?.[1] ?? ''

@@ -14,11 +14,11 @@ import {
   rmSync,
   writeFileSync,
 } from 'node:fs'
-import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { Client } from 'pg'
 import { postgresAccount, postgresBinaries, sharedTemporaryFolder } from './binaries.ts'
+import { freePort, isFree } from './ports.ts'
 import { type Supervised, superviseProcess } from './supervisor.ts'
 
 export interface Cluster {
@@ -190,26 +190,7 @@ export async function execute(url: string, statement: string): Promise<void> {
 }
 
 async function choosePort(preferred: number | undefined): Promise<number> {
-  if (preferred !== undefined) {
-    const port = await listenOnce(preferred)
-    if (port !== null) return port
-  }
-  const port = await listenOnce(0)
-  if (port === null) throw new Error('no free port on 127.0.0.1')
-  return port
-}
-
-/** The port that could be bound, null where it is taken. */
-export function listenOnce(port: number): Promise<number | null> {
-  return new Promise((resolve) => {
-    const server = createServer()
-    server.once('error', () => resolve(null))
-    server.listen({ host: '127.0.0.1', port, exclusive: true }, () => {
-      const address = server.address()
-      const bound = typeof address === 'object' && address !== null ? address.port : null
-      server.close(() => resolve(bound))
-    })
-  })
+  return preferred !== undefined && (await isFree(preferred)) ? preferred : freePort()
 }
 
 /** A PostgreSQL of one test's own, which may be stopped, killed and started again. */

@@ -22,7 +22,8 @@ export interface ServerOptions {
   readonly onLine?: (line: string) => void
 }
 
-const START_TIMEOUT_MS = 30_000
+/** Shorter than a test may take, so that its failure shows what the server said. */
+const START_TIMEOUT_MS = 20_000
 
 /** Resolves once every configured listener is open; rejects with its last words otherwise. */
 export async function startServer(options: ServerOptions): Promise<ServerProcess> {

@@ -8,8 +8,8 @@ import {
   PEPPER,
   ROOT,
   URL_OK,
-} from '../../build/testing/configuration-environments.ts'
-import { type Environment, ROWS } from '../../build/testing/configuration-rows.ts'
+} from '../../build/testing/environments/environments.ts'
+import { type Environment, ROWS } from '../../build/testing/environments/rows.ts'
 import { Fault } from '../errors/fault.ts'
 import { parseListener } from './addresses.ts'
 import {

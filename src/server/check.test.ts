@@ -8,9 +8,9 @@ import {
   MANAGED,
   PEPPER,
   URL_OK,
-} from '../../build/testing/configuration-environments.ts'
-import { type Environment, ROWS } from '../../build/testing/configuration-rows.ts'
-import { OIDC_FILE } from '../../build/testing/oidc-files.ts'
+} from '../../build/testing/environments/environments.ts'
+import { OIDC_FILE } from '../../build/testing/environments/oidc-files.ts'
+import { type Environment, ROWS } from '../../build/testing/environments/rows.ts'
 import { makeKey } from '../../build/testing/providers/identity-providers.ts'
 import { RECOVERY_PHRASE } from '../config/configuration.ts'
 import { runServer } from './modes.ts'

@@ -64,8 +64,9 @@ export async function run(environment: Environment, io: ServerIo): Promise<numbe
     const world = { configuration, identity, system, log, metrics }
     const opened = await openProductEnvironment(world)
     if (opened !== null) closers.push(() => opened.close())
-    const listeners = listen({ ...world, environment: opened })
+    const listeners: OpenListener[] = []
     closers.push(() => drain(listeners, stop.again))
+    listen({ ...world, environment: opened }, listeners)
     log.info('server.ready', { message: `svc-server ${VERSION} is ready.` })
     const signal = await stop.first
     log.info('server.stopping', { message: `Stopping after ${signal}.` })
@@ -85,10 +86,11 @@ async function openProductEnvironment(
   return openEnvironment({ ...options, rootPath: configuration.product.root })
 }
 
-function listen(running: Running): OpenListener[] {
+/** `listeners` gains each that is open, so that those before one that fails are closed too. */
+function listen(running: Running, listeners: OpenListener[]): void {
   const { configuration, system, log, metrics } = running
   const { product, management } = configuration
-  const listeners = [
+  listeners.push(
     openListener({
       surface: 'management',
       listen: management.listen,
@@ -97,7 +99,7 @@ function listen(running: Running): OpenListener[] {
       system,
       tlsTerminated: management.tlsTerminated,
     }),
-  ]
+  )
   if (running.environment !== null && product?.applicationListen) {
     listeners.push(
       openListener({
@@ -114,7 +116,6 @@ function listen(running: Running): OpenListener[] {
     metrics.addSource(() => ({ [`${surface}RequestsInFlight`]: inFlight() }))
     log.info('server.listening', { message: `${surface} on ${address}`, surface, address })
   }
-  return listeners
 }
 
 function managementApp(running: Running) {

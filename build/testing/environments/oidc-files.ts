@@ -1,5 +1,5 @@
 /** A valid OIDC provider configuration file, complete. */
-import { OTHER_PEPPER } from './configuration-environments.ts'
+import { OTHER_PEPPER } from './environments.ts'
 
 export const OIDC = {
   providerId: 'canary-idp',

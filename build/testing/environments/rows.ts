@@ -13,7 +13,7 @@ import {
   ROOT,
   TOKEN,
   URL_OK,
-} from './configuration-environments.ts'
+} from './environments.ts'
 
 export type Environment = Readonly<Record<string, string | undefined>>
 /** The rule, the code, the named variables, and what is configured beside the valid base. */

@@ -4,7 +4,7 @@ import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll } from 'vitest'
-import { encodeBase64Url } from '../../src/value/base64url.ts'
+import { encodeBase64Url } from '../../../src/value/base64url.ts'
 
 // Every configured value holds the canary or is one of a few words that rules name, so that one
 // assertion shows for each row that no failure repeats what was configured.
