@@ -2,10 +2,12 @@
  * Mutations: once for each operation ID. A repeat is answered from the record that the first one
  * committed with its writes; a conflict runs the Function again behind whoever won.
  */
+
 import type { DocumentStore, OperationRecord } from '../documents/store.ts'
 import { Fault } from '../errors/fault.ts'
 import type { Answer } from '../system/answers.ts'
 import { digestEquals, sha256 } from '../system/digests.ts'
+import { TransientMap } from '../system/transient-map.ts'
 import type { Committer, Turn } from './commits/committer.ts'
 import {
   beginInvocation,
@@ -59,7 +61,7 @@ interface Running {
 
 export class Mutations {
   readonly #port: MutationPort
-  readonly #running = new Map<string, Running>()
+  readonly #running = new TransientMap<string, Running>()
 
   constructor(port: MutationPort) {
     this.#port = port

@@ -2,6 +2,7 @@
 
 import type { DocumentStore } from '../documents/store.ts'
 import { Fault } from '../errors/fault.ts'
+import { TransientMap } from '../system/transient-map.ts'
 import type { Committer } from './commits/committer.ts'
 import type { ConfigurationState } from './configuration.ts'
 import {
@@ -54,7 +55,7 @@ class Shared implements Departure {
 export class Queries {
   readonly #port: QueryPort
   /** Executions that equal calls at the same snapshot wait for. */
-  readonly #running = new Map<string, Shared>()
+  readonly #running = new TransientMap<string, Shared>()
 
   constructor(port: QueryPort) {
     this.#port = port

@@ -44,6 +44,11 @@ export class SnapshotsInUse {
   }
 
   #forget(): void {
-    while (this.#oldest.users === 0 && this.#oldest.next !== null) this.#oldest = this.#oldest.next
+    while (this.#oldest.users === 0 && this.#oldest.next !== null) {
+      const { next } = this.#oldest
+      // One that the collector takes for old would keep all behind it until it is collected.
+      this.#oldest.next = null
+      this.#oldest = next
+    }
   }
 }

@@ -2,6 +2,7 @@
  * A place in the queue for a key that a Mutation lost. Without it, first attempts that keep coming
  * would starve the ones that run again; with it, hot documents queue instead of colliding.
  */
+import { TransientMap } from '../../system/transient-map.ts'
 
 export interface Ticket {
   readonly keys: readonly string[]
@@ -15,7 +16,7 @@ interface Waiter {
 
 export class Tickets {
   /** A key that is held has an entry; the array holds those who wait for it. */
-  readonly #queues = new Map<string, Waiter[]>()
+  readonly #queues = new TransientMap<string, Waiter[]>()
 
   get size(): number {
     return this.#queues.size

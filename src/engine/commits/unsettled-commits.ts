@@ -3,9 +3,11 @@
  * that those which follow one another on a document share a durable transaction instead of each
  * waiting for one; what it makes of them is answered only behind them.
  */
+
 import type { KeyInterval } from '../../documents/keys.ts'
 import type { DocumentWrite, StoredDocument } from '../../documents/store.ts'
 import { Fault } from '../../errors/fault.ts'
+import { TransientMap } from '../../system/transient-map.ts'
 import { type CommitWrites, firstIndex } from './read-set.ts'
 
 interface UnsettledCommit {
@@ -25,7 +27,7 @@ export class UnsettledCommits {
   /** In order. */
   readonly #commits: UnsettledCommit[] = []
   /** By document ID, oldest first. */
-  readonly #versions = new Map<string, Version[]>()
+  readonly #versions = new TransientMap<string, Version[]>()
   /** Settles when the next of them are durable, or all are lost. */
   #changed = Promise.withResolvers<void>()
   #isLost = false

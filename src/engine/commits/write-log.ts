@@ -3,7 +3,9 @@
  * its snapshot. It holds what somebody may still ask for, within a bound: of a snapshot before its
  * start nothing is known.
  */
+
 import { assert } from '../../errors/assert.ts'
+import { TransientMap } from '../../system/transient-map.ts'
 import { type CommitWrites, covers, firstIndex, type ReadSet } from './read-set.ts'
 
 export interface WriteLogOptions {
@@ -45,8 +47,8 @@ interface KeyLog {
 export class WriteLog {
   readonly #options: WriteLogOptions
   readonly #commits: LoggedCommit[] = []
-  readonly #lastWrites = new Map<string, number>()
-  readonly #keyLogs = new Map<number, KeyLog>()
+  readonly #lastWrites = new TransientMap<string, number>()
+  readonly #keyLogs = new TransientMap<number, KeyLog>()
   #head = 0
   #entries = 0
   #characters = 0

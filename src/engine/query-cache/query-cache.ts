@@ -2,7 +2,9 @@
  * Results of Queries, each with its read set, served until a commit touches it. An entry that is
  * present holds at the newest durable sequence: commits remove entries before they are answered.
  */
+
 import type { System } from '../../system/system.ts'
+import { TransientMap } from '../../system/transient-map.ts'
 import { flatText } from '../../value/flat-text.ts'
 import type { CommitWrites, ReadSet } from '../commits/read-set.ts'
 import type { ConfigurationSource, ConfigurationState } from '../configuration.ts'
@@ -64,7 +66,7 @@ interface CacheOptions {
 export class QueryCache {
   readonly #system: System
   readonly #configuration: ConfigurationSource
-  readonly #entries = new Map<string, Entry>()
+  readonly #entries = new TransientMap<string, Entry>()
   readonly #readSets: ReadSetIndex<Entry>
   #asked = new Set<string>()
   #askedBefore = new Set<string>()

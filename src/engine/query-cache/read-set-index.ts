@@ -3,7 +3,9 @@
  * read. Documents are looked up; intervals are in one treap for each index, ordered by their lower
  * bound, where every node knows the greatest upper bound below it.
  */
+
 import type { KeyInterval } from '../../documents/keys.ts'
+import { TransientMap } from '../../system/transient-map.ts'
 import type { CommitWrites, ReadSet } from '../commits/read-set.ts'
 
 interface TreeNode<Owner> {
@@ -18,8 +20,8 @@ interface TreeNode<Owner> {
 }
 
 export class ReadSetIndex<Owner> {
-  readonly #readSets = new Map<Owner, ReadSet>()
-  readonly #byDocument = new Map<string, Set<Owner>>()
+  readonly #readSets = new TransientMap<Owner, ReadSet>()
+  readonly #byDocument = new TransientMap<string, Set<Owner>>()
   readonly #trees = new Map<number, TreeNode<Owner>>()
   #random: number
 

@@ -6,6 +6,7 @@
 import { type FromRunner, LOADING } from '../../runner/messages.ts'
 import type { Operation } from '../../runner/operations.ts'
 import type { RunnerExit, RunnerProcess } from '../../runner/processes.ts'
+import { TransientMap } from '../../system/transient-map.ts'
 import { Refusal } from '../refusal.ts'
 import type { ReleaseCode } from '../release.ts'
 import { CANCELLED_MAX, DeferredOperations, type InFlight, inFlight } from './in-flight.ts'
@@ -33,7 +34,7 @@ export class Runner {
   readonly watch: RunnerWatch
   owner: RunnerOwner | null = null
   readonly #ports: RunnerPorts
-  readonly #calls = new Map<number, InFlight>()
+  readonly #calls = new TransientMap<number, InFlight>()
   readonly #descriptions = new Map<number, (outcome: DescribeOutcome) => void>()
   /** Ended by the server; the runner may still send what it sent before it knew. */
   readonly #cancelled = new Set<number>()

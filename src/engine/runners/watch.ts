@@ -78,7 +78,9 @@ export class RunnerWatch {
   }
 
   /** Tells the host of the call that keeps it busy what that was seen to add to its memory. */
-  noteGrowth(calls: ReadonlyMap<number, { readonly root: number; readonly host: RunnerHost }>) {
+  noteGrowth(calls: {
+    get(id: number): { readonly root: number; readonly host: RunnerHost } | undefined
+  }) {
     const seen = this.#seen
     const host = seen && calls.get(calls.get(seen.call)?.root ?? 0)?.host
     if (host) host.grownBytes = Math.max(host.grownBytes ?? 0, this.#grownSince(seen))
