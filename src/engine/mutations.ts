@@ -7,7 +7,7 @@ import type { DocumentStore, OperationRecord } from '../documents/store.ts'
 import { Fault } from '../errors/fault.ts'
 import type { Answer } from '../system/answers.ts'
 import { digestEquals, sha256 } from '../system/digests.ts'
-import { TransientMap } from '../system/transient-map.ts'
+import { TransientMap } from '../value/memory/transient-map.ts'
 import type { Committer, Turn } from './commits/committer.ts'
 import {
   beginInvocation,

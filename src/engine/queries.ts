@@ -2,7 +2,7 @@
 
 import type { DocumentStore } from '../documents/store.ts'
 import { Fault } from '../errors/fault.ts'
-import { TransientMap } from '../system/transient-map.ts'
+import { TransientMap } from '../value/memory/transient-map.ts'
 import type { Committer } from './commits/committer.ts'
 import type { ConfigurationState } from './configuration.ts'
 import {

@@ -5,8 +5,8 @@
  * objects are sorted once.
  */
 import { decodeBase64Url } from './base64url.ts'
-import { flatText } from './flat-text.ts'
 import { Malformed } from './malformed.ts'
+import { flatText } from './memory/flat-text.ts'
 import { matches } from './patterns/matcher.ts'
 import { fromStoredJson } from './stored.ts'
 import { encodeTagged, floatBits, parseInt64 } from './tagged.ts'

@@ -2,7 +2,7 @@
  * A place in the queue for a key that a Mutation lost. Without it, first attempts that keep coming
  * would starve the ones that run again; with it, hot documents queue instead of colliding.
  */
-import { TransientMap } from '../../system/transient-map.ts'
+import { TransientMap } from '../../value/memory/transient-map.ts'
 
 export interface Ticket {
   readonly keys: readonly string[]

@@ -7,7 +7,7 @@
 import type { KeyInterval } from '../../documents/keys.ts'
 import type { DocumentWrite, StoredDocument } from '../../documents/store.ts'
 import { Fault } from '../../errors/fault.ts'
-import { TransientMap } from '../../system/transient-map.ts'
+import { TransientMap } from '../../value/memory/transient-map.ts'
 import { type CommitWrites, firstIndex } from './read-set.ts'
 
 interface UnsettledCommit {

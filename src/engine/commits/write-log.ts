@@ -5,7 +5,7 @@
  */
 
 import { assert } from '../../errors/assert.ts'
-import { TransientMap } from '../../system/transient-map.ts'
+import { TransientMap } from '../../value/memory/transient-map.ts'
 import { type CommitWrites, covers, firstIndex, type ReadSet } from './read-set.ts'
 
 export interface WriteLogOptions {

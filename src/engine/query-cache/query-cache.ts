@@ -3,9 +3,10 @@
  * present holds at the newest durable sequence: commits remove entries before they are answered.
  */
 
+import { RecentTexts } from '../../system/recent-texts.ts'
 import type { System } from '../../system/system.ts'
-import { TransientMap } from '../../system/transient-map.ts'
-import { flatText } from '../../value/flat-text.ts'
+import { flatText } from '../../value/memory/flat-text.ts'
+import { TransientMap } from '../../value/memory/transient-map.ts'
 import type { CommitWrites, ReadSet } from '../commits/read-set.ts'
 import type { ConfigurationSource, ConfigurationState } from '../configuration.ts'
 import { CACHE_CHARACTERS_MAX } from '../limits.ts'
@@ -35,10 +36,8 @@ const KEPT_SHARE = 7 / 8
 /** Of an entry that is used all the time: moving it costs as much as finding it. */
 const MOVED_MILLIS = 1_000
 
-/** Keys that were asked for, in one generation. */
-const ASKED_MAX = 20_000
-/** Keys longer than this are not remembered, so that the generations stay small. */
-const ASKED_CHARACTERS_MAX = 1_024
+/** Places for keys that were asked for. */
+const ASKED_PLACES = 65_536
 
 interface Entry extends CachedResult {
   readonly key: string
@@ -68,8 +67,7 @@ export class QueryCache {
   readonly #configuration: ConfigurationSource
   readonly #entries = new TransientMap<string, Entry>()
   readonly #readSets: ReadSetIndex<Entry>
-  #asked = new Set<string>()
-  #askedBefore = new Set<string>()
+  readonly #asked = new RecentTexts(ASKED_PLACES)
   #characters = 0
   #hits = 0
   #misses = 0
@@ -116,7 +114,7 @@ export class QueryCache {
    * what was read.
    */
   put(key: string, result: CachedResult, readSet: ReadSet, lifetimeMillis: number | null): void {
-    if (!this.#wasAsked(key)) return
+    if (!this.#asked.sawBefore(key)) return
     const previous = this.#entries.get(key)
     if (previous !== undefined) this.#remove(previous)
     const now = this.#system.monotonicMillis()
@@ -151,18 +149,6 @@ export class QueryCache {
   #holds({ configuration, expiresAt }: Entry, now: number): boolean {
     if (configuration !== null && configuration !== this.#configuration.current) return false
     return expiresAt > now
-  }
-
-  /** Two generations of keys, so that what was forgotten is old. */
-  #wasAsked(key: string): boolean {
-    if (key.length > ASKED_CHARACTERS_MAX) return true
-    if (this.#asked.has(key) || this.#askedBefore.has(key)) return true
-    this.#asked.add(key)
-    if (this.#asked.size >= ASKED_MAX) {
-      this.#askedBefore = this.#asked
-      this.#asked = new Set()
-    }
-    return false
   }
 
   #remove(entry: Entry): void {

@@ -5,7 +5,7 @@
  */
 
 import type { KeyInterval } from '../../documents/keys.ts'
-import { TransientMap } from '../../system/transient-map.ts'
+import { TransientMap } from '../../value/memory/transient-map.ts'
 import type { CommitWrites, ReadSet } from '../commits/read-set.ts'
 
 interface TreeNode<Owner> {

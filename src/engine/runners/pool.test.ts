@@ -159,7 +159,12 @@ describe('a description', () => {
     ['is no JavaScript', 'this is not', 'FUNCTION_FAILED', 'SyntaxError'],
     ['defines nothing', 'const a = 1', 'FUNCTION_FAILED', 'defines no Workspace'],
     ['loops', 'for (;;);', 'LIMIT_EXCEEDED', 'cpu'],
-    ['eats memory', 'const a = []; for (;;) a.push({ a })', 'LIMIT_EXCEEDED', 'memory'],
+    [
+      'eats memory',
+      'const a = []; for (;;) a.push(new Array(100_000).fill(a))',
+      'LIMIT_EXCEEDED',
+      'memory',
+    ],
   ] as const)('fails with its reason where the code %s', async (_, source, faultCode, detail) => {
     const code = { releaseId: realSystem().ids.make('rel'), source, sourceMap: null }
     const error = await pool.describe(code).catch((reason: unknown) => reason)

@@ -6,7 +6,7 @@
 import { type FromRunner, LOADING } from '../../runner/messages.ts'
 import type { Operation } from '../../runner/operations.ts'
 import type { RunnerExit, RunnerProcess } from '../../runner/processes.ts'
-import { TransientMap } from '../../system/transient-map.ts'
+import { TransientMap } from '../../value/memory/transient-map.ts'
 import { Refusal } from '../refusal.ts'
 import type { ReleaseCode } from '../release.ts'
 import { CANCELLED_MAX, DeferredOperations, type InFlight, inFlight } from './in-flight.ts'

@@ -16,7 +16,7 @@ const CHARACTERS_MIN = 350
 
 export class SentDocuments {
   /** Oldest first; numbers ascend without a gap. */
-  readonly #numbers = new Map<StoredDocument, number>()
+  #numbers = new Map<StoredDocument, number>()
   readonly #charactersMax: number
   #first = 1
   #next = 1
@@ -45,6 +45,8 @@ export class SentDocuments {
       this.#characters -= sizeOf(document)
       this.#first += 1
     }
+    // See TransientMap: the table of this one would lead a collection to all tables behind it.
+    this.#numbers = new Map(this.#numbers)
     return this.#first
   }
 

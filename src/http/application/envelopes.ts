@@ -1,9 +1,10 @@
 /**
  * Request envelopes of Function calls, from bytes to checked values. Pages that show the same thing
- * ask for it in the same bytes, so the short Query envelopes seen last are kept as they were read;
- * nothing in them depends on who asks or on what is served.
+ * ask for it in the same bytes, so the short Query envelopes that came twice are kept as they were
+ * read; nothing in them depends on who asks or on what is served.
  */
 import { binaryString } from '../../system/binary-strings.ts'
+import { RecentTexts } from '../../system/recent-texts.ts'
 import type { OperationId } from '../../value/ids.ts'
 import { Malformed } from '../../value/malformed.ts'
 import { type Json, parseStrictJson } from '../../value/strict-json.ts'
@@ -25,10 +26,13 @@ export interface MutationEnvelope extends QueryEnvelope {
 const KEPT_BYTES_MAX = 2_048
 /** Of one generation: those of the last two are kept. */
 const KEPT_MAX = 2_048
+/** Places for envelopes that came once. */
+const SEEN_PLACES = 16_384
 
 export class QueryEnvelopes {
   #kept = new Map<string, QueryEnvelope>()
   #keptBefore = new Map<string, QueryEnvelope>()
+  readonly #seen = new RecentTexts(SEEN_PLACES)
 
   /** Throws REQUEST_INVALID, and Malformed for what is no strict JSON. */
   read(bytes: Uint8Array): QueryEnvelope {
@@ -37,7 +41,9 @@ export class QueryEnvelopes {
     const text = binaryString(bytes)
     const known = this.#kept.get(text)
     if (known !== undefined) return known
-    const envelope = this.#keptBefore.get(text) ?? readQuery(bytes)
+    const before = this.#keptBefore.get(text)
+    const envelope = before ?? readQuery(bytes)
+    if (before === undefined && !this.#seen.sawBefore(bytes)) return envelope
     if (this.#kept.size >= KEPT_MAX) {
       this.#keptBefore = this.#kept
       this.#kept = new Map()

@@ -3,7 +3,9 @@
  * frame of the server is worked at a time, with all that follows from it, so the call that it
  * belongs to is the only one that runs.
  */
+
 import type { FunctionalIdentity } from '../../value/identities.ts'
+import type { TransientMap } from '../../value/memory/transient-map.ts'
 import type { Bridge } from './bridge.ts'
 import type { Codec } from './codec.ts'
 import type { Handed } from './documents.ts'
@@ -83,8 +85,8 @@ export interface Waiting {
 }
 
 export interface Calls {
-  readonly active: Map<number, Call>
-  readonly waiting: Map<number, Waiting>
+  readonly active: TransientMap<number, Call>
+  readonly waiting: TransientMap<number, Waiting>
   /** Handlers that are done; they end with the frame, when whatever they left running has run. */
   readonly done: (() => void)[]
   /** The call whose frame is being worked. */

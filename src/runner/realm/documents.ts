@@ -75,7 +75,7 @@ export function makeDocuments(
     /** Whether no field holds an object. */
     readonly isFlat: boolean
   }
-  const kept = new Map<number, Kept>()
+  let kept = new Map<number, Kept>()
   let first = 1
   let next = 1
 
@@ -109,6 +109,8 @@ export function makeDocuments(
     /** Those with a smaller number are not named again. */
     forget(before: number): void {
       for (; first < before; first++) kept.delete(first)
+      // The table of this one would lead a collection to all tables behind it.
+      kept = new Map(kept)
     },
     /** JSON text that stands for a copy; null for all that is none, or was changed. */
     nameOf({ copies }: Handed, value: object): string | null {

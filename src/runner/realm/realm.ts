@@ -4,6 +4,7 @@
  */
 
 import { GUEST_SECONDS_MAX } from '../../value/identities.ts'
+import { TransientMap } from '../../value/memory/transient-map.ts'
 import { VALUE_DEPTH_MAX, VALUE_ENTRIES_MAX } from '../../value/values.ts'
 import type { LoadLimits } from '../messages.ts'
 import {
@@ -26,6 +27,7 @@ import {
   makeSending,
   makeTelling,
   makeWrite,
+  type Waiting,
 } from './calls.ts'
 import { makeDate, makeFixedFormats, makeFixedTemporal } from './clock.ts'
 import { makeStructuredClone } from './cloning.ts'
@@ -89,6 +91,7 @@ export interface Realm {
 }
 
 const PARTS = {
+  TransientMap,
   makeAbortController,
   makeAbortListeners,
   makeAborts,
@@ -224,7 +227,9 @@ export type Bounds = typeof BOUNDS & LoadLimits & { readonly globalNames: readon
 
 export function makeRealm(parts: Parts, outer: Bridge, bounds: Bounds): Realm {
   const bridge = parts.makeBridge(outer)
-  const calls: Calls = { active: new Map(), waiting: new Map(), done: [], current: null }
+  const { TransientMap } = parts
+  const [active, waiting] = [new TransientMap<number, Call>(), new TransientMap<number, Waiting>()]
+  const calls: Calls = { active, waiting, done: [], current: null }
   const write = parts.makeWriteLog(bounds.logLines, bounds.logCharacters)
   const trail = parts.makeTrail(bounds.pathCharacters)
   const { depth, entries } = bounds

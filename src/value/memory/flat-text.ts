@@ -1,5 +1,5 @@
 /** Texts that were put together piece by piece, for whoever keeps them. */
-import { Malformed } from './malformed.ts'
+import { Malformed } from '../malformed.ts'
 
 /**
  * The same text in one piece. The engine keeps a concatenation as a tree of its parts, and every

@@ -5,9 +5,9 @@
  * behind it with what they held: of 70 objects that a Mutation leaves, all stayed. So this one
  * begins a new Map before that happens; a copy costs what the runtime's own move costs.
  */
-const SPARE = 16
-
 export class TransientMap<K, V> {
+  // Inside, since realms get the class as its source.
+  static readonly #SPARE = 16
   #map = new Map<K, V>()
   /** Since the Map is the one that it is. */
   #deleted = 0
@@ -32,7 +32,7 @@ export class TransientMap<K, V> {
   delete(key: K): boolean {
     if (!this.#map.delete(key)) return false
     this.#deleted += 1
-    if (this.#deleted > this.#map.size + SPARE) {
+    if (this.#deleted > this.#map.size + TransientMap.#SPARE) {
       this.#map = new Map(this.#map)
       this.#deleted = 0
     }
