@@ -2,7 +2,6 @@
  * Mutations: once for each operation ID. A repeat is answered from the record that the first one
  * committed with its writes; a conflict runs the Function again behind whoever won.
  */
-
 import type { DocumentStore, OperationRecord } from '../documents/store.ts'
 import { Fault } from '../errors/fault.ts'
 import type { Answer } from '../system/answers.ts'

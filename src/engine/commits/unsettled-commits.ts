@@ -3,7 +3,6 @@
  * that those which follow one another on a document share a durable transaction instead of each
  * waiting for one; what it makes of them is answered only behind them.
  */
-
 import type { KeyInterval } from '../../documents/keys.ts'
 import type { DocumentWrite, StoredDocument } from '../../documents/store.ts'
 import { Fault } from '../../errors/fault.ts'

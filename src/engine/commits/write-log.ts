@@ -3,7 +3,6 @@
  * its snapshot. It holds what somebody may still ask for, within a bound: of a snapshot before its
  * start nothing is known.
  */
-
 import { assert } from '../../errors/assert.ts'
 import { TransientMap } from '../../value/memory/transient-map.ts'
 import { type CommitWrites, covers, firstIndex, type ReadSet } from './read-set.ts'

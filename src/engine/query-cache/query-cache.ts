@@ -2,7 +2,6 @@
  * Results of Queries, each with its read set, served until a commit touches it. An entry that is
  * present holds at the newest durable sequence: commits remove entries before they are answered.
  */
-
 import { RecentTexts } from '../../system/recent-texts.ts'
 import type { System } from '../../system/system.ts'
 import { flatText } from '../../value/memory/flat-text.ts'

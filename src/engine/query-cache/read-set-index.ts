@@ -3,7 +3,6 @@
  * read. Documents are looked up; intervals are in one treap for each index, ordered by their lower
  * bound, where every node knows the greatest upper bound below it.
  */
-
 import type { KeyInterval } from '../../documents/keys.ts'
 import { TransientMap } from '../../value/memory/transient-map.ts'
 import type { CommitWrites, ReadSet } from '../commits/read-set.ts'

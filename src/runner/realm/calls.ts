@@ -3,7 +3,6 @@
  * frame of the server is worked at a time, with all that follows from it, so the call that it
  * belongs to is the only one that runs.
  */
-
 import type { FunctionalIdentity } from '../../value/identities.ts'
 import type { TransientMap } from '../../value/memory/transient-map.ts'
 import type { Bridge } from './bridge.ts'

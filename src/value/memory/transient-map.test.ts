@@ -37,6 +37,17 @@ describe('a transient map', () => {
     expect([...map.values()]).toEqual([0, 10, 20, 30, 40, 50, 60, 70, 80, 90])
   })
 
+  it('a walk sees nothing that was deleted before its turn', () => {
+    const map = new TransientMap<number, number>()
+    for (let i = 0; i < 100; i++) map.set(i, i)
+    const seen: number[] = []
+    for (const key of map.values()) {
+      seen.push(key)
+      for (let other = 1; other < 100; other++) map.delete(other)
+    }
+    expect(seen).toEqual([0])
+  })
+
   it('leaves nothing behind that only a full collection takes', () => {
     const steps = 20_000
     const map = new TransientMap<number, object>()

@@ -44,13 +44,16 @@ export class TransientMap<K, V> {
     this.#deleted = 0
   }
 
-  /** In the order of insertion; whatever is deleted meanwhile may still come. */
-  values(): IterableIterator<V> {
-    return this.#map.values()
+  /** In the order of insertion, without what is deleted meanwhile; what is added then may come. */
+  *[Symbol.iterator](): IterableIterator<[K, V]> {
+    const map = this.#map
+    for (const entry of map) {
+      if (map === this.#map || this.#map.has(entry[0])) yield entry
+    }
   }
 
-  /** As `values`. */
-  [Symbol.iterator](): IterableIterator<[K, V]> {
-    return this.#map.entries()
+  /** As the entries. */
+  *values(): IterableIterator<V> {
+    for (const [, value] of this) yield value
   }
 }
