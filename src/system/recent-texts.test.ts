@@ -10,6 +10,14 @@ describe('recent texts', () => {
     expect(recent.sawBefore('')).toBe(false)
   })
 
+  it('saw before what comes in turns with others that share its places', () => {
+    const recent = new RecentTexts(4)
+    const texts = ['one', 'two', 'three', 'four']
+    expect(texts.map((text) => recent.sawBefore(text))).toEqual([false, false, false, false])
+    expect(texts.map((text) => recent.sawBefore(text))).toEqual([true, true, true, true])
+    expect([recent.sawBefore('five'), recent.sawBefore('one')]).toEqual([false, false])
+  })
+
   it('forgets where others take the place, and nearly nothing before', () => {
     const recent = new RecentTexts(1_024)
     for (let i = 0; i < 32; i++) recent.sawBefore(`text ${i}`)

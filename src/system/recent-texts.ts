@@ -2,23 +2,32 @@
  * Tells what came before, so that only that is kept: most texts come once and would push out what
  * comes again. It holds a hash in a place for each, no text, which costs the collector nothing.
  */
+
+/**
+ * Places that a text may have, newest first. With one alone, two texts that share it and come in
+ * turns would never have come before.
+ */
+const WAYS = 4
+
 export class RecentTexts {
   readonly #hashes: Uint32Array
 
-  /** `places` is a power of two. One text in as many others takes the place of this one. */
+  /** `places` is a power of two, at least 4. About as many others make a text forgotten. */
   constructor(places: number) {
     this.#hashes = new Uint32Array(places)
   }
 
   /**
-   * Whether it came before, since something else took its place. Wrong once in 2^32 times the
-   * share of places that are taken; whoever calls only keeps more than it should.
+   * Whether it came before and is not forgotten. It may be wrong, less than once in 2^30 times, for
+   * a text that never came: whoever calls only keeps more than it should.
    */
   sawBefore(text: string | Uint8Array): boolean {
+    const hashes = this.#hashes
     const hash = Bun.hash.xxHash32(text)
-    const place = hash & (this.#hashes.length - 1)
-    if (this.#hashes[place] === hash) return true
-    this.#hashes[place] = hash
+    const first = (hash * WAYS) & (hashes.length - 1)
+    for (let way = 0; way < WAYS; way++) if (hashes[first + way] === hash) return true
+    hashes.copyWithin(first + 1, first, first + WAYS - 1)
+    hashes[first] = hash
     return false
   }
 }
