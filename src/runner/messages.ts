@@ -161,8 +161,8 @@ export function encodeReply(call: number, operation: number, storedText: string)
 
 /**
  * Documents in reply to an operation: `items` are JSON texts with commas between, each the number
- * of one that the runner holds, or Stored JSON that takes the next number. `page` is null for one
- * document by its ID, which is no item where there is none.
+ * of one that the runner holds, or Stored JSON; in an array, it takes the next number. `page` is
+ * null for one document by its ID, which is no item where there is none.
  */
 export function encodeDocuments(call: number, operation: number, { items, page }: DocumentsReply) {
   const end = page === null ? '' : `,${JSON.stringify(page.cursor)},${page.done}`

@@ -10,6 +10,13 @@ describe('recent texts', () => {
     expect(recent.sawBefore('')).toBe(false)
   })
 
+  it('takes each version of a text for another one', () => {
+    const recent = new RecentTexts(1_024)
+    const versions = [1, 2, 2 ** 40, 1, 2 ** 40, 3]
+    const seen = versions.map((version) => recent.sawBefore('a document', version))
+    expect(seen).toEqual([false, false, false, true, true, false])
+  })
+
   it('saw before what comes in turns with others that share its places', () => {
     const recent = new RecentTexts(4)
     const texts = ['one', 'two', 'three', 'four']

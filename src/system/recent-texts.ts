@@ -18,12 +18,13 @@ export class RecentTexts {
   }
 
   /**
-   * Whether it came before and is not forgotten. It may be wrong, less than once in 2^30 times, for
-   * a text that never came: whoever calls only keeps more than it should.
+   * Whether it came before, in this version of what it names, and is not forgotten. It may be
+   * wrong, less than once in 2^30 times, for a text that never came: whoever calls only keeps more
+   * than it should.
    */
-  sawBefore(text: string | Uint8Array): boolean {
+  sawBefore(text: string | Uint8Array, version = 0): boolean {
     const hashes = this.#hashes
-    const hash = Bun.hash.xxHash32(text)
+    const hash = Bun.hash.xxHash32(text, version >>> 0)
     const first = (hash * WAYS) & (hashes.length - 1)
     for (let way = 0; way < WAYS; way++) if (hashes[first + way] === hash) return true
     hashes.copyWithin(first + 1, first, first + WAYS - 1)

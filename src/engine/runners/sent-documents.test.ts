@@ -39,31 +39,45 @@ function realm() {
   }
 }
 
-test('what was sent is named by its number, in the order of sending', () => {
+/** As an item that the runner is to keep. */
+const kept = (document: StoredDocument): string => `[${documentText(document)}]`
+
+test('what is sent a second time is kept, and named by its number in the order of keeping', () => {
   const sent = new SentDocuments()
   const [a, b] = [documentOf(1), documentOf(2)]
-  expect(sent.items([a, b, a])).toBe(`${documentText(a)},${documentText(b)},1`)
+  expect(sent.items([a, b, a])).toBe(`${documentText(a)},${documentText(b)},${kept(a)}`)
+  expect(sent.items([b, a])).toBe(`${kept(b)},1`)
   expect(sent.items([b, a])).toBe('2,1')
   expect(sent.items([])).toBe('')
 })
 
-test('another version of a document has another number', () => {
+test('another version of a document is another document', () => {
   const sent = new SentDocuments()
   const [older, newer] = [documentOf(1), documentOf(1, 2, '{"n":"newer"}')]
-  sent.items([older])
+  sent.items([older, older])
   expect(sent.items([newer, older])).toBe(`${documentText(newer)},1`)
-  expect(sent.items([newer])).toBe('2')
+  expect(sent.items([newer])).toBe(kept(newer))
+  expect(sent.items([newer, older])).toBe('2,1')
 })
 
 test('the oldest are forgotten beyond the bound, and get new numbers when they come again', () => {
   const sent = new SentDocuments(800)
   const all = [1, 2, 3, 4].map((number) => documentOf(number))
-  sent.items(all)
+  sent.items([...all, ...all])
   expect(sent.trim()).toBe(3)
   expect(sent.trim()).toBeNull()
-  expect(sent.items([all[3]!, all[2]!, all[0]!])).toBe(`4,3,${documentText(all[0]!)}`)
+  expect(sent.items([all[3]!, all[2]!, all[0]!])).toBe(`4,3,${kept(all[0]!)}`)
   expect(sent.items([all[0]!])).toBe('5')
   expect(sent.trim()).toBe(4)
+})
+
+test('what is sent once leaves nothing, however much it is', () => {
+  const sent = new SentDocuments(800)
+  const again = documentOf(1)
+  sent.items([again, again])
+  for (let number = 2; number < 10_000; number++) sent.items([documentOf(number)])
+  expect(sent.trim()).toBeNull()
+  expect(sent.items([again])).toBe('1')
 })
 
 test('many empty documents are as bounded as a few large ones', () => {
@@ -72,7 +86,8 @@ test('many empty documents are as bounded as a few large ones', () => {
     let first = 1
     let count = 0
     while (first === 1) {
-      sent.items([documentOf(++count, 1, text)])
+      const document = documentOf(++count, 1, text)
+      sent.items([document, document])
       first = sent.trim() ?? 1
     }
     return count

@@ -1,9 +1,11 @@
 /**
- * The documents that a runner holds. It keeps each that it was sent under a number, so that the
- * next call which reads that version costs a few bytes: text, pipe and parsing are most of what a
- * list costs. Both sides number alike, in the order of sending, and forget the oldest together.
+ * The documents that a runner holds. It keeps each that it was sent a second time under a number,
+ * so that the next call which reads that version costs a few bytes: text, pipe and parsing are most
+ * of what a list costs. Most of what comes once never comes again, and would push out what does.
+ * Both sides number alike, in the order of sending, and forget the oldest together.
  */
 import type { StoredDocument } from '../../documents/store.ts'
+import { RecentTexts } from '../../system/recent-texts.ts'
 import { documentText } from '../document-text.ts'
 
 /** Characters of texts: a runner that holds so many has grown by 30 MB. */
@@ -13,10 +15,13 @@ const KEPT_SHARE = 7 / 8
 /** Of the system fields and what holds a document; a short one counts as what it costs. */
 const CHARACTERS_EACH = 128
 const CHARACTERS_MIN = 350
+/** Of what was sent once: as many as the runner holds of the shortest come between at least. */
+const ONCE_PLACES = 65_536
 
 export class SentDocuments {
   /** Oldest first; numbers ascend without a gap. */
   #numbers = new Map<StoredDocument, number>()
+  readonly #once = new RecentTexts(ONCE_PLACES)
   readonly #charactersMax: number
   #first = 1
   #next = 1
@@ -26,12 +31,15 @@ export class SentDocuments {
     this.#charactersMax = charactersMax
   }
 
-  /** JSON texts, with commas between: a number for what the runner holds, else the document. */
+  /**
+   * JSON texts, with commas between: a number for what the runner holds, `[document]` for what it
+   * is to keep under the next number, else the document.
+   */
   items(documents: readonly StoredDocument[]): string {
     let items = ''
     for (const document of documents) {
       if (items !== '') items += ','
-      items += this.#numbers.get(document) ?? this.#add(document)
+      items += this.#numbers.get(document) ?? this.#send(document)
     }
     return items
   }
@@ -50,11 +58,13 @@ export class SentDocuments {
     return this.#first
   }
 
-  #add(document: StoredDocument): string {
+  #send(document: StoredDocument): string {
+    const text = documentText(document)
+    if (!this.#once.sawBefore(document.id, document.sequence)) return text
     this.#numbers.set(document, this.#next)
     this.#next += 1
     this.#characters += sizeOf(document)
-    return documentText(document)
+    return `[${text}]`
   }
 }
 

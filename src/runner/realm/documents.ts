@@ -1,6 +1,6 @@
 /**
- * The documents that the server sent, kept for the calls that come: a number stands for one that
- * is here. What the code of a Function gets is a copy, which is its own to change; a copy that it
+ * The documents that the server sent. Those that it says are kept for the calls that come: a number
+ * stands for one that is here. What the code of a Function gets is a copy, which is its own to change; a copy that it
  * returns unchanged is named to the server instead of being sent back.
  */
 import type { Codec } from './codec.ts'
@@ -14,7 +14,7 @@ export interface Handed {
 }
 
 /** As they come: the number of one that is here, or Stored JSON as JSON.parse made it. */
-export type SentItem = number | object
+export type SentItem = number | object | readonly [kept: object]
 
 type Fields = Record<string, unknown>
 
@@ -70,33 +70,39 @@ export function makeDocuments(
   { copyOf, isSameObject }: ReturnType<typeof makeCopying>,
   copiesMax: number,
 ) {
-  interface Kept {
+  const { isArray } = Array
+  interface Received {
     readonly document: object
     /** Whether no field holds an object. */
     readonly isFlat: boolean
   }
-  let kept = new Map<number, Kept>()
+  let kept = new Map<number, Received>()
   let first = 1
   let next = 1
 
-  function keep(item: object): Kept {
+  function decoded(item: object): Received {
     const document = decode(item) as Fields
     let isFlat = true
     for (const name in document) {
       if (typeof document[name] === 'object' && document[name] !== null) isFlat = false
     }
-    const entry = { document, isFlat }
+    return { document, isFlat }
+  }
+
+  function found(item: SentItem): Received {
+    if (typeof item === 'number') return kept.get(item)!
+    if (!isArray(item)) return decoded(item)
+    const entry = decoded(item[0])
     kept.set(next++, entry)
     return entry
   }
 
   return {
-    /** Keeps what is new, for a call or for none; answers the call's copies. */
+    /** Keeps what is to be kept, for a call or for none; answers the call's copies. */
     receive(items: readonly SentItem[], handed: Handed | null): unknown[] {
       const copies: unknown[] = []
       for (let i = 0; i < items.length; i++) {
-        const item = items[i]!
-        const { document, isFlat } = typeof item === 'number' ? kept.get(item)! : keep(item)
+        const { document, isFlat } = found(items[i]!)
         if (handed === null) continue
         const copy = (isFlat ? { ...document } : copyOf(document)) as object
         copies[i] = copy
