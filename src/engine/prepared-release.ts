@@ -1,6 +1,7 @@
 /** A Release with its validators compiled and its tables bound to physical indexes. */
 import type { PhysicalIndex, StoredDocument } from '../documents/store.ts'
 import { assert } from '../errors/assert.ts'
+import { RecentTexts } from '../system/recent-texts.ts'
 import type { IndexManifest, TableManifest } from '../value/manifest.ts'
 import { compileResult, type EncodeResult, KeptTexts } from '../value/result-encoding.ts'
 import type { FieldsJson } from '../value/validators.ts'
@@ -44,13 +45,20 @@ export interface PreparedRelease {
   readonly tables: ReadonlyMap<string, PreparedTable>
 }
 
+/** Of documents that a result named once: some of those that come between are forgotten. */
+const RETURNED_PLACES = 32_768
+
 /** `physical` holds every index that the Release declares, and the creation order of its tables. */
 export function prepareRelease(
   release: Release,
   physical: readonly PhysicalIndex[],
 ): PreparedRelease {
   const functions = new Map<string, PreparedFunction>()
-  const kept = new KeptTexts()
+  const returned = new RecentTexts(RETURNED_PLACES)
+  const kept = new KeptTexts((document) => {
+    const { id, sequence } = document as StoredDocument
+    return returned.sawBefore(id, sequence)
+  })
   for (const [name, definition] of release.functions) {
     const json = { type: 'object', fields: definition.arguments } as const
     functions.set(name, {

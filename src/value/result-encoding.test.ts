@@ -339,6 +339,21 @@ test('the text of a document is made once, until too many are kept', () => {
   expect(made).toBe(2)
 })
 
+test('only the text of what comes again is kept', () => {
+  const seen = new Set<object>()
+  let made = 0
+  const contentOf = (document: object): unknown => {
+    made += 1
+    return document
+  }
+  const kept = new KeptTexts((document) => seen.size === seen.add(document).size)
+  const encode = compileResult({ type: 'any' }, contentOf, kept)
+  const document = { a: [1] }
+  const texts = Array.from({ length: 4 }, () => encode({ $r: 0 }, [document]))
+  expect(made).toBe(2)
+  expect(new Set(texts)).toEqual(new Set([encode(document)]))
+})
+
 describe('a large document', () => {
   const document = { body: 'x'.repeat(1_000_000) }
   const million = Array.from({ length: 1_000 }, () =>

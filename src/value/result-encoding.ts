@@ -37,11 +37,19 @@ const NULL = '{"type":"null"}'
 const TRUE = '{"type":"boolean","value":true}'
 const FALSE = '{"type":"boolean","value":false}'
 
-/** How much the encoders that share it keep; what is too much goes with all the rest. */
+/**
+ * What the encoders that share it keep: texts of what `comesAgain`, asked once for each that is not
+ * kept. What is too much goes with all the rest.
+ */
 export class KeptTexts {
+  readonly comesAgain: (named: object) => boolean
   /** Of another one nothing is left. */
   generation = 0
   #characters = 0
+
+  constructor(comesAgain: (named: object) => boolean = () => true) {
+    this.comesAgain = comesAgain
+  }
 
   add(text: string | null): void {
     this.#characters += KEPT_CHARACTERS_EACH + (text?.length ?? 0)
@@ -117,16 +125,15 @@ function nameable(encode: Encode, names: Names): Encode {
       made = new WeakMap()
       generation = kept.generation
     }
-    let known = made.get(named)
-    if (known?.depth !== depth) {
-      const encoded = encode(names.contentOf(named), depth)
-      const text = encoded === null ? null : flatText(encoded)
-      known = { depth, text }
-      made.set(named, known)
+    const known = made.get(named)
+    let text = known?.depth === depth ? known.text : encode(names.contentOf(named), depth)
+    if (known?.depth !== depth && kept.comesAgain(named)) {
+      if (text !== null) text = flatText(text)
+      made.set(named, { depth, text })
       kept.add(text)
     }
-    if (known.text !== null) names.spend(known.text.length)
-    return known.text
+    if (text !== null) names.spend(text.length)
+    return text
   }
 }
 

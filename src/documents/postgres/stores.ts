@@ -186,7 +186,7 @@ class PostgresDocuments implements PostgresDocumentStore {
       if (sequence > this.#latestSequence) this.#latestSequence = sequence
       for (const { id, createdAtMicros, text } of writes) {
         if (text === null) this.#reads.newest.forget(id)
-        else this.#reads.newest.keep({ id, createdAtMicros, sequence, text })
+        else this.#reads.newest.put({ id, createdAtMicros, sequence, text })
       }
     }
   }
