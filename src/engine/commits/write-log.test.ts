@@ -107,6 +107,20 @@ describe('the write log', () => {
     expect(log.conflicts(readSetOf(['a'], []), 11)).toBeNull()
   })
 
+  test('what nobody asks for any more is let go at once', () => {
+    const log = new WriteLog(bounds)
+    const writes: WeakRef<CommitWrites>[] = []
+    for (let sequence = 11; sequence < 511; sequence++) {
+      const written = { documents: [`d${sequence}`], keys: new Map([[1, [`k${sequence}`]]]) }
+      writes.push(new WeakRef(written))
+      log.append({ sequence, writes: written, oldestInUse: sequence - 10 })
+    }
+    Bun.gc(true)
+    expect(log.oldestSnapshot).toBe(500)
+    // A few may be on the stack still.
+    expect(writes.filter((each) => each.deref() !== undefined).length).toBeLessThan(30)
+  })
+
   test('long keys do not fill the memory', () => {
     const log = new WriteLog(bounds)
     for (let sequence = 11; sequence < 6_011; sequence++) {

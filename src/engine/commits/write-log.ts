@@ -36,6 +36,15 @@ interface LoggedCommit {
   readonly documentsBefore: number
 }
 
+/** In the place of one that nobody asks for any more, so that it is let go at once. */
+const DROPPED: LoggedCommit = {
+  sequence: 0,
+  writes: { documents: [], keys: new Map() },
+  entries: 0,
+  characters: 0,
+  documentsBefore: 0,
+}
+
 /** Keys written to one index, in the order of their commits. */
 interface KeyLog {
   readonly sequences: number[]
@@ -174,6 +183,7 @@ export class WriteLog {
       const fits = this.#entries <= entriesMax && this.#characters <= CHARACTERS_MAX
       if (fits && commit.sequence > oldestInUse) break
       this.#drop(commit)
+      this.#commits[this.#head] = DROPPED
       this.#head += 1
     }
     if (this.#head >= COMPACT_MIN && this.#head * 2 >= this.#commits.length) {
