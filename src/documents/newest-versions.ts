@@ -12,12 +12,20 @@ const CHARACTERS_MAX = 64 * 1024 * 1024
 const READ_PLACES = 262_144
 
 /**
+ * Where the newest version of a document is. It stays when the version is replaced: a Map that is
+ * written to is looked through by each collection of the young, which took milliseconds.
+ */
+interface Place {
+  version: StoredDocument
+}
+
+/**
  * What was not used for a whole generation goes with it: to take single entries out of a Map of
  * many, so that the oldest is known, takes a third of a server's time where few documents are hot.
  */
 export class NewestVersions {
-  #recent = new Map<string, StoredDocument>()
-  #earlier = new Map<string, StoredDocument>()
+  #recent = new Map<string, Place>()
+  #earlier = new Map<string, Place>()
   readonly #read = new RecentTexts(READ_PLACES)
   readonly #charactersMax: number
   #recentCharacters = 0
@@ -28,8 +36,8 @@ export class NewestVersions {
 
   /** What a snapshot sees; undefined where only the database can tell. */
   find(id: string, snapshot: number): StoredDocument | undefined {
-    const version = this.#recent.get(id) ?? this.#used(id)
-    return version !== undefined && version.sequence <= snapshot ? version : undefined
+    const place = this.#recent.get(id) ?? this.#used(id)
+    return place !== undefined && place.version.sequence <= snapshot ? place.version : undefined
   }
 
   /**
@@ -38,35 +46,45 @@ export class NewestVersions {
    * costs the collector most.
    */
   keep(version: StoredDocument): StoredDocument {
-    const known = this.#recent.get(version.id) ?? this.#earlier.get(version.id)
-    if (known?.sequence === version.sequence) return known
-    if (known !== undefined || this.#read.sawBefore(version.id, version.sequence))
-      this.#add(version)
+    const { id, sequence } = version
+    const known = this.#recent.get(id) ?? this.#earlier.get(id)
+    if (known?.version.sequence === sequence) return known.version
+    if (known !== undefined || this.#read.sawBefore(id, sequence)) this.put(version)
     return version
   }
 
   /** A version that was written. */
   put(version: StoredDocument): void {
-    this.#add(version)
+    const { id } = version
+    const place = this.#recent.get(id)
+    if (place === undefined) {
+      this.#add(id, { version })
+      return
+    }
+    this.#recentCharacters -= sizeOf(place.version)
+    place.version = version
+    this.#count(version)
   }
 
   forget(id: string): void {
-    const version = this.#recent.get(id)
-    if (version !== undefined) this.#recentCharacters -= sizeOf(version)
+    const place = this.#recent.get(id)
+    if (place !== undefined) this.#recentCharacters -= sizeOf(place.version)
     this.#recent.delete(id)
     this.#earlier.delete(id)
   }
 
-  #used(id: string): StoredDocument | undefined {
-    const version = this.#earlier.get(id)
-    if (version !== undefined) this.#add(version)
-    return version
+  #used(id: string): Place | undefined {
+    const place = this.#earlier.get(id)
+    if (place !== undefined) this.#add(id, place)
+    return place
   }
 
-  #add(version: StoredDocument): void {
-    const replaced = this.#recent.get(version.id)
-    if (replaced !== undefined) this.#recentCharacters -= sizeOf(replaced)
-    this.#recent.set(version.id, version)
+  #add(id: string, place: Place): void {
+    this.#recent.set(id, place)
+    this.#count(place.version)
+  }
+
+  #count(version: StoredDocument): void {
     this.#recentCharacters += sizeOf(version)
     if (this.#recentCharacters <= this.#charactersMax / 2) return
     this.#earlier = this.#recent
