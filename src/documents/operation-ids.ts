@@ -8,18 +8,22 @@ import { crc32 } from 'node:zlib'
 
 /** Two generations are remembered: some seconds of the highest load, for clocks that are behind. */
 const GENERATION_IDS = 50_000
+/** Of a place in the table of a generation; no checksum is that. */
+const FREE = 0
 
 export class OperationIds {
   readonly #generationIds: number
   /** Any ID up to this one may have a record. */
   #boundary: string
-  #current = new Generation()
-  #previous = new Generation()
+  #current: Generation
+  #previous: Generation
 
   /** `newest` is the greatest ID that has a record; empty where none has. */
   constructor(newest: string, generationIds = GENERATION_IDS) {
     this.#boundary = newest
     this.#generationIds = generationIds
+    this.#current = new Generation(generationIds)
+    this.#previous = new Generation(generationIds)
   }
 
   /** Called before the record is on its way to the database. */
@@ -27,7 +31,7 @@ export class OperationIds {
     if (this.#current.size === this.#generationIds) {
       this.#boundary = greater(this.#boundary, this.#previous.newest)
       this.#previous = this.#current
-      this.#current = new Generation()
+      this.#current = new Generation(this.#generationIds)
     }
     this.#current.add(id)
   }
@@ -35,22 +39,47 @@ export class OperationIds {
   /** False only where no record is, or is on its way. */
   mayExist(id: string): boolean {
     if (id <= this.#boundary) return true
-    const checksum = crc32(id)
-    return this.#current.checksums.has(checksum) || this.#previous.checksums.has(checksum)
+    const checksum = checksumOf(id)
+    return this.#current.has(checksum) || this.#previous.has(checksum)
   }
 }
 
-/** Checksums rather than IDs: one that two share only asks the database for nothing. */
+/**
+ * Checksums rather than IDs: one that two share only asks the database for nothing. They stand in a
+ * table of numbers, since a Set that is written to is looked through by each collection.
+ */
 class Generation {
-  readonly checksums = new Set<number>()
+  /** A checksum is at the place that it names, or at the next free one. */
+  readonly #table: Uint32Array
   newest = ''
   size = 0
 
+  constructor(ids: number) {
+    this.#table = new Uint32Array(2 ** Math.ceil(Math.log2(ids * 2)))
+  }
+
   add(id: string): void {
-    this.checksums.add(crc32(id))
+    const checksum = checksumOf(id)
+    this.#table[this.#placeOf(checksum)] = checksum
     this.newest = greater(this.newest, id)
     this.size += 1
   }
+
+  has(checksum: number): boolean {
+    return this.#table[this.#placeOf(checksum)] === checksum
+  }
+
+  #placeOf(checksum: number): number {
+    const table = this.#table
+    let place = checksum & (table.length - 1)
+    while (table[place] !== FREE && table[place] !== checksum)
+      place = (place + 1) & (table.length - 1)
+    return place
+  }
+}
+
+function checksumOf(id: string): number {
+  return crc32(id) || 1
 }
 
 function greater(a: string, b: string): string {
