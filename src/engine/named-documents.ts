@@ -16,16 +16,20 @@ export function returnedContent(document: StoredDocument): unknown {
   return returned(JSON.parse(documentText(document)))
 }
 
+/** In place: `json` is nobody else's. */
 function returned(json: unknown): unknown {
   if (typeof json !== 'object' || json === null) return json
-  if (Array.isArray(json)) return json.map(returned)
-  const content = json as Readonly<Record<string, unknown>>
+  const content = json as Record<string, unknown>
   const keys = Object.keys(content)
-  if (keys.length === 1) {
+  if (keys.length === 1 && !Array.isArray(json)) {
     if (keys[0] === '$t') return { $i: content.$t }
     if (keys[0] === '$d') return content.$d
   }
-  return Object.fromEntries(keys.map((key) => [key, returned(content[key])]))
+  for (const key of keys) {
+    const part = content[key]
+    if (typeof part === 'object') content[key] = returned(part)
+  }
+  return content
 }
 
 /** Throws Malformed where it is no value, or names what the call was not given; ResultTooLong. */
