@@ -1,7 +1,7 @@
 /**
  * The documents that the server sent. Those that it says are kept for the calls that come: a number
- * stands for one that is here. What the code of a Function gets is a copy, which is its own to change; a copy that it
- * returns unchanged is named to the server instead of being sent back.
+ * stands for one that is here. What the code of a Function gets is a copy, which is its own to
+ * change; a copy that it returns unchanged is named to the server instead of being sent back.
  */
 import type { Codec } from './codec.ts'
 
