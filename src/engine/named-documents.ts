@@ -19,9 +19,13 @@ export function returnedContent(document: StoredDocument): unknown {
 /** In place: `json` is nobody else's. */
 function returned(json: unknown): unknown {
   if (typeof json !== 'object' || json === null) return json
+  if (Array.isArray(json)) {
+    for (let i = 0; i < json.length; i++) json[i] = returned(json[i])
+    return json
+  }
   const content = json as Record<string, unknown>
   const keys = Object.keys(content)
-  if (keys.length === 1 && !Array.isArray(json)) {
+  if (keys.length === 1) {
     if (keys[0] === '$t') return { $i: content.$t }
     if (keys[0] === '$d') return content.$d
   }
