@@ -5,6 +5,7 @@
 import type { KeyInterval } from '../../documents/keys.ts'
 import type {
   DocumentStore,
+  KeyedDocument,
   PhysicalIndex,
   RangeRequest,
   RangeResult,
@@ -204,6 +205,7 @@ export class Transaction {
     this.readSet.addInterval(id, examined(interval, order, merged.examinedTo))
     const documents = merged.documents.map(({ document }) => document)
     for (const document of documents) this.#bounds.countRead(document.text)
+    if (this.#options.writable) this.#noteAll(rows.documents)
     return { documents, done: merged.done, lastKey: merged.documents.at(-1)?.key ?? null }
   }
 
@@ -300,6 +302,11 @@ export class Transaction {
     this.readUnsettled ||= early !== undefined
     const stored = early !== undefined ? early : store.read(id, this.snapshot)
     return stored instanceof Promise ? this.#noteLater(id, stored) : this.#note(id, stored)
+  }
+
+  /** What a Mutation found is what it changes most: the store may not have it in memory. */
+  #noteAll(found: readonly KeyedDocument[]): void {
+    for (const { document } of found) this.#documents.set(document.id, document)
   }
 
   #note(id: string, stored: StoredDocument | null): StoredDocument | null {
