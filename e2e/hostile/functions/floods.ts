@@ -26,7 +26,7 @@ export const sendsAGiant = hostileMutation((ctx) =>
   ctx.db.insert('channels', { name: 'x'.repeat(20e6) }),
 )
 
-/** 200,000 lines of log: 256 are kept. A million take the second that a call may take of the CPU. */
+/** 200,000 lines of log: 256 are kept. A million take all the CPU time that a call has. */
 export const floodsTheLog = hostileQuery((ctx) => {
   for (let i = 0; i < 2e5; i++) ctx.log.info(`line ${i}`)
   return 'stopped'
