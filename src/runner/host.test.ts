@@ -199,6 +199,7 @@ describe('errors', () => {
     }),
     poisons: query(() => { Array.prototype.map = () => 'x'; return 1 }),
     adds: query(() => { Array.prototype.extra = 1; return 1 }),
+    inherits: query(() => { Object.setPrototypeOf(Array.prototype, { extra: 1 }); return 1 }),
     freezes: query(() => {
       try { Object.prototype.extra = 1 } catch { return [1].map((it) => it + 1) }
     }),
@@ -223,6 +224,7 @@ describe('errors', () => {
     ['named', 'Own: m'],
     ['poisons', '"map" of Array or its prototype was changed, which all calls share'],
     ['adds', '"extra" of Array or its prototype was changed'],
+    ['inherits', '"__proto__" of Array or its prototype was changed'],
     ['declares', 'TypeError'],
   ])('%s: %s', (name, message) => {
     expect(errorOf(driver.run(name))).toContain(message)

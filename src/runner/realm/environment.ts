@@ -99,18 +99,20 @@ export function makeFreeze(open: readonly object[]): (roots: readonly unknown[])
 /** Remembers what cannot be frozen; answers what puts it back and names the first change. */
 export function makeGuard(open: readonly object[]) {
   const { ownKeys, deleteProperty, getOwnPropertyDescriptor, defineProperty } = Reflect
+  const { getPrototypeOf, setPrototypeOf } = Reflect
   type Open = Record<string | symbol, unknown>
 
   return (): (() => string | null) => {
     const kept = (open as readonly Open[]).map((one) => {
       const keys = ownKeys(one)
-      return { one, keys, values: keys.map((key) => one[key]) }
+      return { one, prototype: getPrototypeOf(one), keys, values: keys.map((key) => one[key]) }
     })
     const descriptors = kept.map(({ one, keys }) =>
       keys.map((key) => [key, getOwnPropertyDescriptor(one, key)!] as const),
     )
 
-    function firstChange({ one, keys, values }: (typeof kept)[number]): string | null {
+    function firstChange({ one, prototype, keys, values }: (typeof kept)[number]): string | null {
+      if (getPrototypeOf(one) !== prototype) return '__proto__'
       for (let i = 0; i < keys.length; i++) if (one[keys[i]!] !== values[i]) return String(keys[i])
       const now = ownKeys(one)
       return now.length === keys.length
@@ -124,6 +126,7 @@ export function makeGuard(open: readonly object[]) {
         const first = firstChange(state)
         if (first === null) return
         changed ??= first
+        setPrototypeOf(state.one, state.prototype)
         for (const key of ownKeys(state.one)) {
           if (!state.keys.includes(key)) deleteProperty(state.one, key)
         }
