@@ -200,6 +200,7 @@ describe('errors', () => {
     poisons: query(() => { Array.prototype.map = () => 'x'; return 1 }),
     adds: query(() => { Array.prototype.extra = 1; return 1 }),
     inherits: query(() => { Object.setPrototypeOf(Array.prototype, { extra: 1 }); return 1 }),
+    looks: query(() => [Object.keys(Array.prototype).length, 'extra' in [], [1].map(String)[0]]),
     freezes: query(() => {
       try { Object.prototype.extra = 1 } catch { return [1].map((it) => it + 1) }
     }),
@@ -231,6 +232,10 @@ describe('errors', () => {
   })
 
   test('of one call leave nothing to the next', () => {
+    for (const name of ['poisons', 'adds', 'inherits']) {
+      errorOf(driver.run(name))
+      expect(resultOf(driver.run('looks'))).toEqual([0, false, '1'])
+    }
     expect(resultOf(driver.run('freezes'))).toEqual([2])
     expect(resultOf(driver.run('overrides'))).toBe('own')
   })

@@ -34,19 +34,17 @@ function oneDocument() {
       return id === ID ? DOCUMENT : null
     },
   } as unknown as DocumentStore
-  const transaction = (writable: boolean) =>
-    new Transaction({
-      ...{ store, release: RELEASE, snapshot: 3, unsettled: null },
-      ...{ nowMicros: 9n, seed: '00'.repeat(32), writable },
-    })
-  return { asked, transaction }
+  const mutation = new Transaction({
+    ...{ store, release: RELEASE, snapshot: 3, unsettled: null },
+    ...{ nowMicros: 9n, seed: '00'.repeat(32), writable: true },
+  })
+  return { asked, mutation }
 }
 
 const all = { table: 'notes', index: null, equal: [], order: 'asc', limit: 10 } as const
 
 test('a Mutation changes what a range found without reading it again, and conflicts on it', () => {
-  const { asked, transaction } = oneDocument()
-  const mutation = transaction(true)
+  const { asked, mutation } = oneDocument()
   mutation.range(all)
   expect([...mutation.readSet.documents]).toEqual([])
   mutation.patch(ID, { n: { $i: '2' } }, [])
@@ -57,8 +55,7 @@ test('a Mutation changes what a range found without reading it again, and confli
 })
 
 test('what a range of a Mutation did not find is read', () => {
-  const { asked, transaction } = oneDocument()
-  const mutation = transaction(true)
+  const { asked, mutation } = oneDocument()
   mutation.range(all)
   const other = `notes_${'0'.repeat(25)}1`
   expect(mutation.get(other)).toBeNull()
