@@ -290,16 +290,16 @@ function indexTests(context: Context): void {
 async function pruneAll(store: DocumentStore, request: Partial<PruneRequest>): Promise<number> {
   let removed = 0
   for (;;) {
-    const result = await store.prune({
-      oldestSnapshot: EVERYTHING,
-      beforeMicros: BigInt(EVERYTHING),
-      operationsBeforeMicros: 0n,
-      rowsMax: 3,
-      ...request,
-    })
+    const result = await store.prune({ ...everythingGone(3), ...request })
     removed += result.removed
     if (!result.more) return removed
   }
+}
+
+/** All that is replaced, and no operation record. */
+function everythingGone(rowsMax: number): PruneRequest {
+  const beforeMicros = BigInt(EVERYTHING)
+  return { oldestSnapshot: EVERYTHING, beforeMicros, operationsBeforeMicros: 0n, rowsMax }
 }
 
 function retentionTests(context: Context): void {
@@ -339,6 +339,25 @@ function retentionTests(context: Context): void {
     expect(await pruneAll(store, {})).toBe(0)
   })
 
+  test('a commit of many documents is looked at in parts', async () => {
+    const { store, model } = context
+    for (const [at, body] of ['a', 'b', 'c'].entries()) {
+      const writes = Array.from({ length: 7 }, (_, number) =>
+        model.write([], { table: 'notes', number }, fieldsOf({ body })),
+      )
+      await model.commit(store, writes, BigInt(at) * 2_000_000n)
+    }
+    const counts: number[] = []
+    for (let more = true; more; ) {
+      const result = await store.prune(everythingGone(3))
+      counts.push(result.removed)
+      more = result.more
+    }
+    expect(counts.reduce((sum, count) => sum + count, 0)).toBe(14)
+    expect(Math.max(...counts)).toBe(3)
+    expect((await store.read(documentId('notes', 6), model.sequence))?.text).toContain('c')
+  })
+
   test('versions that were replaced a short time ago are kept though nobody reads', async () => {
     const { store } = await aged()
     expect(await pruneAll(store, { beforeMicros: 55_000_000n })).toBe(2)
@@ -354,13 +373,15 @@ function forgettingTests(context: Context): void {
     const records = [1, 2, 3, 4].map((n) =>
       operationRecord(n, { createdAtMicros: BigInt(n) * 100n }),
     )
-    const transactions = records.map((operation) => ({
-      sequence: null,
-      atMicros: 0n,
-      writes: [],
-      operation,
-    }))
-    await store.commit({ transactions })
+    for (const operation of records) {
+      const recorded = {
+        sequence: null,
+        atMicros: operation.createdAtMicros,
+        writes: [],
+        operation,
+      }
+      await store.commit({ transactions: [recorded] })
+    }
     expect(await pruneAll(store, { operationsBeforeMicros: 300n })).toBe(2)
     const found = await Promise.all(records.map((r) => store.operation(r.operationId)))
     expect(found.map((r) => r?.attempts ?? null)).toEqual([null, null, 1, 1])

@@ -18,8 +18,8 @@ const COMMIT = `
      where epoch = $1 and $2::bigint - 1 = (select coalesce(max(batch), 0) from batches)
        for share
   ), batch as (
-    insert into batches (batch, latest_sequence, at_micros)
-    select $2::bigint, $3::bigint, $4::bigint from held
+    insert into batches (batch, latest_sequence, at_micros, written, recorded)
+    select $2::bigint, $3::bigint, $4::bigint, $5::text[], $18::text[] from held
     returning batch
   ), versions as (
     insert into documents (id, sequence, created_at_micros, text)

@@ -35,19 +35,24 @@ create table state (
   -- The server that took the epoch last. Every change is made under a share lock on this row.
   writer text not null,
   epoch bigint not null check (epoch > 0),
-  -- Versions up to this one have been looked at by retention.
-  pruned_sequence bigint not null default 0,
-  pruned_id text collate "C" not null default ''
+  -- Retention has looked at the documents of the batches up to this one, and at so many of the next.
+  pruned_batch bigint not null default 0,
+  pruned_documents integer not null default 0
 );
 
 -- One row a commit, so that a lost answer can be read back: a row that every commit changed would
--- leave a dead version each time, all of which a long backup keeps. Also tells the age of
--- sequences, for retention.
+-- leave a dead version each time, all of which a long backup keeps. It tells the age of sequences,
+-- and what was written and recorded then: retention walks these rows, where an index of all
+-- versions and one of all operations would be a fifth of what a commit costs.
 create table batches (
   batch bigint primary key check (batch > 0),
   latest_sequence bigint not null check (latest_sequence between 0 and 9007199254740991),
-  at_micros bigint not null
-);
+  at_micros bigint not null,
+  -- IDs of documents, one for each version.
+  written text[] storage external not null,
+  -- IDs of operations.
+  recorded text[] storage external not null
+) with (toast_tuple_target = 8160);
 
 create index batches_by_time on batches (at_micros);
 
@@ -61,9 +66,6 @@ create table documents (
   text text,
   primary key (id, sequence)
 );
-
--- Retention looks at each version once, in the order of the commits.
-create index documents_by_sequence on documents (sequence);
 
 create table indexes (
   id integer generated always as identity primary key,
@@ -106,8 +108,6 @@ create table operations (
   attempts integer not null check (attempts > 0),
   created_at_micros bigint not null
 );
-
-create index operations_by_time on operations (created_at_micros);
 `,
   },
 ]

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { openDocuments } from '../../../build/testing/documents/stores.ts'
 import { freshDatabase, type TestDatabase } from '../../../build/testing/postgres.ts'
 import { RANGE, VERSIONS } from './reads.ts'
+import * as retention from './retention.ts'
 import { SETTINGS } from './schema.ts'
 
 /*
@@ -23,6 +24,9 @@ beforeAll(async () => {
   await client.query(`prepare range_asc as ${RANGE.asc}`)
   await client.query(`prepare range_desc as ${RANGE.desc}`)
   await client.query(`prepare versions as ${VERSIONS}`)
+  await client.query(`prepare pending as ${retention.PENDING}`)
+  await client.query(`prepare garbage as ${retention.VERSIONS}`)
+  await client.query(`prepare forgotten as ${retention.OPERATIONS}`)
 })
 
 afterAll(async () => {
@@ -35,16 +39,29 @@ async function plan(execution: string): Promise<string> {
   return rows.map((row) => row['QUERY PLAN']).join('\n')
 }
 
+/** Statements of retention, and the indexes that each walks. */
+const RETENTION = {
+  'pending (50)': ['batches_pkey'],
+  'garbage (5, 0, 9, 1)': ['batches_pkey', 'documents_pkey'],
+  'forgotten (50)': ['batches_by_time', 'operations_pkey'],
+}
+
 const FILL = `
   insert into documents (id, sequence, created_at_micros, text)
   select 'items_' || lpad(n::text, 26, '0'), n, 0, '{}' from generate_series(1, 20000) n;
   insert into index_entries (index_id, key, from_sequence, until_sequence)
   select 1, decode(lpad(to_hex(n), 16, '0'), 'hex') || convert_to(id, 'UTF8'), n, 9007199254740991
     from (select sequence as n, id from documents) d;
+  insert into batches (batch, latest_sequence, at_micros, written, recorded)
+  select sequence, sequence, sequence, array[id], array['opn_' || lpad(sequence::text, 26, '0')]
+    from documents;
+  insert into operations (operation_id, fingerprint, release_id, function, result, attempts,
+                          created_at_micros)
+  select recorded[1], '', '', '', '', 1, at_micros from batches;
   analyze`
 
 test.each(['empty', 'full'])(
-  'every read of %s tables walks an index and sorts nothing',
+  'reads and retention of %s tables walk indexes, and reads sort nothing',
   async (how) => {
     if (how === 'full') await client.query(FILL)
     for (const order of ['asc', 'desc']) {
@@ -56,5 +73,10 @@ test.each(['empty', 'full'])(
     const text = await plan(`versions (array['items_1'], array[5])`)
     expect(text).not.toMatch(/Seq Scan|Sort|Hash|Merge|Bitmap/)
     expect(text).toContain('using documents_pkey on documents')
+    for (const [statement, indexes] of Object.entries(RETENTION)) {
+      const text = await plan(statement)
+      expect(text).not.toMatch(/Seq Scan on (batches|documents|operations)|Hash Join|Merge Join/)
+      for (const index of indexes) expect(text).toContain(index)
+    }
   },
 )

@@ -6,10 +6,8 @@ import type { Term } from './terms.ts'
 export interface RetentionRequest {
   /** Snapshots before it are gone. At most the latest sequence. */
   readonly horizon: number
-  /** Nobody asks any more which sequence was durable before this time. */
-  readonly beforeMicros: bigint
   readonly operationsBeforeMicros: bigint
-  /** Of each table that one call may look at. */
+  /** Entries and versions that one call may look at, of either. */
   readonly rowsMax: number
 }
 
@@ -19,6 +17,9 @@ export interface RetentionResult {
   /** Dropped indexes whose last entry is gone. */
   readonly forgotten: readonly number[]
 }
+
+/** That one call may look at: each is a row, which may name thousands of documents. */
+const BATCHES_MAX = 100
 
 const ENDED = `
   delete from index_entries
@@ -31,48 +32,62 @@ const DROPPED = `
    where ctid = any (array(select ctid from index_entries where index_id = $1
                             order by key limit $2))`
 
-const OPERATIONS = `
-  delete from operations
-   where ctid = any (array(select ctid from operations where created_at_micros < $1
-                            order by created_at_micros limit $2))`
+/**
+ * A batch goes with its operation records, save the last one, which is read back. Those whose
+ * documents were not looked at stay as they are.
+ */
+export const OPERATIONS = `
+  with old as materialized (
+    select ctid, batch, recorded from batches
+     where at_micros < $1 and batch <= (select pruned_batch from state)
+     order by at_micros limit ${BATCHES_MAX}
+  ), forgotten as (
+    delete from operations
+     where operation_id = any (array(select unnest(recorded) from old))
+    returning operation_id
+  ), gone as (
+    delete from batches
+     where ctid = any (array(select ctid from old
+                              where batch < (select max(batch) from batches)))
+  )
+  select (select count(*) from old) as batches, (select count(*) from forgotten) as removed`
 
-/** The newest one of that time or before tells what was durable then; the last one is read back. */
-const BATCHES = `
-  delete from batches
-   where ctid = any (array(select ctid from batches
-                            where at_micros < (select max(at_micros) from batches
-                                                where at_micros <= $1)
-                              and batch < (select max(batch) from batches)
-                            order by at_micros limit $2))`
+/** Those whose documents were not all looked at, and how many of the first one's were. */
+export const PENDING = `
+  select b.batch, cardinality(b.written) as documents, s.pruned_documents
+    from state s, batches b
+   where b.batch > (select pruned_batch from state) and b.latest_sequence <= $1
+   order by b.batch limit ${BATCHES_MAX}`
 
-/** Each version is looked at once: it makes the older ones of its document garbage. */
-const VERSIONS = `
+/**
+ * Each version is looked at once, by the batch that wrote it: it makes the older ones of its
+ * document garbage, and itself where it is a tombstone.
+ */
+export const VERSIONS = `
   with seen as materialized (
-    select id, sequence, text is null as deleted
-      from documents
-     where sequence <= $1
-       and sequence >= (select pruned_sequence from state)
-       and (sequence > (select pruned_sequence from state) or id > (select pruned_id from state))
-     order by sequence, id limit $2
+    select newest.id, newest.sequence, newest.deleted
+      from batches b
+     cross join unnest(b.written[case when b.batch = $1 then $2::integer + 1 else 1 end :
+                                 case when b.batch = $3 then $4 else cardinality(b.written) end])
+           written (id)
+     cross join lateral (select v.id, v.sequence, v.text is null as deleted
+                           from documents v
+                          where v.id = written.id and v.sequence <= b.latest_sequence
+                          order by v.sequence desc limit 1) newest
+     where b.batch between $1 and $3
   ), garbage as (
     delete from documents d using seen s
-     where d.id = s.id
-       and (d.sequence < s.sequence or (d.sequence = s.sequence and s.deleted))
+     where d.id = s.id and d.sequence <= s.sequence and (d.sequence < s.sequence or s.deleted)
     returning d.id
-  ), progress as (
-    update state set pruned_sequence = last.sequence, pruned_id = last.id
-      from (select sequence, id from seen order by sequence desc, id desc limit 1) last
-    returning state.pruned_sequence
   )
-  select (select count(*) from seen) as seen, (select count(*) from garbage) as removed,
-         (select count(*) from progress) as moved`
+  select count(*) as removed from garbage`
 
 export async function prune(
   connection: Connection,
   term: Term,
-  { horizon, beforeMicros, operationsBeforeMicros, rowsMax }: RetentionRequest,
+  { horizon, operationsBeforeMicros, rowsMax }: RetentionRequest,
 ): Promise<RetentionResult> {
-  const remove = async (sql: string, bound: number | bigint): Promise<number> =>
+  const remove = async (sql: string, bound: number): Promise<number> =>
     (await connection.query(sql, [bound, rowsMax], { prepare: true })).rowCount ?? 0
   const counts = [await remove(ENDED, horizon)]
   const forgotten: number[] = []
@@ -84,14 +99,52 @@ export async function prune(
     await connection.query('delete from indexes where id = $1', [id])
     forgotten.push(id)
   }
-  counts.push(await remove(OPERATIONS, operationsBeforeMicros))
-  // They are not what the caller counts.
-  const batches = await remove(BATCHES, beforeMicros)
-  const { rows } = await connection.query(VERSIONS, [horizon, rowsMax], { prepare: true })
-  const versions = { seen: number(rows[0]!, 'seen'), removed: number(rows[0]!, 'removed') }
+  const versions = await pruneVersions(connection, horizon, rowsMax)
+  const operations = await forgetOperations(connection, operationsBeforeMicros)
+  const removed = counts.reduce((sum, count) => sum + count, versions.removed + operations.removed)
+  const more = counts.includes(rowsMax) || versions.more || operations.more
+  return { removed, more, forgotten }
+}
+
+interface Removed {
+  readonly removed: number
+  readonly more: boolean
+}
+
+async function forgetOperations(connection: Connection, beforeMicros: bigint): Promise<Removed> {
+  const { rows } = await connection.query(OPERATIONS, [beforeMicros], { prepare: true })
+  const row = rows[0]!
+  return { removed: number(row, 'removed'), more: number(row, 'batches') === BATCHES_MAX }
+}
+
+async function pruneVersions(
+  connection: Connection,
+  horizon: number,
+  rowsMax: number,
+): Promise<Removed> {
+  const pending = await connection.query(PENDING, [horizon], { prepare: true })
+  const [first] = pending.rows
+  if (first === undefined) return { removed: 0, more: false }
+  const seen = number(first, 'pruned_documents')
+  // Whole batches as far as they go, or a part of one that is too large.
+  let left = rowsMax + seen
+  let last = { batch: 0, documents: 0, of: 0 }
+  for (const row of pending.rows) {
+    if (left === 0) break
+    const of = number(row, 'documents')
+    last = { batch: number(row, 'batch'), documents: Math.min(of, left), of }
+    left -= last.documents
+  }
+  const range = [number(first, 'batch'), seen, last.batch, last.documents]
+  const { rows } = await connection.query(VERSIONS, range, { prepare: true })
+  const whole = last.documents === last.of
+  await connection.query(
+    'update state set pruned_batch = $1, pruned_documents = $2',
+    whole ? [last.batch, 0] : [last.batch - 1, last.documents],
+    { prepare: true },
+  )
   return {
-    removed: counts.reduce((sum, count) => sum + count, versions.removed),
-    more: [...counts, batches, versions.seen].includes(rowsMax),
-    forgotten,
+    removed: number(rows[0]!, 'removed'),
+    more: left === 0 || pending.rows.length === BATCHES_MAX,
   }
 }
