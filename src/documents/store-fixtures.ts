@@ -10,6 +10,7 @@ import type {
   IndexDefinition,
   OperationRecord,
   PhysicalIndex,
+  PruneRequest,
   RangeResult,
 } from './store.ts'
 
@@ -26,7 +27,22 @@ export interface ModelDocument {
   readonly versions: ModelVersion[]
 }
 
+export interface StoreHarness {
+  /** Opens the same data each time; a store that is open must be closed before. */
+  open(): Promise<DocumentStore>
+  dispose(): Promise<void>
+}
+
+export interface StoreContext {
+  harness: StoreHarness
+  store: DocumentStore
+  model: Model
+}
+
 export const EVERYTHING = Number.MAX_SAFE_INTEGER
+
+export const CREATION: IndexDefinition = { table: 'messages', fields: [] }
+export const BY_CHANNEL: IndexDefinition = { table: 'messages', fields: ['channel'] }
 
 export function documentId(table: string, number: number): string {
   return `${table}_${String(number).padStart(26, '0')}`
@@ -139,4 +155,22 @@ export function whole(index: number, snapshot: number) {
 export async function found(answer: Answer<RangeResult>): Promise<RangeResult> {
   const { documents, exhausted } = await answer
   return { documents: documents.map(({ key, document }) => ({ key, document })), exhausted }
+}
+
+export async function pruneAll(
+  store: DocumentStore,
+  request: Partial<PruneRequest>,
+): Promise<number> {
+  let removed = 0
+  for (;;) {
+    const result = await store.prune({ ...everythingGone(3), ...request })
+    removed += result.removed
+    if (!result.more) return removed
+  }
+}
+
+/** All that is replaced, and no operation record. */
+export function everythingGone(rowsMax: number): PruneRequest {
+  const beforeMicros = BigInt(EVERYTHING)
+  return { oldestSnapshot: EVERYTHING, beforeMicros, operationsBeforeMicros: 0n, rowsMax }
 }

@@ -2,8 +2,15 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { DocumentStore, DocumentWrite, PhysicalIndex } from './store.ts'
-import { documentId, EVERYTHING, fieldsOf, found, Model, whole } from './store-fixtures.ts'
-import type { StoreHarness } from './store-suite.ts'
+import {
+  documentId,
+  EVERYTHING,
+  fieldsOf,
+  found,
+  Model,
+  type StoreHarness,
+  whole,
+} from './store-fixtures.ts'
 
 const TABLES = ['a', 'messages'] as const
 const DEFINITIONS = TABLES.flatMap((table) => [

@@ -3,36 +3,34 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { Code } from '../errors/codes.ts'
 import { isFault } from '../errors/fault.ts'
 import { keySuccessor } from './keys.ts'
-import type { DocumentStore, IndexDefinition, PruneRequest } from './store.ts'
 import {
+  BY_CHANNEL,
   builtIndexes,
+  CREATION,
   documentId,
-  EVERYTHING,
   fieldsOf,
   found,
   Model,
   operationRecord,
+  pruneAll,
+  type StoreContext,
+  type StoreHarness,
   whole,
 } from './store-fixtures.ts'
 
-export interface StoreHarness {
-  /** Opens the same data each time; a store that is open must be closed before. */
-  open(): Promise<DocumentStore>
-  dispose(): Promise<void>
-}
-
-interface Context {
-  harness: StoreHarness
-  store: DocumentStore
-  model: Model
-}
-
-const CREATION: IndexDefinition = { table: 'messages', fields: [] }
-const BY_CHANNEL: IndexDefinition = { table: 'messages', fields: ['channel'] }
-
 export function documentStoreSuite(name: string, make: () => Promise<StoreHarness>): void {
-  describe(`document store: ${name}`, () => {
-    const context = {} as Context
+  const groups = [versionTests, rangeTests, operationTests, indexTests, lifeTests]
+  describeStore(`document store: ${name}`, make, groups)
+}
+
+/** Each test of the groups gets a store of its own. */
+export function describeStore(
+  title: string,
+  make: () => Promise<StoreHarness>,
+  groups: readonly ((context: StoreContext) => void)[],
+): void {
+  describe(title, () => {
+    const context = {} as StoreContext
     beforeEach(async () => {
       context.harness = await make()
       context.store = await context.harness.open()
@@ -42,13 +40,7 @@ export function documentStoreSuite(name: string, make: () => Promise<StoreHarnes
       await context.store.close()
       await context.harness.dispose()
     })
-    versionTests(context)
-    rangeTests(context)
-    operationTests(context)
-    indexTests(context)
-    retentionTests(context)
-    forgettingTests(context)
-    lifeTests(context)
+    for (const group of groups) group(context)
   })
 }
 
@@ -56,7 +48,7 @@ export function fault(code: Code) {
   return expect.toSatisfy((error: unknown) => isFault(error, code))
 }
 
-async function rejection(run: () => unknown): Promise<unknown> {
+export async function rejection(run: () => unknown): Promise<unknown> {
   try {
     await run()
   } catch (error) {
@@ -65,7 +57,7 @@ async function rejection(run: () => unknown): Promise<unknown> {
   return null
 }
 
-function versionTests(context: Context): void {
+function versionTests(context: StoreContext): void {
   test('a read sees the newest version at or before its snapshot', async () => {
     const { store, model } = context
     const at = { table: 'messages', number: 1 }
@@ -116,7 +108,7 @@ function versionTests(context: Context): void {
   })
 }
 
-function rangeTests(context: Context): void {
+function rangeTests(context: StoreContext): void {
   async function filled() {
     const { store, model } = context
     const indexes = await builtIndexes(store, [CREATION, BY_CHANNEL])
@@ -187,7 +179,7 @@ function rangeTests(context: Context): void {
   })
 }
 
-function operationTests(context: Context): void {
+function operationTests(context: StoreContext): void {
   test('an operation is found again, with and without a write', async () => {
     const { store, harness } = context
     const [none, wrote] = [operationRecord(1), operationRecord(2, { commitSequence: 3 })]
@@ -217,7 +209,7 @@ function operationTests(context: Context): void {
   })
 }
 
-function indexTests(context: Context): void {
+function indexTests(context: StoreContext): void {
   test('one definition has one index, which outlives the process', async () => {
     const { store, harness } = context
     const [a, b] = await store.ensureIndexes([CREATION, BY_CHANNEL])
@@ -287,123 +279,7 @@ function indexTests(context: Context): void {
   })
 }
 
-async function pruneAll(store: DocumentStore, request: Partial<PruneRequest>): Promise<number> {
-  let removed = 0
-  for (;;) {
-    const result = await store.prune({ ...everythingGone(3), ...request })
-    removed += result.removed
-    if (!result.more) return removed
-  }
-}
-
-/** All that is replaced, and no operation record. */
-function everythingGone(rowsMax: number): PruneRequest {
-  const beforeMicros = BigInt(EVERYTHING)
-  return { oldestSnapshot: EVERYTHING, beforeMicros, operationsBeforeMicros: 0n, rowsMax }
-}
-
-function retentionTests(context: Context): void {
-  async function aged() {
-    const { store, model } = context
-    const indexes = await builtIndexes(store, [CREATION, BY_CHANNEL])
-    // Ten commits, ten seconds apart; document 4 is deleted by the last.
-    for (let i = 0; i < 10; i++) {
-      const at = { table: 'messages', number: i === 9 ? 4 : i % 5 }
-      const fields = i === 9 ? null : fieldsOf({ channel: `${i}` })
-      const writes = [model.write(indexes, at, fields)]
-      await model.commit(store, writes, BigInt(i) * 10_000_000n)
-    }
-    return { store, model, indexes }
-  }
-
-  test('what a snapshot at or after the horizon sees is never removed', async () => {
-    const { store, model, indexes } = await aged()
-    for (const horizon of [3, 7, 7, 10]) {
-      await pruneAll(store, { oldestSnapshot: horizon })
-      for (let snapshot = horizon; snapshot <= 10; snapshot++) {
-        for (const index of indexes) {
-          const result = await found(store.range(whole(index.id, snapshot)))
-          expect(result.documents).toEqual(model.range(index, snapshot))
-        }
-      }
-      const before = await rejection(() => store.range(whole(indexes[0]!.id, horizon - 1)))
-      expect(before).toEqual(fault('UNAVAILABLE'))
-    }
-  })
-
-  test('everything else is removed, a bounded number of rows at a time', async () => {
-    const { store } = await aged()
-    // Documents: 5 replaced versions and 1 tombstone. Entries: 5 moved keys, 2 of the deletion.
-    expect(await pruneAll(store, { oldestSnapshot: 9 })).toBe(4 + 4)
-    expect(await pruneAll(store, { oldestSnapshot: 10 })).toBe(2 + 2)
-    expect(await pruneAll(store, {})).toBe(0)
-  })
-
-  test('a commit of many documents is looked at in parts', async () => {
-    const { store, model } = context
-    for (const [at, body] of ['a', 'b', 'c'].entries()) {
-      const writes = Array.from({ length: 7 }, (_, number) =>
-        model.write([], { table: 'notes', number }, fieldsOf({ body })),
-      )
-      await model.commit(store, writes, BigInt(at) * 2_000_000n)
-    }
-    const counts: number[] = []
-    for (let more = true; more; ) {
-      const result = await store.prune(everythingGone(3))
-      counts.push(result.removed)
-      more = result.more
-    }
-    expect(counts.reduce((sum, count) => sum + count, 0)).toBe(14)
-    expect(Math.max(...counts)).toBe(3)
-    expect((await store.read(documentId('notes', 6), model.sequence))?.text).toContain('c')
-  })
-
-  test('versions that were replaced a short time ago are kept though nobody reads', async () => {
-    const { store } = await aged()
-    expect(await pruneAll(store, { beforeMicros: 55_000_000n })).toBe(2)
-    const id = documentId('messages', 1)
-    expect((await store.read(id, 6))?.sequence).toBe(2)
-    expect(await rejection(() => store.read(id, 5))).toEqual(fault('UNAVAILABLE'))
-  })
-}
-
-function forgettingTests(context: Context): void {
-  test('operation records are kept for their time', async () => {
-    const { store } = context
-    const records = [1, 2, 3, 4].map((n) =>
-      operationRecord(n, { createdAtMicros: BigInt(n) * 100n }),
-    )
-    for (const operation of records) {
-      const recorded = {
-        sequence: null,
-        atMicros: operation.createdAtMicros,
-        writes: [],
-        operation,
-      }
-      await store.commit({ transactions: [recorded] })
-    }
-    expect(await pruneAll(store, { operationsBeforeMicros: 300n })).toBe(2)
-    const found = await Promise.all(records.map((r) => store.operation(r.operationId)))
-    expect(found.map((r) => r?.attempts ?? null)).toEqual([null, null, 1, 1])
-  })
-
-  test('no row is taken for one that retention has seen', async () => {
-    // The newest version is a tombstone, so that retention removes the last row there is.
-    const { store, model, harness } = context
-    const at = { table: 'messages', number: 1 }
-    await model.commit(store, [model.write([], at, fieldsOf({ body: 'a' }))])
-    await model.commit(store, [model.write([], at, null)], 2_000_000n)
-    expect(await pruneAll(store, {})).toBe(2)
-    await store.close()
-    context.store = await harness.open()
-    for (const time of [5_000_000n, 9_000_000n]) {
-      await model.commit(context.store, [model.write([], at, fieldsOf({}))], time)
-    }
-    expect(await pruneAll(context.store, {})).toBe(1)
-  })
-}
-
-function lifeTests(context: Context): void {
+function lifeTests(context: StoreContext): void {
   test('close waits for what was handed in, and nothing is taken after it', async () => {
     const { store, model, harness } = context
     const commits = Array.from({ length: 20 }, (_, number) =>

@@ -22,6 +22,7 @@ export interface Libc {
   ftruncate(fd: number, bytes: number): number
   fcntl(fd: number, command: number, argument: number): number
   clock_gettime(clock: number, time: Bytes): number
+  getpagesize(): number
   kill(pid: number, signal: number): number
   fork(): number
   _exit(status: number): void
@@ -51,6 +52,7 @@ const SYMBOLS = {
   ftruncate: { args: [I32, I64], returns: I32 },
   fcntl: { args: [I32, I32, I32], returns: I32 },
   clock_gettime: { args: [I32, PTR], returns: I32 },
+  getpagesize: { args: [], returns: I32 },
   kill: { args: [I32, I32], returns: I32 },
   fork: { args: [], returns: I32 },
   _exit: { args: [I32], returns: FFIType.void },

@@ -16,6 +16,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Malformed } from '../value/malformed.ts'
 import { FrameReader, FrameWriter } from './frames.ts'
+import { KernelFile } from './kernel-files.ts'
 import { cText, libc } from './libc.ts'
 import {
   type DocumentsReply,
@@ -107,6 +108,9 @@ class SpawnedRunner implements RunnerProcess {
   /** Bytes that the system has not taken yet. */
   #draining = 0
   #sent = 0
+  readonly #cpuFile: KernelFile | null
+  readonly #memoryFile: KernelFile | null
+  readonly #pageBytes = process.platform === 'linux' ? libc().getpagesize() : 0
   /** The kernel counts the memory of the process that it was forked from as its own. */
   readonly #inheritedBytes = process.resourceUsage().maxRSS * 1024
   #ended = false
@@ -119,6 +123,9 @@ class SpawnedRunner implements RunnerProcess {
       closeSync(this.#record)
       throw error
     }
+    const { pid } = this.#child
+    this.#cpuFile = KernelFile.open(`/proc/${pid}/task/${pid}/schedstat`)
+    this.#memoryFile = KernelFile.open(`/proc/${pid}/statm`)
     void this.#watch(events)
   }
 
@@ -204,13 +211,11 @@ class SpawnedRunner implements RunnerProcess {
   }
 
   usage(): RunnerUsage {
-    if (process.platform !== 'linux') return { cpuMicros: null, residentBytes: null }
-    const { pid } = this
-    const nanos = Number.parseInt(kernelText(`/proc/${pid}/task/${pid}/schedstat`) ?? '', 10)
-    const resident = /^VmRSS:\s+(\d+) kB$/m.exec(kernelText(`/proc/${pid}/status`) ?? '')
+    const cpuNanos = this.#cpuFile?.number(0) ?? null
+    const residentPages = this.#memoryFile?.number(1) ?? null
     return {
-      cpuMicros: Number.isNaN(nanos) ? null : nanos / 1000,
-      residentBytes: resident === null ? null : Number(resident[1]) * 1024,
+      cpuMicros: cpuNanos === null ? null : cpuNanos / 1000,
+      residentBytes: residentPages === null ? null : residentPages * this.#pageBytes,
     }
   }
 
@@ -231,6 +236,8 @@ class SpawnedRunner implements RunnerProcess {
     this.progress()
     this.#ended = true
     closeSync(this.#record)
+    this.#cpuFile?.close()
+    this.#memoryFile?.close()
     const most = this.#child.resourceUsage()?.maxRSS ?? 0
     const residentBytesMax = most > this.#inheritedBytes ? most : null
     events.onExit({

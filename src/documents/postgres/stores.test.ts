@@ -3,6 +3,7 @@ import { execute } from '../../../build/testing/cluster.ts'
 import { openDocuments } from '../../../build/testing/documents/stores.ts'
 import { freshDatabase, type TestDatabase } from '../../../build/testing/postgres.ts'
 import { documentHistorySuite } from '../store-history-suite.ts'
+import { documentRetentionSuite } from '../store-retention-suite.ts'
 import { documentStoreSuite } from '../store-suite.ts'
 
 let database: TestDatabase
@@ -22,4 +23,5 @@ const harness = async () => ({
 })
 
 documentStoreSuite('postgres', harness)
+documentRetentionSuite('postgres', harness)
 documentHistorySuite('postgres', harness)

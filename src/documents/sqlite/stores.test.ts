@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { documentHistorySuite } from '../store-history-suite.ts'
+import { documentRetentionSuite } from '../store-retention-suite.ts'
 import { documentStoreSuite } from '../store-suite.ts'
 import { openSqliteDocuments } from './stores.ts'
 
@@ -14,4 +15,5 @@ async function harness() {
 }
 
 documentStoreSuite('sqlite', harness)
+documentRetentionSuite('sqlite', harness)
 documentHistorySuite('sqlite', harness)
