@@ -107,7 +107,7 @@ export class Mutations {
     const { committer, system } = this.#port
     // It is carried out whoever waits: the record is what answers a repeat.
     const invocation = beginInvocation(this.#port, input, undefined)
-    let turn = committer.isContended ? await this.#turnInAdvance(input) : null
+    let turn = committer.isContended ? await this.#turnInAdvance(input, invocation) : null
     const losses = new Losses()
     let attempts = 0
     try {
@@ -136,8 +136,8 @@ export class Mutations {
         turn?.release()
         turn =
           attempts + 1 >= EXCLUSIVE_ATTEMPT || outcome.keys.length === 0
-            ? await committer.takeExclusiveTurn()
-            : await committer.takeTurn(outcome.keys)
+            ? await committer.takeExclusiveTurn(invocation.deadline)
+            : await committer.takeTurn(outcome.keys, invocation.deadline)
       }
     } finally {
       turn?.release()
@@ -146,10 +146,13 @@ export class Mutations {
   }
 
   /** In line at once for those documents of its arguments that others stand in line for. */
-  async #turnInAdvance({ argumentsText }: MutationInput): Promise<Turn | null> {
+  async #turnInAdvance(
+    { argumentsText }: MutationInput,
+    { deadline }: Invocation,
+  ): Promise<Turn | null> {
     const { committer } = this.#port
     const keys = committer.contended(namedDocuments(argumentsText))
-    return keys.length === 0 ? null : committer.takeTurn(keys)
+    return keys.length === 0 ? null : committer.takeTurn(keys, deadline)
   }
 
   /** Null where it has to be run again. */

@@ -26,6 +26,8 @@ import { type Conflict, WriteLog } from './write-log.ts'
 
 /** Mutations of one durable transaction; more wait for the next one. */
 const BATCH_MAX = 512
+/** The key whose ticket is an exclusive turn: no document and no index has that name. */
+const EVERYTHING = ''
 /** Documents and keys of recent commits that read sets are checked against. */
 const LOG_ENTRIES_MAX = 500_000
 
@@ -83,7 +85,7 @@ export class Committer {
   readonly #system: System
   readonly #metrics: Metrics
   readonly #onCommit: CommitterOptions['onCommit']
-  readonly #tickets = new Tickets()
+  readonly #tickets: Tickets
   readonly #snapshots: SnapshotsInUse
   #writeLog: WriteLog
   #assigned: number
@@ -100,6 +102,7 @@ export class Committer {
     this.#system = system
     this.#metrics = metrics
     this.#onCommit = onCommit
+    this.#tickets = new Tickets(system)
     this.#assigned = store.latestSequence
     this.#durable = store.latestSequence
     this.#writeLog = emptyLog(this.#durable)
@@ -169,9 +172,9 @@ export class Committer {
     return batch
   }
 
-  /** Waits for a turn on the keys that an attempt lost. */
-  async takeTurn(keys: readonly string[]): Promise<Turn> {
-    const ticket = await this.#tickets.acquire(keys)
+  /** Waits for a turn on the keys that an attempt lost. DEADLINE_EXCEEDED. */
+  async takeTurn(keys: readonly string[], deadline: number): Promise<Turn> {
+    const ticket = await this.#tickets.acquire(keys, deadline)
     return { ticket, release: () => ticket.release() }
   }
 
@@ -185,15 +188,16 @@ export class Committer {
     return this.#tickets.held(keys)
   }
 
-  /** Waits until this attempt is the only one that may commit. */
-  async takeExclusiveTurn(): Promise<Turn> {
-    while (this.#exclusive !== null) await this.#exclusive.done
+  /** Waits until this attempt is the only one that may commit. DEADLINE_EXCEEDED. */
+  async takeExclusiveTurn(deadline: number): Promise<Turn> {
+    const ticket = await this.#tickets.acquire([EVERYTHING], deadline)
     const { promise, resolve } = Promise.withResolvers<void>()
     const turn: Turn = {
       ticket: null,
       release: () => {
         if (this.#exclusive?.turn !== turn) return
         this.#exclusive = null
+        ticket.release()
         resolve()
       },
     }
