@@ -200,7 +200,46 @@ describe('errors', () => {
     poisons: query(() => { Array.prototype.map = () => 'x'; return 1 }),
     adds: query(() => { Array.prototype.extra = 1; return 1 }),
     inherits: query(() => { Object.setPrototypeOf(Array.prototype, { extra: 1 }); return 1 }),
-    looks: query(() => [Object.keys(Array.prototype).length, 'extra' in [], [1].map(String)[0]]),
+    indexes: query(() => { Array.prototype[0] = 1; return 1 }),
+    deletes: query(() => { delete Array.prototype.map; return 1 }),
+    defines: query(() => {
+      Object.defineProperty(Array.prototype, 'extra', { value: 1, configurable: true })
+      return 1
+    }),
+    definesBehind: query(() => {
+      const { defineProperties } = Object
+      const behind = new Proxy(Array.prototype, {})
+      defineProperties(behind, { extra: { value: 1, configurable: true } })
+      return 1
+    }),
+    definesStatic: query(() => {
+      Reflect.defineProperty(Array, 'extra', { value: 1, configurable: true })
+      return 1
+    }),
+    iterates: query(() => {
+      Object.getPrototypeOf([].values()).next = () => ({ done: true })
+      return 1
+    }),
+    splices: query(() => { Array.prototype.splice = () => []; return 1 }),
+    waits: query(async (ctx) => {
+      Array.prototype.extra = 1
+      await ctx.db.get('${ID}')
+      return 1
+    }),
+    answers: query(() => ({ get a() { Array.prototype.extra = 1; return 1 } })),
+    captures: query(() => { Error.captureStackTrace(Array.prototype); return 1 }),
+    looks: query(() => [
+      Reflect.ownKeys(Array.prototype).filter((key) => ['extra', 'stack', '0'].includes(key)),
+      Object.keys(Array.prototype).length,
+      'extra' in [],
+      'extra' in Array,
+      [...[1].map(String)][0],
+    ]),
+    describes: query(() => {
+      const { name, length } = Object.defineProperty
+      const made = Object.defineProperty({}, 'a', { value: 1 })
+      return [name, length, made.a, Reflect.defineProperty(Object.freeze({}), 'a', { value: 1 })]
+    }),
     freezes: query(() => {
       try { Object.prototype.extra = 1 } catch { return [1].map((it) => it + 1) }
     }),
@@ -226,18 +265,30 @@ describe('errors', () => {
     ['poisons', '"map" of Array or its prototype was changed, which all calls share'],
     ['adds', '"extra" of Array or its prototype was changed'],
     ['inherits', '"__proto__" of Array or its prototype was changed'],
+    ['indexes', '"length" of Array or its prototype was changed'],
+    ['deletes', '"map" of Array or its prototype was changed'],
+    ['defines', '"extra" of Array or its prototype was changed'],
+    ['definesBehind', '"extra" of Array or its prototype was changed'],
+    ['definesStatic', '"extra" of Array or its prototype was changed'],
+    ['iterates', '"next" of Array or its prototype was changed'],
+    ['splices', '"splice" of Array or its prototype was changed'],
+    ['waits', '"extra" of Array or its prototype was changed'],
+    ['captures', '"stack" of Array or its prototype was changed'],
     ['declares', 'TypeError'],
   ])('%s: %s', (name, message) => {
     expect(errorOf(driver.run(name))).toContain(message)
   })
 
   test('of one call leave nothing to the next', () => {
-    for (const name of ['poisons', 'adds', 'inherits']) {
-      errorOf(driver.run(name))
-      expect(resultOf(driver.run('looks'))).toEqual([0, false, '1'])
+    const changes = ['poisons', 'adds', 'inherits', 'indexes', 'deletes', 'defines']
+    const more = ['definesBehind', 'definesStatic', 'iterates', 'captures', 'splices', 'waits']
+    for (const name of [...changes, ...more, 'answers']) {
+      driver.run(name)
+      expect(resultOf(driver.run('looks'))).toEqual([[], 0, false, false, '1'])
     }
     expect(resultOf(driver.run('freezes'))).toEqual([2])
     expect(resultOf(driver.run('overrides'))).toBe('own')
+    expect(resultOf(driver.run('describes'))).toEqual(['defineProperty', 3, 1, false])
   })
 
   test.each([

@@ -43,6 +43,8 @@ export interface Call extends LogSink {
   readonly unwatched: Map<object, Error | null>
   /** Goes on before its operations are worked, and notes no places (engine/pace.ts). */
   readonly isAhead: boolean
+  /** Of what all calls share, the name of the first that it changed; null while there is none. */
+  changed: string | null
   /** What it was given ahead and is still as the server would answer, by ID. */
   readonly given: Map<string, object>
   /** Documents that it inserted; null where others may have, in the same transaction. */
@@ -90,6 +92,10 @@ export interface Calls {
   readonly done: (() => void)[]
   /** The call whose frame is being worked. */
   current: Call | null
+}
+
+export function makeCalls(Table: typeof TransientMap): Calls {
+  return { active: new Table(), waiting: new Table(), done: [], current: null }
 }
 
 /** What a call does ahead of the server, gathered for one frame. */

@@ -79,6 +79,7 @@ export function makeNewCall() {
     handed: { count: 0, copies: new Map() },
     unwatched: new Map(),
     isAhead: given.isAhead,
+    changed: null,
     given: new Map(),
     inserts: 0,
     told: [],
@@ -157,10 +158,18 @@ export function makeSettle(
   endings: ReturnType<typeof makeEndings>,
   report: ReturnType<typeof makeReport>,
   cpuMicrosMax: number,
+  restore: () => string | null,
 ): (elapsedMicros: number) => void {
   return (elapsedMicros) => {
     const { current } = calls
-    for (const end of calls.done.splice(0)) end()
+    // Before anything else is done with what may have been changed.
+    const changed = restore()
+    if (current !== null) current.changed ??= changed
+    if (calls.done.length > 0) {
+      for (const end of calls.done.splice(0)) end()
+      // A result's accessors run while it is encoded.
+      restore()
+    }
     calls.current = null
     if (current !== null) {
       const charged = current.root ?? current

@@ -96,22 +96,78 @@ export function makeFreeze(open: readonly object[]): (roots: readonly unknown[])
   }
 }
 
+/**
+ * Wraps the functions that can add a property which `Object.keys` does not list. Answers whether
+ * any of them was called since the last question.
+ */
+export function makeDefinitions(): () => boolean {
+  const { apply, defineProperty } = Reflect
+  let called = false
+
+  function watch<Name extends string>(
+    owner: Record<Name, (...args: never) => unknown>,
+    name: Name,
+  ): void {
+    const own = owner[name]
+    const { [name as string]: wrapper } = {
+      [name](this: unknown, ...args: unknown[]): unknown {
+        called = true
+        return apply(own, this, args)
+      },
+    }
+    defineProperty(wrapper!, 'length', { value: own.length })
+    defineProperty(owner, name, { value: wrapper })
+  }
+
+  watch(Object, 'defineProperty')
+  watch(Object, 'defineProperties')
+  watch(Reflect, 'defineProperty')
+  return () => {
+    const was = called
+    called = false
+    return was
+  }
+}
+
+/** Properties that the engine gives an object; names in the source are reached much faster. */
+export interface EngineNames {
+  readonly count: number
+  /** Answers whether all of them are what they are now. */
+  keep(one: object): () => boolean
+}
+
 /** Remembers what cannot be frozen; answers what puts it back and names the first change. */
-export function makeGuard(open: readonly object[]) {
+export function makeGuard(
+  open: readonly object[],
+  names: readonly EngineNames[],
+  defined: ReturnType<typeof makeDefinitions>,
+) {
   const { ownKeys, deleteProperty, getOwnPropertyDescriptor, defineProperty } = Reflect
   const { getPrototypeOf, setPrototypeOf } = Reflect
+  const { keys: enumerable } = Object
   type Open = Record<string | symbol, unknown>
 
   return (): (() => string | null) => {
-    const kept = (open as readonly Open[]).map((one) => {
+    const kept = (open as readonly Open[]).map((one, i) => {
       const keys = ownKeys(one)
-      return { one, prototype: getPrototypeOf(one), keys, values: keys.map((key) => one[key]) }
+      const { count, keep } = names[i]!
+      return {
+        ...{ one, prototype: getPrototypeOf(one), keys, values: keys.map((key) => one[key]) },
+        descriptors: keys.map((key) => getOwnPropertyDescriptor(one, key)!),
+        ...{ isSame: keep(one), listed: enumerable(one).length, stack: one.stack },
+        // The code of the Workspace may add to it while it loads.
+        isPlain: keys.length === count,
+      }
     })
-    const descriptors = kept.map(({ one, keys }) =>
-      keys.map((key) => [key, getOwnPropertyDescriptor(one, key)!] as const),
-    )
+    type Kept = (typeof kept)[number]
 
-    function firstChange({ one, prototype, keys, values }: (typeof kept)[number]): string | null {
+    /** All that can change without a definition; Error.captureStackTrace adds a hidden `stack`. */
+    function isUntouched({ one, prototype, isPlain, isSame, listed, stack }: Kept): boolean {
+      const own = isPlain && isSame() && one.stack === stack
+      return own && getPrototypeOf(one) === prototype && enumerable(one).length === listed
+    }
+
+    function firstChange({ one, prototype, keys, values }: Kept): string | null {
       if (getPrototypeOf(one) !== prototype) return '__proto__'
       for (let i = 0; i < keys.length; i++) if (one[keys[i]!] !== values[i]) return String(keys[i])
       const now = ownKeys(one)
@@ -120,18 +176,28 @@ export function makeGuard(open: readonly object[]) {
         : String(now.find((key) => !keys.includes(key)) ?? 'a property')
     }
 
+    /** First the methods and the iterator that all else works with. */
+    function restore({ one, prototype, keys, descriptors }: Kept): void {
+      setPrototypeOf(one, prototype)
+      for (let i = 0; i < keys.length; i++) defineProperty(one, keys[i]!, descriptors[i]!)
+      const now = ownKeys(one)
+      for (let i = 0; i < now.length; i++) {
+        if (!keys.includes(now[i]!)) deleteProperty(one, now[i]!)
+      }
+    }
+
     return () => {
       let changed: string | null = null
-      kept.forEach((state, i) => {
+      const isDefined = defined()
+      // Nothing here may iterate: that may be what was changed.
+      for (let i = 0; i < kept.length; i++) {
+        const state = kept[i]!
+        if (!isDefined && isUntouched(state)) continue
         const first = firstChange(state)
-        if (first === null) return
+        if (first === null) continue
         changed ??= first
-        setPrototypeOf(state.one, state.prototype)
-        for (const key of ownKeys(state.one)) {
-          if (!state.keys.includes(key)) deleteProperty(state.one, key)
-        }
-        for (const [key, descriptor] of descriptors[i]!) defineProperty(state.one, key, descriptor)
-      })
+        restore(state)
+      }
       return changed
     }
   }

@@ -17,11 +17,9 @@ export function makeRun(
     readonly documents: ReturnType<typeof makeDocuments>
     /** Errors of `ctx.fail`, with their codes. */
     readonly failures: WeakMap<object, string>
-    /** Puts shared objects back and names the first change; null without one. */
-    readonly restore: () => string | null
   },
 ) {
-  const { contextOf, documents, failures, restore } = parts
+  const { contextOf, documents, failures } = parts
 
   function resultText({ handed }: Call, value: unknown): string {
     if (value === undefined) return 'null'
@@ -30,7 +28,7 @@ export function makeRun(
   }
 
   function endReturned(call: Call, value: unknown): void {
-    const changed = restore()
+    const { changed } = call
     const isOwing = call.pending > 0 || call.unwatched.size > 0
     if (changed !== null) {
       const message = `"${changed}" of Array or its prototype was changed, which all calls share`
@@ -47,7 +45,6 @@ export function makeRun(
   }
 
   function endThrown(call: Call, thrown: unknown): void {
-    restore()
     const code = typeof thrown === 'object' && thrown !== null ? failures.get(thrown) : undefined
     if (code === undefined) endings.threw(call, report(thrown))
     else endings.failed(call, code)

@@ -19,7 +19,7 @@ import { type Bridge, makeBridge } from './bridge.ts'
 import { makeAuth } from './callers.ts'
 import {
   type Call,
-  type Calls,
+  makeCalls,
   makeEndings,
   makeOperations,
   makeProceed,
@@ -27,7 +27,6 @@ import {
   makeSending,
   makeTelling,
   makeWrite,
-  type Waiting,
 } from './calls.ts'
 import { makeDate, makeFixedFormats, makeFixedTemporal } from './clock.ts'
 import { makeStructuredClone } from './cloning.ts'
@@ -44,7 +43,13 @@ import {
   type Script,
 } from './dispatching.ts'
 import { makeCopying, makeDocuments } from './documents.ts'
-import { makeEnvironment, makeFreeze, makeGuard } from './environment.ts'
+import {
+  type EngineNames,
+  makeDefinitions,
+  makeEnvironment,
+  makeFreeze,
+  makeGuard,
+} from './environment.ts'
 import { makeClock, makeGlobals } from './globals.ts'
 import { makeRun } from './handlers.ts'
 import { makeConsole, makeLog, makeWriteLog } from './logging.ts'
@@ -99,6 +104,7 @@ const PARTS = {
   makeBody,
   makeBodyReader,
   makeBridge,
+  makeCalls,
   makeClock,
   makeConsole,
   makeAuth,
@@ -106,6 +112,7 @@ const PARTS = {
   makeContext,
   makeDate,
   makeDecode,
+  makeDefinitions,
   makeDescribe,
   makeDispatch,
   makeCopying,
@@ -158,7 +165,7 @@ const PARTS = {
   makeWrite,
   makeWriteLog,
 }
-export type Parts = typeof PARTS
+export type Parts = typeof PARTS & { readonly engineNames: readonly EngineNames[] }
 
 const BOUNDS = {
   batch: BATCH_MAX,
@@ -206,9 +213,27 @@ export function realmSource(limits: LoadLimits): string {
   const early = GLOBAL_NAMES.filter((name) => !ADDED.has(name)).join()
   return `(function (bridge) { 'use strict'
     const { ${early} } = globalThis
-    const parts = { ${parts.join(',\n')} }
+    const engineNames = [${OPEN.map(engineNamesSource)}]
+    const parts = { engineNames, ${parts.join(',\n')} }
     return (${makeRealm})(parts, bridge, ${bounds})
   })`
+}
+
+const ARRAY_ITERATOR = Reflect.getPrototypeOf([].values())!
+/** What is not frozen, in this realm: every realm has the same names. */
+const OPEN = [Array, Array.prototype, ARRAY_ITERATOR]
+
+/** A well-known symbol is described by the expression that it is the value of. */
+function engineNamesSource(one: object): string {
+  const keys = Reflect.ownKeys(one).map((key) =>
+    typeof key === 'string' ? JSON.stringify(key) : key.description,
+  )
+  const kept = keys.map((key, i) => `v${i} = one[${key}]`)
+  const same = keys.map((key, i) => `one[${key}] === v${i}`)
+  return `{ count: ${keys.length}, keep(one) {
+    const ${kept.join()}
+    return () => ${same.join(' && ')}
+  } }`
 }
 
 const ADDED = new Set([
@@ -227,9 +252,7 @@ export type Bounds = typeof BOUNDS & LoadLimits & { readonly globalNames: readon
 
 export function makeRealm(parts: Parts, outer: Bridge, bounds: Bounds): Realm {
   const bridge = parts.makeBridge(outer)
-  const { TransientMap } = parts
-  const [active, waiting] = [new TransientMap<number, Call>(), new TransientMap<number, Waiting>()]
-  const calls: Calls = { active, waiting, done: [], current: null }
+  const calls = parts.makeCalls(parts.TransientMap)
   const write = parts.makeWriteLog(bounds.logLines, bounds.logCharacters)
   const trail = parts.makeTrail(bounds.pathCharacters)
   const { depth, entries } = bounds
@@ -250,8 +273,10 @@ export function makeRealm(parts: Parts, outer: Bridge, bounds: Bounds): Realm {
   const clock = parts.makeClock(bridge, bounds.actions)
   const own = { calls, operations, endings, report, write, clock }
   parts.makeGlobals(parts, bridge, own, bounds)
+  const defined = parts.makeDefinitions()
   const loadScript = parts.makeLoad(parts.makeReadWorkspace(), bounds.globalNames)
   let dispatch: Realm['dispatch'] | null = null
+  let restore: (() => string | null) | null = null
 
   function load(script: Script): void {
     const workspace = loadScript(script)
@@ -265,12 +290,12 @@ export function makeRealm(parts: Parts, outer: Bridge, bounds: Bounds): Realm {
     const Configuration = parts.makeConfiguration(operations)
     const classes = [Rows, Builder, Query, Mutation, Auth, Configuration, writes.Write]
     parts.makeFreeze(open)(classes)
-    const restore = parts.makeGuard(open)()
+    restore = parts.makeGuard(open, parts.engineNames, defined)()
     const log = (call: Call) => parts.makeLog(call, write)
     const runOf = parts.makeRunOf(operations, encode)
     const ctx = { Query, Mutation, Auth, Configuration, log, runOf, nowMicros: clock }
     const contextOf = parts.makeContext(operations, failures, ctx)
-    const handled = { contextOf, documents, failures, restore }
+    const handled = { contextOf, documents, failures }
     const run = parts.makeRun(calls, { encode, decode }, operations, endings, report, handled)
     const frames = { documents, found, replies, endings, run }
     dispatch = parts.makeDispatch(bridge, calls, workspace, parts.makeNewCall(), frames)
@@ -291,6 +316,6 @@ export function makeRealm(parts: Parts, outer: Bridge, bounds: Bounds): Realm {
       const call = calls.active.get(id)
       return (call?.root ?? call)?.spentMicros ?? 0
     },
-    settle: parts.makeSettle(calls, endings, report, bounds.cpuMillis * 1000),
+    settle: parts.makeSettle(calls, endings, report, bounds.cpuMillis * 1000, () => restore!()),
   }
 }
