@@ -43,7 +43,7 @@ create table state (
 -- One row a commit, so that a lost answer can be read back: a row that every commit changed would
 -- leave a dead version each time, all of which a long backup keeps. It tells the age of sequences,
 -- and what was written and recorded then: retention walks these rows, where an index of all
--- versions and one of all operations would be a fifth of what a commit costs.
+-- versions and one of all operations would be a tenth of what a commit costs.
 create table batches (
   batch bigint primary key check (batch > 0),
   latest_sequence bigint not null check (latest_sequence between 0 and 9007199254740991),
