@@ -52,12 +52,18 @@ export const OPERATIONS = `
   )
   select (select count(*) from old) as batches, (select count(*) from forgotten) as removed`
 
-/** Those whose documents were not all looked at, and how many of the first one's were. */
+/**
+ * Those whose documents were not all looked at, and how many of the first one's were. The limit
+ * stands inside: of those behind the horizon, some minutes of commits, none needs to be passed.
+ */
 export const PENDING = `
   select b.batch, cardinality(b.written) as documents, s.pruned_documents
-    from state s, batches b
-   where b.batch > (select pruned_batch from state) and b.latest_sequence <= $1
-   order by b.batch limit ${BATCHES_MAX}`
+    from state s,
+         (select batch, latest_sequence, written from batches
+           where batch > (select pruned_batch from state)
+           order by batch limit ${BATCHES_MAX}) b
+   where b.latest_sequence <= $1
+   order by b.batch`
 
 /**
  * Each version is looked at once, by the batch that wrote it: it makes the older ones of its
