@@ -220,6 +220,11 @@ describe('errors', () => {
       Object.getPrototypeOf([].values()).next = () => ({ done: true })
       return 1
     }),
+    gets: query(() => {
+      const own = Array.prototype.map
+      Array.prototype.__defineGetter__('map', () => own)
+      return 1
+    }),
     splices: query(() => { Array.prototype.splice = () => []; return 1 }),
     waits: query(async (ctx) => {
       Array.prototype.extra = 1
@@ -271,6 +276,7 @@ describe('errors', () => {
     ['definesBehind', '"extra" of Array or its prototype was changed'],
     ['definesStatic', '"extra" of Array or its prototype was changed'],
     ['iterates', '"next" of Array or its prototype was changed'],
+    ['gets', '"map" of Array or its prototype was changed'],
     ['splices', '"splice" of Array or its prototype was changed'],
     ['waits', '"extra" of Array or its prototype was changed'],
     ['captures', '"stack" of Array or its prototype was changed'],
@@ -282,7 +288,7 @@ describe('errors', () => {
   test('of one call leave nothing to the next', () => {
     const changes = ['poisons', 'adds', 'inherits', 'indexes', 'deletes', 'defines']
     const more = ['definesBehind', 'definesStatic', 'iterates', 'captures', 'splices', 'waits']
-    for (const name of [...changes, ...more, 'answers']) {
+    for (const name of [...changes, ...more, 'gets', 'answers']) {
       driver.run(name)
       expect(resultOf(driver.run('looks'))).toEqual([[], 0, false, false, '1'])
     }

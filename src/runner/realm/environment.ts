@@ -136,69 +136,97 @@ export interface EngineNames {
   keep(one: object): () => boolean
 }
 
-/** Remembers what cannot be frozen; answers what puts it back and names the first change. */
-export function makeGuard(
-  open: readonly object[],
-  names: readonly EngineNames[],
-  defined: ReturnType<typeof makeDefinitions>,
-) {
+/** An object that is not frozen, as it was when the code had loaded. */
+type Open = Record<string | symbol, unknown>
+interface Kept {
+  readonly one: Open
+  readonly prototype: object | null
+  readonly keys: readonly (string | symbol)[]
+  readonly descriptors: readonly PropertyDescriptor[]
+  readonly isSame: () => boolean
+  /** How many of its properties are enumerable. */
+  readonly listed: number
+  readonly stack: unknown
+  /** The code of the Workspace may add to it while it loads. */
+  readonly isPlain: boolean
+}
+
+/** Tells changes of what is kept, and undoes them. Nothing of a call runs, and nothing iterates. */
+export function makeKeeping(defined: ReturnType<typeof makeDefinitions>) {
   const { ownKeys, deleteProperty, getOwnPropertyDescriptor, defineProperty } = Reflect
   const { getPrototypeOf, setPrototypeOf } = Reflect
   const { keys: enumerable } = Object
-  type Open = Record<string | symbol, unknown>
 
-  return (): (() => string | null) => {
-    const kept = (open as readonly Open[]).map((one, i) => {
+  /**
+   * All that can change without a definition; Error.captureStackTrace adds a hidden `stack`. An
+   * accessor that nothing defined is enumerable, so in this order none runs.
+   */
+  function isUntouched({ one, prototype, isPlain, isSame, listed, stack }: Kept): boolean {
+    if (!isPlain || getPrototypeOf(one) !== prototype) return false
+    return enumerable(one).length === listed && isSame() && one.stack === stack
+  }
+
+  function isOwn(descriptor: PropertyDescriptor, now: PropertyDescriptor | undefined): boolean {
+    if (now?.enumerable !== descriptor.enumerable) return false
+    const { value, get, set } = descriptor
+    return now?.value === value && now?.get === get && now?.set === set
+  }
+
+  return {
+    keep(one: object, { count, keep }: EngineNames): Kept {
       const keys = ownKeys(one)
-      const { count, keep } = names[i]!
-      return {
-        ...{ one, prototype: getPrototypeOf(one), keys, values: keys.map((key) => one[key]) },
-        descriptors: keys.map((key) => getOwnPropertyDescriptor(one, key)!),
-        ...{ isSame: keep(one), listed: enumerable(one).length, stack: one.stack },
-        // The code of the Workspace may add to it while it loads.
-        isPlain: keys.length === count,
-      }
-    })
-    type Kept = (typeof kept)[number]
+      const descriptors = keys.map((key) => getOwnPropertyDescriptor(one, key)!)
+      const { stack } = one as { stack?: unknown }
+      const [prototype, listed] = [getPrototypeOf(one), enumerable(one).length]
+      const known = { prototype, listed, stack, isSame: keep(one), isPlain: keys.length === count }
+      return { one: one as Open, keys, descriptors, ...known }
+    },
 
-    /** All that can change without a definition; Error.captureStackTrace adds a hidden `stack`. */
-    function isUntouched({ one, prototype, isPlain, isSame, listed, stack }: Kept): boolean {
-      const own = isPlain && isSame() && one.stack === stack
-      return own && getPrototypeOf(one) === prototype && enumerable(one).length === listed
-    }
+    wasDefined: defined,
+    isUntouched,
 
-    function firstChange({ one, prototype, keys, values }: Kept): string | null {
+    firstChange({ one, prototype, keys, descriptors }: Kept): string | null {
       if (getPrototypeOf(one) !== prototype) return '__proto__'
-      for (let i = 0; i < keys.length; i++) if (one[keys[i]!] !== values[i]) return String(keys[i])
+      for (let i = 0; i < keys.length; i++) {
+        const key = keys[i]!
+        if (!isOwn(descriptors[i]!, getOwnPropertyDescriptor(one, key))) return String(key)
+      }
       const now = ownKeys(one)
       return now.length === keys.length
         ? null
         : String(now.find((key) => !keys.includes(key)) ?? 'a property')
-    }
+    },
 
     /** First the methods and the iterator that all else works with. */
-    function restore({ one, prototype, keys, descriptors }: Kept): void {
+    restore({ one, prototype, keys, descriptors }: Kept): void {
       setPrototypeOf(one, prototype)
       for (let i = 0; i < keys.length; i++) defineProperty(one, keys[i]!, descriptors[i]!)
       const now = ownKeys(one)
       for (let i = 0; i < now.length; i++) {
         if (!keys.includes(now[i]!)) deleteProperty(one, now[i]!)
       }
-    }
+    },
+  }
+}
 
-    return () => {
-      let changed: string | null = null
-      const isDefined = defined()
-      // Nothing here may iterate: that may be what was changed.
-      for (let i = 0; i < kept.length; i++) {
-        const state = kept[i]!
-        if (!isDefined && isUntouched(state)) continue
-        const first = firstChange(state)
-        if (first === null) continue
-        changed ??= first
-        restore(state)
-      }
-      return changed
+/** Remembers what cannot be frozen; answers what puts it back and names the first change. */
+export function makeGuard(
+  open: readonly object[],
+  names: readonly EngineNames[],
+  keeping: ReturnType<typeof makeKeeping>,
+): () => string | null {
+  const kept = open.map((one, i) => keeping.keep(one, names[i]!))
+  return () => {
+    let changed: string | null = null
+    const wasDefined = keeping.wasDefined()
+    for (let i = 0; i < kept.length; i++) {
+      const state = kept[i]!
+      if (!wasDefined && keeping.isUntouched(state)) continue
+      const first = keeping.firstChange(state)
+      if (first === null) continue
+      changed ??= first
+      keeping.restore(state)
     }
+    return changed
   }
 }

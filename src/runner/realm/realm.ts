@@ -49,6 +49,7 @@ import {
   makeEnvironment,
   makeFreeze,
   makeGuard,
+  makeKeeping,
 } from './environment.ts'
 import { makeClock, makeGlobals } from './globals.ts'
 import { makeRun } from './handlers.ts'
@@ -131,6 +132,7 @@ const PARTS = {
   makeGuard,
   makeHeaders,
   makeHeaderValues,
+  makeKeeping,
   makeLoad,
   makeLog,
   makeMutationDatabase,
@@ -273,7 +275,7 @@ export function makeRealm(parts: Parts, outer: Bridge, bounds: Bounds): Realm {
   const clock = parts.makeClock(bridge, bounds.actions)
   const own = { calls, operations, endings, report, write, clock }
   parts.makeGlobals(parts, bridge, own, bounds)
-  const defined = parts.makeDefinitions()
+  const keeping = parts.makeKeeping(parts.makeDefinitions())
   const loadScript = parts.makeLoad(parts.makeReadWorkspace(), bounds.globalNames)
   let dispatch: Realm['dispatch'] | null = null
   let restore: (() => string | null) | null = null
@@ -290,7 +292,7 @@ export function makeRealm(parts: Parts, outer: Bridge, bounds: Bounds): Realm {
     const Configuration = parts.makeConfiguration(operations)
     const classes = [Rows, Builder, Query, Mutation, Auth, Configuration, writes.Write]
     parts.makeFreeze(open)(classes)
-    restore = parts.makeGuard(open, parts.engineNames, defined)()
+    restore = parts.makeGuard(open, parts.engineNames, keeping)
     const log = (call: Call) => parts.makeLog(call, write)
     const runOf = parts.makeRunOf(operations, encode)
     const ctx = { Query, Mutation, Auth, Configuration, log, runOf, nowMicros: clock }
