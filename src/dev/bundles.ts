@@ -7,7 +7,6 @@ import { readFileSync } from 'node:fs'
 import { dirname, join, relative, resolve } from 'node:path'
 import { FRAME_BYTES_MAX } from '../runner/messages.ts'
 import { SDK_RUNTIME } from '../sdk/embedded.generated.ts'
-import { utf8Length } from '../value/values.ts'
 import { BUILTIN_NAMESPACE, builtinProblems, resolveBuiltin } from './builtins.ts'
 import { type ForbiddenSyntax, findForbiddenSyntax } from './forbidden-syntax.ts'
 import { fileProblem, type Problem, workspaceFault } from './problems.ts'
@@ -271,7 +270,7 @@ function exactLine(
 
 function checkSize(source: string): void {
   // It travels to a runner as a JSON string in one frame.
-  const bytes = utf8Length(JSON.stringify(source))
+  const bytes = Buffer.byteLength(JSON.stringify(source))
   const most = FRAME_BYTES_MAX - 1_024
   if (bytes <= most) return
   const message = `The bundle has ${bytes} bytes; at most ${most} can be loaded.`

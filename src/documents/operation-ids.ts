@@ -4,11 +4,11 @@
  * stored, and what was recorded last is remembered. In PostgreSQL a question costs a third of what
  * its commit does. An ID from the future brings the questions back until retention removes it.
  */
-import { crc32 } from 'node:zlib'
+import { randomInt } from 'node:crypto'
 
 /** Two generations are remembered: some seconds of the highest load, for clocks that are behind. */
 const GENERATION_IDS = 50_000
-/** Of a place in the table of a generation; no checksum is that. */
+/** Of a place in the table of a generation; no hash is that. */
 const FREE = 0
 
 export class OperationIds {
@@ -39,47 +39,50 @@ export class OperationIds {
   /** False only where no record is, or is on its way. */
   mayExist(id: string): boolean {
     if (id <= this.#boundary) return true
-    const checksum = checksumOf(id)
-    return this.#current.has(checksum) || this.#previous.has(checksum)
+    const hash = hashOf(id)
+    return this.#current.has(hash) || this.#previous.has(hash)
   }
 }
 
 /**
- * Checksums rather than IDs: one that two share only asks the database for nothing. They stand in a
+ * Hashes rather than IDs: one that two share only asks the database for nothing. They stand in a
  * table of numbers, since a Set that is written to is looked through by each collection.
  */
 class Generation {
-  /** A checksum is at the place that it names, or at the next free one. */
-  readonly #table: Uint32Array
+  /** A hash is at the place that it names, or at the next free one. */
+  readonly #table: Int32Array
   newest = ''
   size = 0
 
   constructor(ids: number) {
-    this.#table = new Uint32Array(2 ** Math.ceil(Math.log2(ids * 2)))
+    this.#table = new Int32Array(2 ** Math.ceil(Math.log2(ids * 2)))
   }
 
   add(id: string): void {
-    const checksum = checksumOf(id)
-    this.#table[this.#placeOf(checksum)] = checksum
+    const hash = hashOf(id)
+    this.#table[this.#placeOf(hash)] = hash
     this.newest = greater(this.newest, id)
     this.size += 1
   }
 
-  has(checksum: number): boolean {
-    return this.#table[this.#placeOf(checksum)] === checksum
+  has(hash: number): boolean {
+    return this.#table[this.#placeOf(hash)] === hash
   }
 
-  #placeOf(checksum: number): number {
+  #placeOf(hash: number): number {
     const table = this.#table
-    let place = checksum & (table.length - 1)
-    while (table[place] !== FREE && table[place] !== checksum)
-      place = (place + 1) & (table.length - 1)
+    let place = hash & (table.length - 1)
+    while (table[place] !== FREE && table[place] !== hash) place = (place + 1) & (table.length - 1)
     return place
   }
 }
 
-function checksumOf(id: string): number {
-  return crc32(id) || 1
+/** Callers make the IDs: they must not know which of them share a place. */
+const SEED = randomInt(2 ** 32)
+
+/** Signed: half of the unsigned ones are doubles to the engine (system/recent-texts.ts). */
+function hashOf(id: string): number {
+  return Bun.hash.xxHash32(id, SEED) | 0 || 1
 }
 
 function greater(a: string, b: string): string {

@@ -10,11 +10,11 @@
 const WAYS = 4
 
 export class RecentTexts {
-  readonly #hashes: Uint32Array
+  readonly #hashes: Int32Array
 
   /** `places` is a power of two, at least 4. About as many others make a text forgotten. */
   constructor(places: number) {
-    this.#hashes = new Uint32Array(places)
+    this.#hashes = new Int32Array(places)
   }
 
   /**
@@ -24,10 +24,12 @@ export class RecentTexts {
    */
   sawBefore(text: string | Uint8Array, version = 0): boolean {
     const hashes = this.#hashes
-    const hash = Bun.hash.xxHash32(text, version >>> 0)
-    const first = (hash * WAYS) & (hashes.length - 1)
+    // Signed: half of the unsigned ones are doubles to the engine, which would compile this again
+    // and again.
+    const hash = Bun.hash.xxHash32(text, version >>> 0) | 0
+    const first = Math.imul(hash, WAYS) & (hashes.length - 1)
     for (let way = 0; way < WAYS; way++) if (hashes[first + way] === hash) return true
-    hashes.copyWithin(first + 1, first, first + WAYS - 1)
+    for (let way = WAYS - 1; way > 0; way--) hashes[first + way] = hashes[first + way - 1]!
     hashes[first] = hash
     return false
   }

@@ -138,6 +138,11 @@ export function tableOfCanonicalId(id: string): string {
   return id.slice(0, -27)
 }
 
+/** Whether that is the table: to cut its name out of an ID makes a text of its own. */
+export function isOfTable(table: string, canonicalId: string): boolean {
+  return canonicalId.length === table.length + 27 && canonicalId.startsWith(table)
+}
+
 /** A source of time and randomness; `system` has the real one. */
 export interface IdSource {
   nowMillis(): number

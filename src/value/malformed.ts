@@ -12,3 +12,12 @@ export class Malformed extends Error {
     this.rule = rule
   }
 }
+
+/**
+ * What failed inside a part, such as `.name` or `[3]`, of the value at `path`: a reader gives its
+ * parts its own path, since to make one for each costs more than most reads.
+ */
+export function inPart(error: unknown, path: string, part: string): unknown {
+  if (!(error instanceof Malformed)) return error
+  return new Malformed(error.rule, `${path}${part}${error.path.slice(path.length)}`)
+}

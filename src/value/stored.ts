@@ -5,7 +5,7 @@
  * It is a third of the tagged form, and native JSON.parse reads it.
  */
 import { decodeBase64Url, encodeBase64Url } from './base64url.ts'
-import { Malformed } from './malformed.ts'
+import { inPart, Malformed } from './malformed.ts'
 import { isTypedId, parseInt64 } from './tagged.ts'
 import {
   sortedEntries,
@@ -44,10 +44,9 @@ function encodeComposite(value: Exclude<Value, boolean | bigint | number | strin
   let text = ''
   if (value instanceof Map) {
     for (const [key, item] of sortedEntries(value as ValueObject)) {
-      const before = text === '' ? '' : `${text},`
-      text = PLAIN_KEY.test(key)
-        ? `${before}"${key}":${encodeStored(item)}`
-        : `${before}${JSON.stringify(key.startsWith('$') ? `$${key}` : key)}:${encodeStored(item)}`
+      const name = PLAIN_KEY.test(key) ? key : escaped(key)
+      text =
+        text === '' ? `"${name}":${encodeStored(item)}` : `${text},"${name}":${encodeStored(item)}`
     }
     return `{${text}}`
   }
@@ -56,6 +55,10 @@ function encodeComposite(value: Exclude<Value, boolean | bigint | number | strin
     text += encodeStored(item)
   }
   return `[${text}]`
+}
+
+function escaped(key: string): string {
+  return JSON.stringify(key.startsWith('$') ? `$${key}` : key).slice(1, -1)
 }
 
 /** Text that is trusted or not: every defect is Malformed. */
@@ -91,7 +94,13 @@ function fromComposite(json: object, path: string, depth: number): Value {
   if (depth > VALUE_DEPTH_MAX) throw new Malformed(`at most ${VALUE_DEPTH_MAX} levels`, path)
   if (Array.isArray(json)) {
     checkNesting(depth, json.length, path)
-    return json.map((item, i) => fromStoredJson(item, `${path}[${i}]`, depth + 1))
+    return json.map((item, i) => {
+      try {
+        return fromStoredJson(item, path, depth + 1)
+      } catch (error) {
+        throw inPart(error, path, `[${i}]`)
+      }
+    })
   }
   const keys = Object.keys(json)
   const content = json as { readonly [key: string]: unknown }
@@ -105,7 +114,11 @@ function fromComposite(json: object, path: string, depth: number): Value {
     if ((key[0] === '$' && key[1] !== '$') || name === '__proto__' || !name.isWellFormed()) {
       throw new Malformed('a key that is allowed', path)
     }
-    object.set(name, fromStoredJson(content[key], `${path}.${name}`, depth + 1))
+    try {
+      object.set(name, fromStoredJson(content[key], path, depth + 1))
+    } catch (error) {
+      throw inPart(error, path, `.${name}`)
+    }
   }
   return object
 }

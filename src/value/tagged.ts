@@ -1,6 +1,6 @@
 /** Tagged JSON: the public form of arguments and results (Document 2, Canonical tagged values). */
 import { decodeBase64Url, encodeBase64Url } from './base64url.ts'
-import { Malformed } from './malformed.ts'
+import { inPart, Malformed } from './malformed.ts'
 import type { Json } from './strict-json.ts'
 import {
   compareUtf8,
@@ -103,7 +103,13 @@ function decodeScalar(type: Json | undefined, content: string, path: string): Va
 function decodeArray(content: Json, path: string, depth: number): Value {
   if (!Array.isArray(content)) throw new Malformed('an array', path)
   enter(depth, content.length, path)
-  return content.map((item, i) => decodeTagged(item, `${path}[${i}]`, depth + 1))
+  return content.map((item, i) => {
+    try {
+      return decodeTagged(item, path, depth + 1)
+    } catch (error) {
+      throw inPart(error, path, `[${i}]`)
+    }
+  })
 }
 
 function decodeObject(content: Json, path: string, depth: number): Value {
@@ -124,7 +130,11 @@ function decodeObject(content: Json, path: string, depth: number): Value {
       throw new Malformed('keys strictly sorted by UTF-8 bytes', path)
     }
     previous = key
-    object.set(key, decodeTagged(value, `${path}.${key}`, depth + 1))
+    try {
+      object.set(key, decodeTagged(value, path, depth + 1))
+    } catch (error) {
+      throw inPart(error, path, `.${key}`)
+    }
   }
   return object
 }

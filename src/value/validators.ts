@@ -4,8 +4,8 @@
  * where JavaScript cannot tell an ID from a string or a timestamp from an int64 (`coerce`).
  */
 
-import { tableOfId } from './ids.ts'
-import { Malformed } from './malformed.ts'
+import { isOfTable } from './ids.ts'
+import { inPart, Malformed } from './malformed.ts'
 import { matches } from './patterns/matcher.ts'
 import { isTypedId } from './tagged.ts'
 import { Timestamp, TypedId, typeOf, type Value, type ValueObject, valueEquals } from './values.ts'
@@ -170,7 +170,7 @@ function id(table: string, { coerce }: CompileOptions): Check {
         : coerce && typeof value === 'string' && isTypedId(value)
           ? new TypedId(value)
           : null
-    if (exact === null || tableOfId(exact.id) !== prefix) {
+    if (exact === null || !isOfTable(prefix, exact.id)) {
       throw new Malformed(`an ID of the table ${table}`, path)
     }
     return exact
@@ -197,7 +197,13 @@ function array(
     if (json.maximumItems !== undefined && value.length > json.maximumItems) {
       throw new Malformed(`at most ${json.maximumItems} items`, path)
     }
-    return value.map((item: Value, i) => items(item, `${path}[${i}]`))
+    return value.map((item: Value, i) => {
+      try {
+        return items(item, path)
+      } catch (error) {
+        throw inPart(error, path, `[${i}]`)
+      }
+    })
   }
 }
 
@@ -217,7 +223,7 @@ function object(fields: FieldsJson, options: CompileOptions): Check {
     for (const [name, item] of value as ValueObject) {
       const field = declared.get(name)
       if (field === undefined) throw new Malformed('no undeclared field', `${path}.${name}`)
-      const exact = field.check(item, `${path}.${name}`)
+      const exact = checkedPart(field.check, item, path, name)
       if (exact !== item) checked = changed(checked, value as ValueObject, name, exact)
       missing--
     }
@@ -244,10 +250,18 @@ function record(
     }
     let checked = value as ValueObject
     for (const [name, item] of value as ValueObject) {
-      const exact = values(item, `${path}.${name}`)
+      const exact = checkedPart(values, item, path, name)
       if (exact !== item) checked = changed(checked, value as ValueObject, name, exact)
     }
     return checked
+  }
+}
+
+function checkedPart(check: Check, item: Value, path: string, name: string): Value {
+  try {
+    return check(item, path)
+  } catch (error) {
+    throw inPart(error, path, `.${name}`)
   }
 }
 

@@ -73,8 +73,6 @@ export function typeOf(value: Value): ValueType {
   }
 }
 
-const utf8 = new TextEncoder()
-
 /** Unsigned UTF-8 byte order. It equals UTF-16 order unless a surrogate meets U+E000-U+FFFF. */
 export function compareUtf8(a: string, b: string): number {
   const length = Math.min(a.length, b.length)
@@ -132,8 +130,4 @@ export function valueEquals(a: Value, b: Value): boolean {
 
 function bytesEqual(a: Uint8Array, b: Uint8Array): boolean {
   return a.length === b.length && a.every((byte, i) => byte === b[i])
-}
-
-export function utf8Length(text: string): number {
-  return utf8.encode(text).length
 }

@@ -1,6 +1,5 @@
 /** What one transaction may read and write, and how much of it is used (architecture, Bounds). */
 import { Fault } from '../../errors/fault.ts'
-import { utf8Length } from '../../value/values.ts'
 import {
   BYTES_READ_MAX,
   BYTES_WRITTEN_MAX,
@@ -54,7 +53,7 @@ export class TransactionBounds {
 
   /** `text` is null for a deletion; `documentsWritten` counts this document too. */
   countWritten(text: string | null, documentsWritten: number): void {
-    const bytes = text === null ? 0 : utf8Length(text)
+    const bytes = text === null ? 0 : Buffer.byteLength(text)
     this.bytesWritten += bytes
     if (bytes > DOCUMENT_BYTES_MAX) this.#exceed('document bytes', DOCUMENT_BYTES_MAX)
     if (this.bytesWritten > BYTES_WRITTEN_MAX) this.#exceed('bytes written', BYTES_WRITTEN_MAX)

@@ -6,18 +6,17 @@ import type { PreparedTable } from '../prepared-release.ts'
 import { Refusal } from '../refusal.ts'
 
 /** What the code of a Function sent as a value. Throws a Refusal for what is none. */
-export function storedValue(json: unknown, where: string): Value {
+export function storedValue(json: unknown, verb: string, of: string): Value {
   try {
     return fromStoredJson(json)
   } catch (error) {
-    if (!(error instanceof Malformed)) throw error
-    throw new Refusal('TypeError', `${where}: ${error.path} must be ${error.rule}`)
+    throw refusalOf(error, verb, of)
   }
 }
 
 /** A value to compare an index field with, in the field's own type. */
 export function fieldValue(table: PreparedTable, field: string, json: unknown): Value {
-  const value = storedValue(json, `index field "${field}"`)
+  const value = storedValue(json, 'index', field)
   if (field === '_createdAt') {
     if (typeof value !== 'bigint' && !(value instanceof Timestamp)) {
       throw new Refusal('TypeError', '_createdAt is compared with a bigint of microseconds')
@@ -33,16 +32,31 @@ export function fieldValue(table: PreparedTable, field: string, json: unknown): 
 }
 
 /** All fields of a document. Throws a Refusal for what the schema does not take. */
-export function checkedFields(table: PreparedTable, fields: unknown, where: string): ValueObject {
-  return checkedValue(table, storedValue(fields, where), where)
+export function checkedFields(
+  table: PreparedTable,
+  fields: unknown,
+  verb: string,
+  of: string,
+): ValueObject {
+  return checkedValue(table, storedValue(fields, verb, of), verb, of)
 }
 
 /** The same, of a value. */
-export function checkedValue(table: PreparedTable, value: Value, where: string): ValueObject {
+export function checkedValue(
+  table: PreparedTable,
+  value: Value,
+  verb: string,
+  of: string,
+): ValueObject {
   try {
     return table.check(value, table.manifest.name) as ValueObject
   } catch (error) {
-    if (!(error instanceof Malformed)) throw error
-    throw new Refusal('TypeError', `${where}: ${error.path} must be ${error.rule}`)
+    throw refusalOf(error, verb, of)
   }
+}
+
+/** What the author wrote is put together where it fails alone. */
+function refusalOf(error: unknown, verb: string, of: string): unknown {
+  if (!(error instanceof Malformed)) return error
+  return new Refusal('TypeError', `${verb}("${of}"): ${error.path} must be ${error.rule}`)
 }

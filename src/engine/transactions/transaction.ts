@@ -14,7 +14,7 @@ import type {
 import { type Answer, andThen } from '../../system/answers.ts'
 import { sha256 } from '../../system/digests.ts'
 import { documentId, documentIdSource } from '../../value/document-ids.ts'
-import { tableOfCanonicalId, tableOfId } from '../../value/ids.ts'
+import { isOfTable, tableOfCanonicalId, tableOfId } from '../../value/ids.ts'
 import { flatText } from '../../value/memory/flat-text.ts'
 import { decodeStored, encodeStored } from '../../value/stored.ts'
 import type { ValueObject } from '../../value/values.ts'
@@ -77,6 +77,7 @@ export class Transaction {
   readonly #documents = new Map<string, StoredDocument | null>()
   readonly #bounds = new TransactionBounds()
   #inserted = 0
+  #lastTable = ''
 
   constructor(options: TransactionOptions) {
     this.#options = options
@@ -140,7 +141,7 @@ export class Transaction {
     const { store, unsettled, release } = this.#options
     const found: StoredDocument[] = []
     for (const id of ids) {
-      if (!release.tables.has(tableOfCanonicalId(id))) continue
+      if (!release.tables.has(this.#tableNameOf(id))) continue
       const early = unsettled?.find(id, this.snapshot)
       const document = early === undefined ? store.remembered(id, this.snapshot) : early
       if (document == null || document.text.length > REMEMBERED_CHARACTERS_MAX) continue
@@ -153,12 +154,12 @@ export class Transaction {
   }
 
   get(id: string): Answer<StoredDocument | null> {
-    this.#table(this.#tableOf(id), 'ctx.db.get')
+    this.#table(this.#tableOf(id), 'get')
     return this.#current(id)
   }
 
   range(input: RangeInput): Answer<RangeOutput> {
-    const table = this.#table(input.table, 'ctx.db.table')
+    const table = this.#table(input.table, 'table')
     const physical = indexOf(table, input.index)
     const interval = intervalOf(table, physical, input)
     const shadows = this.#overlay.within(physical, interval)
@@ -212,7 +213,7 @@ export class Transaction {
   /** The new document's ID. */
   insert(tableName: string, fields: unknown): Answer<string> {
     const table = this.#writableTable(tableName, 'insert')
-    const value = checkedFields(table, fields, `insert("${tableName}")`)
+    const value = checkedFields(table, fields, 'insert', tableName)
     const { nowMicros, seed } = this.#options
     const count = this.#inserted++
     const digest = sha256(documentIdSource(seed, count))
@@ -246,19 +247,19 @@ export class Transaction {
     before: Existing,
     { fields, removed }: Change,
   ): Answer<void> {
-    const patch = storedValue(fields, `patch("${id}")`)
+    const patch = storedValue(fields, 'patch', id)
     if (!(patch instanceof Map)) throw new Refusal('TypeError', 'patch takes an object of fields')
     const merged = new Map(before.value)
     for (const name of removed) merged.delete(name)
     for (const [name, value] of patch as ValueObject) merged.set(name, value)
-    const value = checkedValue(table, merged, `patch("${id}")`)
+    const value = checkedValue(table, merged, 'patch', id)
     return this.#write(table, id, before.origin, value)
   }
 
   replace(id: string, fields: unknown): Answer<void> {
     const table = this.#writableTable(this.#tableOf(id), 'replace')
     return andThen(this.#existing(id, 'replace'), ({ origin }) =>
-      this.#write(table, id, origin, checkedFields(table, fields, `replace("${id}")`)),
+      this.#write(table, id, origin, checkedFields(table, fields, 'replace', id)),
     )
   }
 
@@ -270,25 +271,28 @@ export class Transaction {
   }
 
   #tableOf(id: string): string {
-    if (this.#documents.has(id)) return tableOfCanonicalId(id)
+    if (this.#documents.has(id)) return this.#tableNameOf(id)
     const table = tableOfId(id)
     if (table === null) throw new Refusal('TypeError', `"${id.slice(0, 100)}" is not a document ID`)
     return table
   }
 
-  #table(name: string, where: string): PreparedTable {
+  /** Of a canonical ID; most that a call uses one after the other are of one table. */
+  #tableNameOf(id: string): string {
+    if (!isOfTable(this.#lastTable, id)) this.#lastTable = tableOfCanonicalId(id)
+    return this.#lastTable
+  }
+
+  #table(name: string, verb: string): PreparedTable {
     const table = this.#options.release.tables.get(name)
-    if (table === undefined) {
-      throw new Refusal('TypeError', `${where}: schema.ts declares no table "${name.slice(0, 64)}"`)
-    }
-    return table
+    if (table !== undefined) return table
+    const rule = `schema.ts declares no table "${name.slice(0, 64)}"`
+    throw new Refusal('TypeError', `ctx.db.${verb}: ${rule}`)
   }
 
   #writableTable(name: string, verb: string): PreparedTable {
-    if (!this.#options.writable) {
-      throw new Refusal('TypeError', `ctx.db.${verb}: a Query cannot write; make it a mutation`)
-    }
-    return this.#table(name, `ctx.db.${verb}`)
+    if (this.#options.writable) return this.#table(name, verb)
+    throw new Refusal('TypeError', `ctx.db.${verb}: a Query cannot write; make it a mutation`)
   }
 
   #current(id: string): Answer<StoredDocument | null> {
