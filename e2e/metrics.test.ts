@@ -64,11 +64,18 @@ test('health is that of the parts, as the log says of containment', async () => 
   })
 })
 
-test('what each Function used is logged by the time that the server has stopped', async () => {
+test('what Functions and keys used is logged by the time that the server has stopped', async () => {
   const { server } = app
   await server.stop()
   await server.ended
   expect(events('function.usage').map((record) => record.function)).toEqual(
     expect.arrayContaining(['channels.create', 'messages.list', 'messages.send']),
   )
+  const [usage] = events('credential.usage')
+  expect(usage).toMatchObject({ clientId: expect.stringMatching(/^app_/), failed: 0 })
+  expect(usage!.succeeded).toBeGreaterThanOrEqual(7)
+  for (const record of [usage!, ...events('function.usage')]) {
+    expect(record.projectId).toMatch(/^prj_/)
+    expect(record.environmentId).toMatch(/^env_/)
+  }
 })

@@ -11,6 +11,7 @@ import { createEngine, type Engine } from '../../src/engine/engine.ts'
 import type { IssueGuest } from '../../src/engine/guests.ts'
 import { inProcessPool, type TestHandler } from '../../src/engine/in-process-pool.ts'
 import { QueryEnvelopes } from '../../src/http/application/envelopes.ts'
+import { KeyUsage } from '../../src/http/application/key-usage.ts'
 import { type ApplicationOrigin, mountApplication } from '../../src/http/application/mount.ts'
 import { applicationLimits } from '../../src/http/rate-limits.ts'
 import { requestCounts } from '../../src/http/request-counts.ts'
@@ -22,7 +23,7 @@ import { FunctionalTokens } from '../../src/product/functional-tokens/tokens.ts'
 import { resolveTarget } from '../../src/product/targets.ts'
 import { Cursors } from '../../src/storage/cursors.ts'
 import { realSystem } from '../../src/system/system.ts'
-import { createLog } from '../../src/telemetry/log.ts'
+import { createLog, type Logger } from '../../src/telemetry/log.ts'
 import { Metrics } from '../../src/telemetry/metrics/metrics.ts'
 import type { ReleaseId } from '../../src/value/ids.ts'
 import type { JwtProvider } from '../../src/value/jwt-providers.ts'
@@ -33,6 +34,7 @@ export interface TestGateway {
   readonly application: ApplicationOrigin
   readonly engine: Engine
   readonly metrics: Metrics
+  readonly keyUsage: KeyUsage
   /** Confidential, with every scope. */
   readonly key: string
   /** Another one, of a client of its own. */
@@ -53,6 +55,8 @@ export interface GatewayInput {
   readonly store?: DocumentStore
   /** Whether calls are limited as a server limits them. */
   readonly limited?: boolean
+  /** Its lines are made and dropped unless given: a million requests would fill the memory. */
+  readonly log?: Logger
 }
 
 const ORIGIN = 'https://app.example'
@@ -74,8 +78,7 @@ export async function openTestGateway(input: GatewayInput): Promise<TestGateway>
   const pool = inProcessPool(input.handlers)
   Object.assign(pool, { close: async () => undefined, warm: async () => undefined })
   const system = realSystem()
-  // Its lines are made and dropped: a million requests would fill the memory.
-  const log = createLog({ system, sink: () => undefined, level: 'debug' })
+  const log = input.log ?? createLog({ system, sink: () => undefined, level: 'debug' })
   const tokens = new FunctionalTokens({
     providers: await openJwtProviders({ providers: input.providers ?? [], system, log }),
     keyring: it.root.keyring,
@@ -89,6 +92,7 @@ export async function openTestGateway(input: GatewayInput): Promise<TestGateway>
   const ports = { store, pool, system, log, metrics, issueGuest, cursors, configuration }
   const engine = createEngine(ports)
   it.engine.idle = () => engine.idle()
+  const keyUsage = new KeyUsage(log)
   const application = mountApplication({
     system,
     log,
@@ -97,6 +101,7 @@ export async function openTestGateway(input: GatewayInput): Promise<TestGateway>
     tokens,
     limits: input.limited === true ? applicationLimits(system) : null,
     counts: requestCounts(metrics, 'application'),
+    keyUsage,
     allowedOrigins: new Set([ORIGIN]),
     authenticateKey: (key) => product.keys.authenticate(key),
     resolveTarget: (target, caller, affinity) => resolveTarget(product, caller, target, affinity),
@@ -106,11 +111,13 @@ export async function openTestGateway(input: GatewayInput): Promise<TestGateway>
     application,
     engine,
     metrics,
+    keyUsage,
     key: issueKey(it, 'confidential'),
     issueKey: (kind, rateLimit) => issueKey(it, kind, rateLimit),
     releaseId,
     it,
     async close() {
+      keyUsage.stop()
       await engine.close()
       await it.close()
       rmSync(directory, { recursive: true, force: true })

@@ -30,6 +30,9 @@ import type { FunctionUsage } from './usage/function-usage.ts'
 export interface InvocationContext {
   readonly requestId: string
   readonly invocationId: string
+  /** Of the Application Key that it came with. */
+  readonly clientId?: string
+  readonly credentialId?: string
 }
 
 export interface Invocation {

@@ -1,7 +1,8 @@
 import { rmSync } from 'node:fs'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { makeRoot } from '../../build/testing/product-roots.ts'
 import { openTestProduct, REQUEST_ID, type TestProduct } from '../../build/testing/products.ts'
+import { Fault } from '../errors/fault.ts'
 import type { ApplicationKind } from '../storage/control/application-clients.ts'
 import { createClient } from './application-clients.ts'
 import { createCredential } from './application-credentials.ts'
@@ -147,6 +148,19 @@ describe('a key', () => {
     it = await openTestProduct({ directory })
     expect(authenticate(key)).not.toBeNull()
   })
+})
+
+test.each([
+  ['UNAVAILABLE', 'PRODUCT_UNAVAILABLE'],
+  ['INTERNAL', 'PRODUCT_CORRUPT'],
+] as const)('that is new is %s where its look-up is %s; a known one goes on', (code, cause) => {
+  const [known, unseen] = [issue('public'), issue('public')]
+  authenticate(known.key)
+  vi.spyOn(it.root.control, 'read').mockImplementation(() => {
+    throw new Fault(cause)
+  })
+  expect(() => authenticate(unseen.key)).toThrow(expect.objectContaining({ code }))
+  expect(authenticate(known.key)).not.toBeNull()
 })
 
 describe('the time of last use', () => {

@@ -12,6 +12,7 @@ import type { System } from '../system/system.ts'
 import type { Logger } from '../telemetry/log.ts'
 import type { ClientId, CredentialId } from '../value/ids.ts'
 import { KEY_PREFIXES, keyDigest } from './application-credentials.ts'
+import { rethrow } from './targets.ts'
 
 export interface ApplicationCaller {
   readonly credentialId: CredentialId
@@ -57,8 +58,8 @@ export class ApplicationKeys {
   }
 
   /**
-   * null for a text that is no active key of this Environment. Throws PRODUCT_UNAVAILABLE or
-   * PRODUCT_CORRUPT where a key that was not seen yet cannot be looked up.
+   * null for a text that is no active key of this Environment. Throws UNAVAILABLE or INTERNAL
+   * where a key that was not seen yet cannot be looked up.
    */
   authenticate(text: string): ApplicationCaller | null {
     const known = this.#known.get(text)
@@ -66,7 +67,7 @@ export class ApplicationKeys {
       this.#note(known)
       return known.caller
     }
-    const found = KEY.test(text) ? this.#verify(text) : null
+    const found = KEY.test(text) ? this.#lookUp(text) : null
     if (found === null) return null
     this.#keep(text, found)
     this.#note(found)
@@ -82,6 +83,14 @@ export class ApplicationKeys {
   close(): void {
     this.#writeUsed()
     this.#known.clear()
+  }
+
+  #lookUp(text: string): Known | null {
+    try {
+      return this.#verify(text)
+    } catch (error) {
+      return rethrow(error)
+    }
   }
 
   #verify(text: string): Known | null {

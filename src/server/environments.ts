@@ -3,6 +3,7 @@ import type { ServerConfiguration } from '../config/configuration.ts'
 import { createEngine, type Engine } from '../engine/engine.ts'
 import type { IssueGuest } from '../engine/guests.ts'
 import { createRunnerPool, type RunnerPool } from '../engine/runner-pool.ts'
+import { KeyUsage } from '../http/application/key-usage.ts'
 import { deliverProductAudit } from '../identity/audit.ts'
 import type { Identity } from '../identity/identity.ts'
 import { openJwtProviders } from '../product/functional-tokens/providers.ts'
@@ -22,6 +23,9 @@ export interface OpenEnvironment {
   readonly product: Product
   readonly engine: Engine
   readonly tokens: FunctionalTokens
+  /** Its records carry the Project and the Environment. */
+  readonly log: Logger
+  readonly keyUsage: KeyUsage
   /** Ends invocations, then gives the root back. */
   close(): Promise<void>
 }
@@ -40,18 +44,19 @@ export interface EnvironmentOptions {
  * PRODUCT_CORRUPT.
  */
 export async function openEnvironment(options: EnvironmentOptions): Promise<OpenEnvironment> {
-  const { configuration, rootPath, identity, system, log, metrics } = options
+  const { configuration, rootPath, identity, system, metrics } = options
   const closers: (() => Promise<void>)[] = []
   const close = async (): Promise<void> => {
     for (const closer of closers.splice(0).reverse()) await closer()
   }
   try {
-    const world = { system, log, metrics }
     const root = await openProductRoot(rootPath, system)
     closers.push(async () => root.close())
+    const { projectId, environmentId } = root.descriptor
+    const log = options.log.with({ projectId, environmentId })
+    const world = { system, log, metrics }
     const tokens = await openTokens(configuration, root, { system, log })
     const database = configuration.product?.database ?? null
-    const { environmentId } = root.descriptor
     const store = await openDocuments({ rootPath, environmentId, database, ...world })
     closers.push(() => store.close())
     const pool = await startPool(configuration, world)
@@ -67,7 +72,9 @@ export async function openEnvironment(options: EnvironmentOptions): Promise<Open
     const auditSink = deliverProductAudit.bind(null, identity)
     const product = openProduct({ system, log, root, engine, configuration: live, auditSink })
     closers.push(() => closeProduct(product))
-    return { product, engine, tokens, close }
+    const keyUsage = new KeyUsage(log)
+    closers.push(async () => keyUsage.stop())
+    return { product, engine, tokens, log, keyUsage, close }
   } catch (error) {
     await close()
     throw error

@@ -145,8 +145,8 @@ function managementApp(running: Running) {
 }
 
 function applicationApp(
-  { configuration, system, log, metrics }: Running,
-  { product, engine, tokens }: OpenEnvironment,
+  { configuration, system, metrics }: Running,
+  { product, engine, tokens, log, keyUsage }: OpenEnvironment,
 ) {
   return mountApplication({
     system,
@@ -156,6 +156,7 @@ function applicationApp(
     tokens,
     limits: applicationLimits(system),
     counts: requestCounts(metrics, 'application'),
+    keyUsage,
     allowedOrigins: new Set(configuration.product?.allowedOrigins),
     authenticateKey: (key) => product.keys.authenticate(key),
     resolveTarget: (target, caller, source) => resolveTarget(product, caller, target, source),

@@ -5,13 +5,10 @@
 import type { System } from '../../system/system.ts'
 import type { Logger } from '../../telemetry/log.ts'
 import type { Metrics } from '../../telemetry/metrics/metrics.ts'
+import { UsagePeriods } from '../../telemetry/usage-periods.ts'
 import type { FunctionManifest } from '../../value/manifest.ts'
 import type { Invocation } from '../invocations.ts'
 import type { RunnerOutcome } from '../runner-pool.ts'
-
-const PERIOD_MILLIS = 60_000
-/** Functions with a record of their own in one period; the others share one. */
-const FUNCTIONS_MAX = 1_000
 
 export interface FunctionUsageOptions {
   readonly system: Pick<System, 'monotonicMillis'>
@@ -28,21 +25,25 @@ interface Observed {
 }
 
 class Usage {
+  /** Null for all Functions beyond the first 1,000 of a period. */
+  readonly of: { readonly releaseId: string; readonly function: string } | null
   runs = 0
   cpuMicros = 0
   /** Between the start of a run and its end, in the time that passed. */
   durationMicros = 0
   largestGrowthBytes = 0
+
+  constructor(of: Usage['of']) {
+    this.of = of
+  }
 }
 
 export class FunctionUsage {
   readonly #options: FunctionUsageOptions
   readonly #runs: Metrics['counters']['functionRuns']
   readonly #cpu: Metrics['counters']['functionCpuMicros']
-  #byFunction = new Map<FunctionManifest, { readonly releaseId: string; readonly usage: Usage }>()
-  #others = new Usage()
+  readonly #periods: UsagePeriods<FunctionManifest, Usage>
   #largestGrowthBytes = 0
-  readonly #timer: ReturnType<typeof setInterval>
 
   constructor(options: FunctionUsageOptions) {
     const { metrics } = options
@@ -50,14 +51,15 @@ export class FunctionUsage {
     this.#runs = metrics.counters.functionRuns
     this.#cpu = metrics.counters.functionCpuMicros
     metrics.addSource(() => ({ largestFunctionGrowthBytes: this.#largestGrowthBytes }))
-    this.#timer = setInterval(() => this.report(), PERIOD_MILLIS)
-    this.#timer.unref()
+    this.#periods = new UsagePeriods({
+      others: () => new Usage(null),
+      write: (usage) => this.#write(usage),
+    })
   }
 
   /** Writes what the last period still lacks. */
   stop(): void {
-    clearInterval(this.#timer)
-    this.report()
+    this.#periods.stop()
   }
 
   /** Counts a run that ended now. One that is lost or void is run again. */
@@ -81,27 +83,24 @@ export class FunctionUsage {
 
   /** Writes a record for each Function that ran since the last time, and begins anew. */
   report(): void {
-    const { log } = this.#options
-    const used = this.#byFunction
-    const others = this.#others
-    this.#byFunction = new Map()
-    this.#others = new Usage()
-    for (const [{ name }, { releaseId, usage }] of used) {
-      const message = `${name} ran ${usage.runs} times.`
-      log.info('function.usage', { message, releaseId, function: name, ...figuresOf(usage) })
-    }
-    if (others.runs === 0) return
-    const message = `Functions beyond the first ${FUNCTIONS_MAX} ran ${others.runs} times.`
-    log.info('function.usage', { message, ...figuresOf(others) })
+    this.#periods.report()
+  }
+
+  #write({ of, ...figures }: Usage): void {
+    const message = `${of?.function ?? 'Further Functions'} ran ${figures.runs} times.`
+    this.#options.log.info('function.usage', {
+      message,
+      ...of,
+      ...figures,
+      cpuMicros: Math.round(figures.cpuMicros),
+      durationMicros: Math.round(figures.durationMicros),
+    })
   }
 
   #usageOf(definition: FunctionManifest, releaseId: string): Usage {
-    const known = this.#byFunction.get(definition)
-    if (known !== undefined) return known.usage
-    if (this.#byFunction.size >= FUNCTIONS_MAX) return this.#others
-    const usage = new Usage()
-    this.#byFunction.set(definition, { releaseId, usage })
-    return usage
+    const known = this.#periods.find(definition)
+    if (known !== undefined) return known
+    return this.#periods.begin(definition, new Usage({ releaseId, function: definition.name }))
   }
 }
 
@@ -113,13 +112,4 @@ function cpuOf(outcome: RunnerOutcome, durationMicros: number): number {
   const { kind } = outcome
   if ('cpuMicros' in outcome) return Math.min(outcome.cpuMicros ?? 0, durationMicros)
   return kind === 'limit' && outcome.limit === 'cpu' ? durationMicros : 0
-}
-
-function figuresOf({ runs, cpuMicros, durationMicros, largestGrowthBytes }: Usage) {
-  return {
-    runs,
-    cpuMicros: Math.round(cpuMicros),
-    durationMicros: Math.round(durationMicros),
-    largestGrowthBytes,
-  }
 }

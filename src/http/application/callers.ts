@@ -25,6 +25,7 @@ export function authenticate(gateway: Gateway, incoming: Incoming): ApplicationC
       requireNoWait(limits.failures.take(peerOf(incoming.binding)), 'RATE_LIMITED')
     throw new Fault('APPLICATION_KEY_INVALID')
   }
+  incoming.caller = caller
   if (limits !== null) {
     const { credentialId, rateLimit } = caller
     const seconds = limits.credentials.take(credentialId, credentialLimit(rateLimit))

@@ -4,11 +4,12 @@ import type { Release } from '../../engine/release.ts'
 import type { System } from '../../system/system.ts'
 import type { Logger } from '../../telemetry/log.ts'
 import type { Principal } from '../../value/identities.ts'
-import type { ClientId, CredentialId, InvocationId, RequestId } from '../../value/ids.ts'
+import type { ClientId, CredentialId, InvocationId, ReleaseId, RequestId } from '../../value/ids.ts'
 import type { ClientKind } from '../../value/manifest.ts'
 import type { ApplicationLimits, PeerBinding } from '../rate-limits.ts'
 import type { RequestCounts } from '../request-counts.ts'
 import type { QueryEnvelopes } from './envelopes.ts'
+import type { KeyUsage } from './key-usage.ts'
 
 export type ApplicationScope = 'query' | 'mutation' | 'action' | 'realtime' | 'workspace'
 
@@ -35,8 +36,12 @@ export interface Incoming {
   readonly request: Request
   readonly requestId: RequestId
   readonly binding: Partial<ApplicationBinding>
-  /** Once the invocation has one: its failure is told with it. */
+  /** Once its key was found good. */
+  caller: ApplicationCaller | null
+  /** Once there is an invocation: its failure is told with them. */
   invocationId: InvocationId | null
+  releaseId: ReleaseId | null
+  function: string | null
   /** The verification of its functional token, once that began: it is verified once. */
   presented?: Promise<Principal>
 }
@@ -62,6 +67,7 @@ export interface Gateway {
   /** null limits nothing. */
   readonly limits: ApplicationLimits | null
   readonly counts: RequestCounts
+  readonly keyUsage: KeyUsage
   /** Exact browser origins; any other Origin header is refused. */
   readonly allowedOrigins: ReadonlySet<string>
   /** Null for a key that is unknown, revoked or deleted. */

@@ -150,10 +150,14 @@ async function requestLater(
 
 /** The invocation begins: from here on its failures carry its ID. */
 function requestOf(call: Call, asked: Asked, principal: Principal | null): QueryRequest {
-  const { gateway, incoming } = call
+  const { gateway, incoming, caller } = call
   const invocationId = gateway.system.ids.make('ivc')
   incoming.invocationId = invocationId
-  const context = { requestId: incoming.requestId, invocationId }
+  incoming.releaseId = asked.release.releaseId
+  incoming.function = asked.definition.name
+  const { requestId } = incoming
+  const { clientId, credentialId } = caller
+  const context = { requestId, invocationId, clientId, credentialId }
   return { ...asked, principal, context, signal: call }
 }
 

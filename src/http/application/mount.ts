@@ -1,6 +1,7 @@
 /** The application origin: Function calls and probes, with exact browser origins. */
 import { type Context, Hono } from 'hono'
 import { Fault } from '../../errors/fault.ts'
+import type { LogFields } from '../../telemetry/log.ts'
 import type { RequestId } from '../../value/ids.ts'
 import { APPLICATION_CODES, errorResponse, toFault } from '../errors.ts'
 import { authenticate } from './callers.ts'
@@ -70,7 +71,15 @@ async function answer(
 ): Promise<Response> {
   const requestId = gateway.system.ids.make('req')
   const origin = request.headers.get('origin')
-  const incoming: Incoming = { request, requestId, binding, invocationId: null }
+  const incoming: Incoming = {
+    request,
+    requestId,
+    binding,
+    caller: null,
+    invocationId: null,
+    releaseId: null,
+    function: null,
+  }
   let response: Response
   try {
     checkRequest(gateway, request, origin)
@@ -83,6 +92,7 @@ async function answer(
   }
   if (origin !== null && gateway.allowedOrigins.has(origin)) allowOrigin(response.headers, origin)
   gateway.counts.answered(response.status)
+  if (incoming.caller !== null) gateway.keyUsage.answered(incoming.caller, response.status)
   return response
 }
 
@@ -133,10 +143,20 @@ function rendered(answer: Invoked, requestId: RequestId): Response {
 }
 
 function failed(gateway: Gateway, error: unknown, incoming: Incoming): Response {
-  const { request, requestId, invocationId } = incoming
+  const { request, requestId, invocationId, caller } = incoming
   const fault = toFault(error, APPLICATION_CODES)
   gateway.counts.failed(fault)
-  const entry = { requestId, errorCode: fault.code, detail: fault.detail, error: fault.cause }
+  const entry: LogFields = {
+    requestId,
+    invocationId: invocationId ?? undefined,
+    releaseId: incoming.releaseId ?? undefined,
+    function: incoming.function ?? undefined,
+    clientId: caller?.clientId,
+    credentialId: caller?.credentialId,
+    errorCode: fault.code,
+    detail: fault.detail,
+    error: fault.cause,
+  }
   // Whoever is gone made the call fail.
   if (fault.status >= 500 && !request.signal.aborted) gateway.log.error('invocation.failed', entry)
   else gateway.log.debug('invocation.refused', entry)

@@ -59,9 +59,6 @@ const CALL_ERRORS: readonly TableCode[] = [
   'BUSY',
   'UNAVAILABLE',
   'DEADLINE_EXCEEDED',
-  // Where the key cannot be looked up.
-  'PRODUCT_CORRUPT',
-  'PRODUCT_UNAVAILABLE',
 ]
 
 /** A Mutation of its own, or one that an Action calls. */

@@ -1,7 +1,8 @@
 /**
  * Every figure that this server counts, once, with what it is. Names are fixed and carry no label,
  * so their number is bounded whatever is published or called (Document 1, Health, metrics, logs):
- * what a Function of its own used is in the log, as `function.usage`.
+ * what a Function of its own used is in the log, as `function.usage`, and what an Application Key
+ * was used for, as `credential.usage`.
  *
  * A name ends with its unit: Micros, Bytes or Percent; without one it is a number of things.
  */

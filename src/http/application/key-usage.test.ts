@@ -1,0 +1,90 @@
+/** What a key was used for is in the log: in records of its calls, and in figures of its own. */
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { openTestGateway, type TestGateway } from '../../../build/testing/gateways.ts'
+import { functionManifest } from '../../../build/testing/products.ts'
+import { memoryLog } from '../../telemetry/log.ts'
+
+const memory = memoryLog()
+let gateway: TestGateway
+beforeAll(async () => {
+  const common = { clients: ['confidential'], returns: { type: 'any' } } as const
+  gateway = await openTestGateway({
+    functions: [functionManifest('a.bad', common), functionManifest('a.one', common)],
+    tables: [],
+    handlers: {
+      'a.one': () => 1,
+      'a.bad': () => {
+        throw new TypeError('x')
+      },
+    },
+    limited: true,
+    log: memory.log,
+  })
+})
+afterAll(() => gateway.close())
+
+/** The status, and what the log gained. */
+async function call(name: string, key: string) {
+  const before = memory.records().length
+  const response = await gateway.application.fetch(
+    new Request('http://app.test/v1/query', {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', 'x-service-key': key },
+      body: JSON.stringify({
+        ...{ version: 1, target: 'channel:production', function: name },
+        arguments: { type: 'object', value: [] },
+      }),
+    }),
+  )
+  await response.text()
+  return { status: response.status, records: memory.records().slice(before) }
+}
+
+function callerOf(key: string) {
+  const { clientId, credentialId } = gateway.it.product.keys.authenticate(key)!
+  return { clientId, credentialId }
+}
+
+test('a record of a call names the key that it came with, and the Function', async () => {
+  const key = gateway.issueKey('confidential')
+  const { status, records } = await call('a.bad', key)
+  expect(status).toBe(500)
+  const about = { ...callerOf(key), releaseId: gateway.releaseId, function: 'a.bad' }
+  expect(records.map(({ event }) => event)).toEqual(['function.failed', 'invocation.failed'])
+  for (const record of records) expect(record).toMatchObject(about)
+  const [{ requestId, invocationId }] = records as [(typeof records)[number]]
+  expect(invocationId).toMatch(/^ivc_/)
+  expect(records[1]).toMatchObject({ requestId, invocationId })
+})
+
+test('a record of a call with no good key names none', async () => {
+  const { status, records } = await call('a.one', 'rk_sec_v1_x')
+  expect(status).toBe(401)
+  expect(records.map(({ event }) => event)).toEqual(['invocation.refused'])
+  expect(Object.keys(records[0]!)).not.toContain('credentialId')
+})
+
+test('what each key was used for is logged, by how its requests ended', async () => {
+  const [few, many] = [gateway.issueKey('confidential'), gateway.issueKey('confidential', 1)]
+  await call('a.one', few)
+  await call('a.one', few)
+  await call('a.bad', few)
+  await call('a.none', few)
+  expect((await call('a.one', many)).status).toBe(200)
+  const limited = [await call('a.one', many), await call('a.one', many)].map((it) => it.status)
+  expect(limited).toContain(429)
+  const refused = limited.filter((status) => status === 429).length
+  gateway.keyUsage.report()
+  const figures = memory.records().filter(({ event }) => event === 'credential.usage')
+  const of = (key: string) =>
+    figures.filter(({ credentialId }) => credentialId === callerOf(key).credentialId)
+  expect(of(few)).toHaveLength(1)
+  expect(of(few)[0]).toMatchObject({
+    ...callerOf(few),
+    ...{ succeeded: 2, refused: 1, failed: 1, rateLimited: 0 },
+  })
+  expect(of(many)[0]).toMatchObject({ succeeded: 3 - refused, refused, rateLimited: refused })
+  expect(memory.text()).not.toContain(few)
+  gateway.keyUsage.report()
+  expect(memory.records().filter(({ event }) => event === 'credential.usage')).toEqual(figures)
+})
