@@ -31,7 +31,7 @@ const HOSTILE = join(import.meta.dirname, 'hostile')
 const MEBIBYTE = 1024 * 1024
 /** Of its own CPU, that a call may take. */
 const BOUND_MILLIS = 1_000
-/** Of a whole call. */
+/** Of a whole Query or Mutation; an Action has ten minutes and is ended by other bounds. */
 const DEADLINE_MILLIS = 10_000
 /** From a bound to the answer that says so. */
 const LATE_MILLIS = 200
@@ -139,7 +139,8 @@ test('every attempt has its outcome, and there are at least forty', () => {
 
 describe('a hostile Function is stopped, and nobody beside it notices', () => {
   test.each(rows)('%s', async (name, outcome) => {
-    const invoke = INVOKE[kinds.get(name)!]
+    const kind = kinds.get(name)!
+    const invoke = INVOKE[kind]
     const started = performance.now()
     const attack = invoke(app, { function: name, arguments: next() }).then((reply) => ({
       reply,
@@ -150,7 +151,7 @@ describe('a hostile Function is stopped, and nobody beside it notices', () => {
     expectOutcome(name.split('.')[1]!, reply, outcome)
     for (const innocent of beside) expect(innocent.status).toBe(200)
     // A busy machine gives it less of a CPU, and so more time.
-    expect(millis).toBeLessThan(DEADLINE_MILLIS + LATE_MILLIS)
+    if (kind !== 'action') expect(millis).toBeLessThan(DEADLINE_MILLIS + LATE_MILLIS)
     expect((await reads()).status).toBe(200)
   })
 

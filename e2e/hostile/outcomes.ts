@@ -33,6 +33,8 @@ export const OUTCOMES: Readonly<Record<string, Readonly<Record<string, Outcome>>
     poisonsByJson: 'stopped',
     poisonsArrays: 'FUNCTION_FAILED',
     findsPoison: 'stopped',
+    poisonsArraysForGood: 'FUNCTION_FAILED',
+    findsNoPoison: 'stopped',
     poisonsPromises: 'stopped',
     leavesGlobals: 'stopped',
     answersAProxy: 'held',

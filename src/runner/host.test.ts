@@ -183,6 +183,8 @@ describe('ctx.db', () => {
   })
 })
 
+const HELD = '{ value: () => true, configurable: false }'
+
 describe('errors', () => {
   const driver = new Driver(`
     fetches: query(() => fetch('http://x')),
@@ -295,6 +297,19 @@ describe('errors', () => {
     expect(resultOf(driver.run('freezes'))).toEqual([2])
     expect(resultOf(driver.run('overrides'))).toBe('own')
     expect(resultOf(driver.run('describes'))).toEqual(['defineProperty', 3, 1, false])
+  })
+
+  test.each([
+    ['extra', `Object.defineProperty(Array.prototype, 'extra', { value: 1 })`],
+    ['includes', `Reflect.defineProperty(Array.prototype, 'includes', ${HELD})`],
+    ['map', `Object.defineProperty(Array.prototype, 'map', { configurable: false })`],
+    ['length', 'Object.freeze(Array.prototype)'],
+    ['next', 'Object.seal(new Proxy(Object.getPrototypeOf([].values()), {}))'],
+    ['a property', 'Object.preventExtensions(Array)'],
+  ])('that nothing undoes end the process: %s by %s', (name, code) => {
+    const doomed = new Driver(`breaks: query(() => { ${code}; return 1 })`)
+    const message = `"${name}" of Array or its prototype was changed for good`
+    expect(() => doomed.run('breaks')).toThrow(message)
   })
 
   test.each([

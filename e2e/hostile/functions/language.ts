@@ -114,6 +114,15 @@ export const poisonsArrays = hostileQuery(() => {
 /** After that one: nothing is left of it. */
 export const findsPoison = hostileQuery(() => attempt(() => [1].map((one) => one)[0] !== 1))
 
+/** Nothing puts it back: the process ends. */
+export const poisonsArraysForGood = hostileQuery(() => {
+  Object.defineProperty(Array.prototype, 'map', { value: () => ['poisoned'], configurable: false })
+  return [1].map((one) => one)[0]
+})
+
+/** In the next one. */
+export const findsNoPoison = hostileQuery(() => attempt(() => [1].map((one) => one)[0] !== 1))
+
 /** The promises that carry every call: frozen too. */
 export const poisonsPromises = hostileQuery(() =>
   attempt(() => {

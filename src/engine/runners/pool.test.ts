@@ -209,6 +209,18 @@ describe('processes', () => {
     expect(await pool.invoke(code, call('count'), oneDocument)).toMatchObject({ result: 1 })
   })
 
+  test('one that a call spoilt for good ends, and the next call has another', async () => {
+    const { source, ...rest } = counting()
+    const spoils = `spoils: query(() => { Object.freeze(Array.prototype); return 1 }),`
+    const code = { ...rest, source: source.replace('count: query', `${spoils} count: query`) }
+    expect(await pool.invoke(code, call('count'), oneDocument)).toMatchObject({ result: 1 })
+    const spoilt = await pool.invoke(code, call('spoils'), oneDocument)
+    expect(spoilt).toMatchObject({ kind: 'broken' })
+    expect(bench.log.text()).toContain('of Array or its prototype was changed for good')
+    expect(await pool.invoke(code, call('count'), oneDocument)).toMatchObject({ result: 1 })
+    pool.forget(code.releaseId)
+  })
+
   test('one more starts where a call holds up others, and idle Releases make room', async () => {
     const small = poolBench({ size: 2, limits: { runnersOfAll: 3 } })
     try {

@@ -151,10 +151,13 @@ interface Kept {
   readonly isPlain: boolean
 }
 
-/** Tells changes of what is kept, and undoes them. Nothing of a call runs, and nothing iterates. */
+/**
+ * Tells changes of what is kept, and undoes them. Nothing of a call runs, nothing iterates and no
+ * method of an array is used: one may be what was changed, for good.
+ */
 export function makeKeeping(defined: ReturnType<typeof makeDefinitions>) {
   const { ownKeys, deleteProperty, getOwnPropertyDescriptor, defineProperty } = Reflect
-  const { getPrototypeOf, setPrototypeOf } = Reflect
+  const { getPrototypeOf, setPrototypeOf, isExtensible } = Reflect
   const { keys: enumerable } = Object
 
   /**
@@ -163,13 +166,21 @@ export function makeKeeping(defined: ReturnType<typeof makeDefinitions>) {
    */
   function isUntouched({ one, prototype, isPlain, isSame, listed, stack }: Kept): boolean {
     if (!isPlain || getPrototypeOf(one) !== prototype) return false
-    return enumerable(one).length === listed && isSame() && one.stack === stack
+    if (enumerable(one).length !== listed || !isExtensible(one)) return false
+    return isSame() && one.stack === stack
   }
 
-  function isOwn(descriptor: PropertyDescriptor, now: PropertyDescriptor | undefined): boolean {
-    if (now?.enumerable !== descriptor.enumerable) return false
-    const { value, get, set } = descriptor
-    return now?.value === value && now?.get === get && now?.set === set
+  function isOwn(own: PropertyDescriptor, now: PropertyDescriptor | undefined): boolean {
+    if (now?.enumerable !== own.enumerable || now?.configurable !== own.configurable) return false
+    const { value, writable, get, set } = own
+    return (
+      now?.value === value && now?.writable === writable && now?.get === get && now?.set === set
+    )
+  }
+
+  function has(keys: Kept['keys'], key: string | symbol): boolean {
+    for (let i = 0; i < keys.length; i++) if (keys[i] === key) return true
+    return false
   }
 
   return {
@@ -192,9 +203,8 @@ export function makeKeeping(defined: ReturnType<typeof makeDefinitions>) {
         if (!isOwn(descriptors[i]!, getOwnPropertyDescriptor(one, key))) return String(key)
       }
       const now = ownKeys(one)
-      return now.length === keys.length
-        ? null
-        : String(now.find((key) => !keys.includes(key)) ?? 'a property')
+      for (let i = 0; i < now.length; i++) if (!has(keys, now[i]!)) return String(now[i])
+      return isExtensible(one) ? null : 'a property'
     },
 
     /** First the methods and the iterator that all else works with. */
@@ -203,13 +213,16 @@ export function makeKeeping(defined: ReturnType<typeof makeDefinitions>) {
       for (let i = 0; i < keys.length; i++) defineProperty(one, keys[i]!, descriptors[i]!)
       const now = ownKeys(one)
       for (let i = 0; i < now.length; i++) {
-        if (!keys.includes(now[i]!)) deleteProperty(one, now[i]!)
+        if (!has(keys, now[i]!)) deleteProperty(one, now[i]!)
       }
     },
   }
 }
 
-/** Remembers what cannot be frozen; answers what puts it back and names the first change. */
+/**
+ * Remembers what cannot be frozen; answers what puts it back and names the first change. That
+ * throws where a call made it so that nothing puts it back: the process is of no use to the next.
+ */
 export function makeGuard(
   open: readonly object[],
   names: readonly EngineNames[],
@@ -226,6 +239,8 @@ export function makeGuard(
       if (first === null) continue
       changed ??= first
       keeping.restore(state)
+      if (keeping.firstChange(state) === null) continue
+      throw new Error(`"${first}" of Array or its prototype was changed for good`)
     }
     return changed
   }
