@@ -17,6 +17,8 @@ const READ_PLACES = 262_144
  */
 interface Place {
   version: StoredDocument
+  /** Of its ID and text, which no processor has at hand any more when it is replaced. */
+  characters: number
 }
 
 /**
@@ -58,17 +60,18 @@ export class NewestVersions {
     const { id } = version
     const place = this.#recent.get(id)
     if (place === undefined) {
-      this.#add(id, { version })
+      this.#add(id, { version, characters: sizeOf(version) })
       return
     }
-    this.#recentCharacters -= sizeOf(place.version)
+    this.#recentCharacters -= place.characters
     place.version = version
-    this.#count(version)
+    place.characters = sizeOf(version)
+    this.#count(place)
   }
 
   forget(id: string): void {
     const place = this.#recent.get(id)
-    if (place !== undefined) this.#recentCharacters -= sizeOf(place.version)
+    if (place !== undefined) this.#recentCharacters -= place.characters
     this.#recent.delete(id)
     this.#earlier.delete(id)
   }
@@ -81,11 +84,11 @@ export class NewestVersions {
 
   #add(id: string, place: Place): void {
     this.#recent.set(id, place)
-    this.#count(place.version)
+    this.#count(place)
   }
 
-  #count(version: StoredDocument): void {
-    this.#recentCharacters += sizeOf(version)
+  #count({ characters }: Place): void {
+    this.#recentCharacters += characters
     if (this.#recentCharacters <= this.#charactersMax / 2) return
     this.#earlier = this.#recent
     this.#recent = new Map()
