@@ -40,6 +40,8 @@ export interface PoolLimits extends RunnerLimits, GroupLimits {
   /** The same of Actions. */
   readonly actionRunners: number
   readonly actionRunnersOfAll: number
+  /** Milliseconds after its last call that the runners of a Release may stay without one. */
+  readonly idleMillis: number
 }
 
 export interface RunnerPoolOptions {
@@ -94,6 +96,8 @@ const ROLES: readonly RunnerRole[] = ['transactions', 'actions']
 const MEBIBYTE = 1024 * 1024
 /** Often enough to end a call within 200 ms of its bound. */
 const TICK_MILLIS = 25
+/** Releases whose runners stay however long they idle: what is served now and before, mostly. */
+const KEPT_RELEASES = 2
 /** To load a Release and to answer what it is. */
 const DESCRIBE_MILLIS = 10_000
 
@@ -115,6 +119,7 @@ const LIMITS: Omit<PoolLimits, 'runners' | 'runnersOfAll' | 'actionRunnersOfAll'
   isolationMillis: 10_000,
   restartMillis: 100,
   restartMillisMax: 10_000,
+  idleMillis: 300_000,
 }
 
 export function createRunnerPool(options: RunnerPoolOptions): RunnerPool {
@@ -246,6 +251,17 @@ class Pool implements RunnerPool {
     for (const runner of this.#lives.live) runner.tick()
     const now = this.#options.system.monotonicMillis()
     for (const group of this.#allGroups()) group.tick(now)
+    for (const role of ROLES) this.#endIdle(role, now - this.#limits.idleMillis)
+  }
+
+  /** Every publication makes a Release, and each would hold memory until there are many. */
+  #endIdle(role: RunnerRole, before: number): void {
+    const groups = [...this.#groups[role]]
+    if (groups.length <= KEPT_RELEASES) return
+    groups.sort(([, a], [, b]) => b.usedAtMillis - a.usedAtMillis)
+    for (const [releaseId, group] of groups.slice(KEPT_RELEASES)) {
+      if (group.usedAtMillis < before && group.inFlight === 0) this.#forget(releaseId, role)
+    }
   }
 
   #spawn(flags: readonly string[] = []): Runner {

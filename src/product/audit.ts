@@ -19,11 +19,12 @@ export interface ProductAudit {
   readonly auditId: AuditId
   readonly operation: `product.${string}.${string}`
   readonly outcome: 'succeeded' | 'failed'
-  readonly actor: OperatorId
+  /** Null for a command of the machine that the Product root is on. */
+  readonly actor: OperatorId | null
   readonly subject: string
   readonly atMicros: bigint
-  readonly requestId: RequestId
-  readonly sessionId: SessionId
+  readonly requestId: RequestId | null
+  readonly sessionId: SessionId | null
 }
 
 /** The audit trail. Resolves once the record is durable; one that it has already is no error. */
@@ -34,7 +35,26 @@ export interface Audited {
   readonly operation: ProductAudit['operation']
   readonly outcome?: ProductAudit['outcome']
   readonly subject: string
-  readonly requestId: RequestId
+  readonly requestId: RequestId | null
+}
+
+/** In the transaction of the change; whoever opens the root next delivers it. */
+export function appendAudit(
+  tx: ControlTx,
+  system: System,
+  actor: Pick<Actor, 'operatorId' | 'sessionId'> | null,
+  { operation, outcome = 'succeeded', subject, requestId }: Audited,
+): void {
+  const record: Omit<ProductAudit, 'auditId' | 'atMicros'> & { atMicros: string } = {
+    operation,
+    outcome,
+    actor: actor?.operatorId ?? null,
+    subject,
+    atMicros: String(system.nowMicros()),
+    requestId,
+    sessionId: actor?.sessionId ?? null,
+  }
+  insertPendingAudit(tx, { auditId: system.ids.make('aud'), record: JSON.stringify(record) })
 }
 
 interface OutboxOptions {
@@ -59,18 +79,7 @@ export class AuditOutbox {
 
   /** In the transaction of the change. Call `deliver` once it is committed. */
   append(tx: ControlTx, actor: Actor, audited: Audited): void {
-    const { system } = this.#options
-    const auditId = system.ids.make('aud')
-    const record: Omit<ProductAudit, 'auditId' | 'atMicros'> & { atMicros: string } = {
-      operation: audited.operation,
-      outcome: audited.outcome ?? 'succeeded',
-      actor: actor.operatorId,
-      subject: audited.subject,
-      atMicros: String(system.nowMicros()),
-      requestId: audited.requestId,
-      sessionId: actor.sessionId,
-    }
-    insertPendingAudit(tx, { auditId, record: JSON.stringify(record) })
+    appendAudit(tx, this.#options.system, actor, audited)
   }
 
   /** Starts delivery of what is pending. Never throws; failures are tried again. */

@@ -133,6 +133,18 @@ describe('after a rotation', () => {
     },
   )
 
+  test('the audit has it once the root is open again, with nobody as its actor', async () => {
+    const { environmentId } = (await open()).root.descriptor
+    await rotate()
+    await it.product.audit.settled()
+    expect(it.audited).toEqual([
+      expect.objectContaining({
+        ...{ operation: 'product.keyring.rotate', outcome: 'succeeded', subject: environmentId },
+        ...{ actor: null, requestId: null, sessionId: null },
+      }),
+    ])
+  })
+
   test('an exact repeat of a change from before is still known', async () => {
     await open()
     const input = {

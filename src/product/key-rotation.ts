@@ -18,6 +18,7 @@ import { seal, unseal } from '../storage/sealing.ts'
 import type { System } from '../system/system.ts'
 import { GUEST_SECONDS_MAX } from '../value/identities.ts'
 import { KEY_BYTES, KEYS_MAX, type KeyringFile, type KeyringKey } from '../value/product-root.ts'
+import { appendAudit } from './audit.ts'
 import { pruneOperations } from './operations.ts'
 
 const GUEST_MICROS_MAX = BigInt(GUEST_SECONDS_MAX) * 1_000_000n
@@ -64,6 +65,11 @@ export function rotateKeys({ system, root, files }: App): KeyRotation {
     insertKeyringCheck(tx, { keyId: key.id, digest: keyring.derive(key.id, 'keyring-check') })
     const resealed = resealAll(tx, { system, root, keyring })
     const kept = left.map(({ id }) => ({ keyId: id, uses: countKeyUses(tx, id) }))
+    appendAudit(tx, system, null, {
+      operation: 'product.keyring.rotate',
+      subject: descriptor.environmentId,
+      requestId: null,
+    })
     return { activeId: key.id, resealed, removedIds, kept }
   })
 }

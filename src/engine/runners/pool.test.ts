@@ -5,6 +5,7 @@ import { type Fault, isFault } from '../../errors/fault.ts'
 import { realSystem } from '../../system/system.ts'
 import { parseDescription } from '../../value/manifest.ts'
 import { Refusal } from '../refusal.ts'
+import type { ReleaseCode } from '../release.ts'
 import type { RunnerHost } from '../runner-pool.ts'
 
 const bench = poolBench({ limits: { loadCpuMillis: 300 } })
@@ -219,6 +220,23 @@ describe('processes', () => {
     expect(bench.log.text()).toContain('of Array or its prototype was changed for good')
     expect(await pool.invoke(code, call('count'), oneDocument)).toMatchObject({ result: 1 })
     pool.forget(code.releaseId)
+  })
+
+  test('of Releases that nobody calls end, but of those that were called last', async () => {
+    const idle = poolBench({ limits: { idleMillis: 200 } })
+    try {
+      await idle.pool.start({ sandbox: 'preferred' })
+      const releases = [counting(), counting(), counting()] as const
+      const count = (code: ReleaseCode) => idle.pool.invoke(code, call('count'), oneDocument)
+      for (const code of releases) expect(await count(code)).toMatchObject({ result: 1 })
+      expect(idle.pool.statistics()).toMatchObject({ releases: 3, runners: 3 })
+      await expect.poll(() => idle.pool.statistics().releases).toBe(2)
+      expect(idle.pool.statistics().runners).toBe(2)
+      const counts = [await count(releases[1]), await count(releases[2]), await count(releases[0])]
+      expect(counts).toMatchObject([{ result: 2 }, { result: 2 }, { result: 1 }])
+    } finally {
+      await idle.pool.close()
+    }
   })
 
   test('one more starts where a call holds up others, and idle Releases make room', async () => {

@@ -173,11 +173,13 @@ test('a package is published, validated, promoted and shown', async () => {
   }
   expect((await answer(call('GET', ''), 200, EnvironmentState)).observed.serving).toBe('serving')
   await it.product.audit.settled()
-  expect(it.audited.map(({ operation, requestId }) => [operation, requestId.slice(0, 4)])).toEqual([
-    ['product.workspace.publish', 'req_'],
-    ['product.release.validate', 'req_'],
-    ['product.channel.promote', 'req_'],
-  ])
+  expect(it.audited.map(({ operation, requestId }) => [operation, requestId?.slice(0, 4)])).toEqual(
+    [
+      ['product.workspace.publish', 'req_'],
+      ['product.release.validate', 'req_'],
+      ['product.channel.promote', 'req_'],
+    ],
+  )
 })
 
 test('a Channel rolls back, and what it left is retired', async () => {
