@@ -4,7 +4,6 @@
  */
 import type { DocumentStore, OperationRecord } from '../documents/store.ts'
 import { Fault } from '../errors/fault.ts'
-import type { Answer } from '../system/answers.ts'
 import { digestEquals, sha256 } from '../system/digests.ts'
 import { TransientMap } from '../value/memory/transient-map.ts'
 import type { Committer, Turn } from './commits/committer.ts'
@@ -55,7 +54,8 @@ interface Attempt {
 
 interface Running {
   readonly fingerprint: Uint8Array
-  readonly outcome: Promise<MutationOutcome>
+  /** Null only until its first step has returned. */
+  outcome: Promise<MutationOutcome> | null
 }
 
 export class Mutations {
@@ -72,45 +72,34 @@ export class Mutations {
     const running = this.#running.get(input.operationId)
     if (running !== undefined) {
       checkSame(running.fingerprint, fingerprint)
-      return replayed(running.outcome)
+      return replayed(running.outcome!)
     }
-    const outcome = this.#replayOrRun(input, fingerprint)
-    if (!(outcome instanceof Promise)) return Promise.resolve(outcome)
-    this.#running.set(input.operationId, { fingerprint, outcome })
-    this.#forgetAfter(outcome, input.operationId)
-    return outcome
-  }
-
-  #forgetAfter(outcome: Promise<unknown>, operationId: string): void {
-    const forget = (): void => void this.#running.delete(operationId)
-    outcome.then(forget, forget)
-  }
-
-  #replayOrRun(input: MutationInput, fingerprint: Uint8Array): Answer<MutationOutcome> {
     const record = this.#port.store.operation(input.operationId)
-    if (record === null) return this.#execute(input, fingerprint)
-    return record instanceof Promise
-      ? this.#replayOrRunLater(input, fingerprint, record)
-      : replay(record, fingerprint)
+    if (record !== null && !(record instanceof Promise)) {
+      return Promise.resolve(replay(record, fingerprint))
+    }
+    const first: Running = { fingerprint, outcome: null }
+    this.#running.set(input.operationId, first)
+    first.outcome = this.#execute(input, fingerprint, record)
+    return first.outcome
   }
 
-  async #replayOrRunLater(
+  /** `found` is null where there is no record of the operation. */
+  async #execute(
     input: MutationInput,
     fingerprint: Uint8Array,
-    found: Promise<OperationRecord | null>,
+    found: Promise<OperationRecord | null> | null,
   ): Promise<MutationOutcome> {
-    const record = await found
-    return record === null ? this.#execute(input, fingerprint) : replay(record, fingerprint)
-  }
-
-  async #execute(input: MutationInput, fingerprint: Uint8Array): Promise<MutationOutcome> {
     const { committer, system } = this.#port
-    // It is carried out whoever waits: the record is what answers a repeat.
-    const invocation = beginInvocation(this.#port, input, undefined)
-    let turn = committer.isContended ? await this.#turnInAdvance(input, invocation) : null
-    const losses = new Losses()
-    let attempts = 0
+    let turn: Turn | null = null
     try {
+      const record = found === null ? null : await found
+      if (record !== null) return replay(record, fingerprint)
+      // It is carried out whoever waits: the record is what answers a repeat.
+      const invocation = beginInvocation(this.#port, input, undefined)
+      if (committer.isContended) turn = await this.#turnInAdvance(input, invocation)
+      const losses = new Losses()
+      let attempts = 0
       while (attempts < ATTEMPTS_MAX) {
         if (system.monotonicMillis() >= invocation.deadline) throw new Fault('DEADLINE_EXCEEDED')
         const attempt = { input, fingerprint, number: attempts + 1, turn }
@@ -139,10 +128,11 @@ export class Mutations {
             ? await committer.takeExclusiveTurn(invocation.deadline)
             : await committer.takeTurn(outcome.keys, invocation.deadline)
       }
+      throw new Fault('WRITE_CONFLICT')
     } finally {
       turn?.release()
+      this.#running.delete(input.operationId)
     }
-    throw new Fault('WRITE_CONFLICT')
   }
 
   /** In line at once for those documents of its arguments that others stand in line for. */
