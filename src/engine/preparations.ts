@@ -8,26 +8,35 @@ import { checkStoredDocuments, type PreparationCheck } from './compatibility.ts'
 import { type PreparedRelease, prepareRelease } from './prepared-release.ts'
 import type { Release } from './release.ts'
 
+/** Releases of one generation; those of the last two are kept, with their code. */
+const GENERATION = 32
+
 export class Preparations {
   readonly #store: DocumentStore
   readonly #committer: Committer
   readonly #running = new Map<ReleaseId, Promise<PreparedRelease>>()
-  readonly #prepared = new Map<ReleaseId, PreparedRelease>()
+  #prepared = new Map<ReleaseId, PreparedRelease>()
+  #preparedBefore = new Map<ReleaseId, PreparedRelease>()
 
   constructor(store: DocumentStore, committer: Committer) {
     this.#store = store
     this.#committer = committer
   }
 
-  /** The Release if it was prepared already. */
+  /** The Release if it was prepared already, and used since 32 others were. */
   find(releaseId: ReleaseId): PreparedRelease | null {
-    return this.#prepared.get(releaseId) ?? null
+    const known = this.#prepared.get(releaseId)
+    if (known !== undefined) return known
+    const before = this.#preparedBefore.get(releaseId)
+    if (before === undefined) return null
+    this.#keep(before)
+    return before
   }
 
-  /** Once for each Release; a failure is tried again with the next call. */
+  /** Once for all that ask meanwhile; a failure is tried again with the next call. */
   prepare(release: Release): Answer<PreparedRelease> {
     const { releaseId } = release
-    const known = this.#prepared.get(releaseId) ?? this.#running.get(releaseId)
+    const known = this.find(releaseId) ?? this.#running.get(releaseId)
     if (known !== undefined) return known
     const making = this.#make(release).finally(() => this.#running.delete(releaseId))
     this.#running.set(releaseId, making)
@@ -36,8 +45,16 @@ export class Preparations {
 
   async #make(release: Release): Promise<PreparedRelease> {
     const prepared = await makeIndexes(this.#store, this.#committer, release)
-    this.#prepared.set(release.releaseId, prepared)
+    this.#keep(prepared)
     return prepared
+  }
+
+  #keep(prepared: PreparedRelease): void {
+    if (this.#prepared.size >= GENERATION) {
+      this.#preparedBefore = this.#prepared
+      this.#prepared = new Map()
+    }
+    this.#prepared.set(prepared.release.releaseId, prepared)
   }
 
   /** A key that is too long for an index is a defect of the Release; other failures are ours. */
