@@ -153,6 +153,22 @@ describe('a Release', () => {
     expect((await serves()).body.releaseId).toBe(a)
   })
 
+  test('takes the indexes with it that no other declares', async () => {
+    const path = join(app.of.workspace, 'schema.ts')
+    const schema = readFileSync(path, 'utf8')
+    const more = schema.replace(".index('byChannel'", ".index('byLikes', ['likes'])$&")
+    expect(more).not.toBe(schema)
+    writeFileSync(path, more)
+    const releaseId = await release('indexed')
+    writeFileSync(path, schema)
+    expect((await retire(releaseId)).status).toBe(0)
+    const dropped = () =>
+      app.server.lines.filter((line) => line.includes('product.indexes_dropped'))
+    await expect.poll(dropped).toHaveLength(1)
+    expect(JSON.parse(dropped()[0]!)).toMatchObject({ dropped: 1 })
+    expect((await serves()).status).toBe(200)
+  })
+
   test('of the same source is made again after its retirement', async () => {
     const first = await release('again')
     expect(await release('again')).toBe(first)

@@ -123,6 +123,7 @@ export class TestEngine implements ReleaseEngine {
   ]
   isWarm: ReleaseEngine['isWarm'] = () => true
   warm: ReleaseEngine['warm'] = async () => undefined
+  keepOnly: ReleaseEngine['keepOnly'] = async () => 0
   idle: ReleaseEngine['idle'] = async () => undefined
 }
 

@@ -275,6 +275,9 @@ function indexTests(context: StoreContext): void {
     // One entry of each index: the first chunk of the build went before its drop.
     expect(removed).toBe(2)
     expect(store.listIndexes()).toEqual([])
+    const late = await rejection(() => store.range(whole(indexes[0]!.id, model.sequence)))
+    expect(late).toEqual(fault('UNAVAILABLE'))
+    expect(store.status.state).toBe('open')
     expect(await store.read(documentId('messages', 1), model.sequence)).not.toBeNull()
   })
 }

@@ -143,7 +143,7 @@ export interface DocumentStore {
   /** The version that the snapshot sees, where it is in memory. */
   remembered(id: string, snapshot: number): StoredDocument | undefined
 
-  /** The index must be ready, and have been so at the snapshot. */
+  /** The index must be ready, and have been so at the snapshot. A dropped one is UNAVAILABLE. */
   range(request: RangeRequest): Answer<RangeResult>
 
   operation(operationId: string): Answer<OperationRecord | null>

@@ -22,7 +22,7 @@ import type { Cursors } from './operations.ts'
 import { Preparations } from './preparations.ts'
 import { Queries, type QueryOutcome } from './queries.ts'
 import { type CacheStatistics, QueryCache } from './query-cache/query-cache.ts'
-import type { Release, ReleaseCode } from './release.ts'
+import type { LiveReleases, Release, ReleaseCode } from './release.ts'
 import type { RunnerPool } from './runner-pool.ts'
 import type { Departure } from './runners/outcomes.ts'
 import type { RunnerRole } from './runners/ports.ts'
@@ -75,6 +75,11 @@ export interface Engine {
   isWarm(release: Release): boolean
   /** Makes it so. */
   warm(release: Release): Promise<void>
+  /**
+   * Lets go of what is held for all other Releases: runners, what was prepared, and the indexes
+   * that none of these declares; answers how many of those. No other may be prepared meanwhile.
+   */
+  keepOnly(live: LiveReleases): Promise<number>
   ready(): boolean
   /** Resolves once no invocation is in flight. */
   idle(): Promise<void>
@@ -125,6 +130,10 @@ export function createEngine(options: EngineOptions): Engine {
     warm: async (release) => {
       await preparations.prepare(release)
       await pool.warm(release, rolesOf(release))
+    },
+    keepOnly: (live) => {
+      pool.keepOnly(live)
+      return preparations.keepOnly(live)
     },
     ready: () => store.status.state === 'open',
     health: () => healthOf(store, pool.statistics()),

@@ -1,16 +1,31 @@
-import { describe, expect, test } from 'vitest'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { openSqliteDocuments } from '../documents/sqlite/stores.ts'
 import type { DocumentStore } from '../documents/store.ts'
 import { realSystem } from '../system/system.ts'
-import type { Committer } from './commits/committer.ts'
-import { Preparations } from './preparations.ts'
+import { Metrics } from '../telemetry/metrics/metrics.ts'
+import { Committer } from './commits/committer.ts'
+import { indexDefinitions, Preparations } from './preparations.ts'
 import type { Release } from './release.ts'
 
-const { ids } = realSystem()
-const newRelease = () =>
-  ({ releaseId: ids.make('rel'), tables: new Map(), functions: new Map() }) as unknown as Release
+const system = realSystem()
+
+/** Its table `notes` has an index on each of the lists of fields. */
+function newRelease(...indexes: readonly (readonly string[])[]): Release {
+  const fields = { a: { type: 'string' }, b: { type: 'string' } }
+  const named = indexes.map((of, i) => ({ name: `index${i}`, fields: of, unique: false }))
+  const tables = indexes.length === 0 ? [] : [{ name: 'notes', fields, indexes: named }]
+  return {
+    releaseId: system.ids.make('rel'),
+    tables: new Map(tables.map((table) => [table.name, table])),
+    functions: new Map(),
+  } as unknown as Release
+}
 
 /** Counts how often indexes were asked for: twice for each preparation. */
-function preparations() {
+function stubbed() {
   const asked = { count: 0 }
   const ensureIndexes = async () => {
     asked.count += 1
@@ -22,7 +37,7 @@ function preparations() {
 
 describe('a Release', () => {
   test('is prepared once for all that ask at the same time, and found from then on', async () => {
-    const { it, asked } = preparations()
+    const { it, asked } = stubbed()
     const release = newRelease()
     expect(it.find(release.releaseId)).toBeNull()
     const [one, other] = await Promise.all([it.prepare(release), it.prepare(release)])
@@ -33,7 +48,7 @@ describe('a Release', () => {
   })
 
   test('that is used stays prepared, whatever comes; one that is not is let go', async () => {
-    const { it } = preparations()
+    const { it } = stubbed()
     const [used, unused] = [newRelease(), newRelease()]
     const prepared = await it.prepare(used)
     await it.prepare(unused)
@@ -43,5 +58,43 @@ describe('a Release', () => {
     }
     expect(it.find(unused.releaseId)).toBeNull()
     expect((await it.prepare(unused)).release).toBe(unused)
+  })
+})
+
+describe('of Releases that are not called any more', () => {
+  async function stored() {
+    const directory = mkdtempSync(join(tmpdir(), 'svc-preparations-'))
+    const store = await openSqliteDocuments(join(directory, 'documents.db'))
+    const metrics = new Metrics(system)
+    const committer = new Committer({ store, system, metrics, onCommit: () => undefined })
+    onTestFinished(async () => {
+      await store.close()
+      rmSync(directory, { recursive: true })
+    })
+    const fields = () => store.listIndexes().map((index) => [...index.fields, index.state])
+    return { it: new Preparations(store, committer), fields }
+  }
+  const live = (...releases: readonly Release[]) =>
+    new Map(releases.map((one) => [one.releaseId, indexDefinitions(one.tables.values())]))
+
+  test('nothing is prepared, and the indexes that no other declares are dropped', async () => {
+    const { it, fields } = await stored()
+    const [gone, kept] = [newRelease(['a'], ['a', 'b']), newRelease(['b'], ['a'])]
+    await it.prepare(gone)
+    await it.prepare(kept)
+    expect(await it.keepOnly(live(gone, kept))).toBe(0)
+    expect(await it.keepOnly(live(kept))).toBe(1)
+    expect(fields()).toEqual([['ready'], ['a', 'ready'], ['b', 'ready']])
+    expect([it.find(gone.releaseId), it.find(kept.releaseId)?.release]).toEqual([null, kept])
+    expect(await it.keepOnly(live(kept))).toBe(0)
+  })
+
+  test('the indexes come back with another Release that declares them', async () => {
+    const { it, fields } = await stored()
+    await it.prepare(newRelease(['a']))
+    expect(await it.keepOnly(new Map())).toBe(2)
+    expect(fields()).toEqual([])
+    await it.prepare(newRelease(['a']))
+    expect(fields()).toEqual([['ready'], ['a', 'ready']])
   })
 })

@@ -3,10 +3,11 @@ import type { DocumentStore, IndexDefinition } from '../documents/store.ts'
 import { isFault } from '../errors/fault.ts'
 import type { Answer } from '../system/answers.ts'
 import type { ReleaseId } from '../value/ids.ts'
+import type { TableManifest } from '../value/manifest.ts'
 import type { Committer } from './commits/committer.ts'
 import { checkStoredDocuments, type PreparationCheck } from './compatibility.ts'
 import { type PreparedRelease, prepareRelease } from './prepared-release.ts'
-import type { Release } from './release.ts'
+import type { LiveReleases, Release } from './release.ts'
 
 /** Releases of one generation; those of the last two are kept, with their code. */
 const GENERATION = 32
@@ -43,6 +44,20 @@ export class Preparations {
     return making
   }
 
+  /**
+   * Lets go of every other Release, and drops the indexes that none of these declares; answers how
+   * many. No other may be prepared meanwhile.
+   */
+  async keepOnly(live: LiveReleases): Promise<number> {
+    for (const prepared of [this.#prepared, this.#preparedBefore]) {
+      for (const releaseId of prepared.keys()) if (!live.has(releaseId)) prepared.delete(releaseId)
+    }
+    const declared = new Set([...live.values()].flat().map(keyOf))
+    const left = this.#store.listIndexes().filter((index) => !declared.has(keyOf(index)))
+    for (const { id } of left) await this.#store.dropIndex(id)
+    return left.length
+  }
+
   async #make(release: Release): Promise<PreparedRelease> {
     const prepared = await makeIndexes(this.#store, this.#committer, release)
     this.#keep(prepared)
@@ -71,16 +86,26 @@ export class Preparations {
   }
 }
 
+/** All that the tables need: their indexes, and the creation order of each. */
+export function indexDefinitions(tables: Iterable<TableManifest>): IndexDefinition[] {
+  const definitions: IndexDefinition[] = []
+  for (const { name, indexes } of tables) {
+    definitions.push({ table: name, fields: [] })
+    for (const { fields } of indexes) definitions.push({ table: name, fields })
+  }
+  return definitions
+}
+
+function keyOf({ table, fields }: IndexDefinition): string {
+  return JSON.stringify([table, fields])
+}
+
 async function makeIndexes(
   store: DocumentStore,
   committer: Committer,
   release: Release,
 ): Promise<PreparedRelease> {
-  const definitions: IndexDefinition[] = []
-  for (const table of release.tables.values()) {
-    definitions.push({ table: table.name, fields: [] })
-    for (const { fields } of table.indexes) definitions.push({ table: table.name, fields })
-  }
+  const definitions = indexDefinitions(release.tables.values())
   const indexes = await store.ensureIndexes(definitions)
   const building = indexes.filter((index) => index.state === 'building')
   if (building.length > 0) {

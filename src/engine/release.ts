@@ -1,4 +1,5 @@
 /** A Release as the engine executes it: verified code and what its manifest declares. */
+import type { IndexDefinition } from '../documents/store.ts'
 import type { ReleaseId } from '../value/ids.ts'
 import type { FunctionManifest, TableManifest } from '../value/manifest.ts'
 
@@ -14,3 +15,6 @@ export interface Release extends ReleaseCode {
   readonly functions: ReadonlyMap<string, FunctionManifest>
   readonly tables: ReadonlyMap<string, TableManifest>
 }
+
+/** Those that may be called, now or later, with the indexes that they declare. */
+export type LiveReleases = ReadonlyMap<ReleaseId, readonly IndexDefinition[]>

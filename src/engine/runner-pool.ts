@@ -73,6 +73,8 @@ export interface RunnerPool {
   isWarm(releaseId: ReleaseId, roles: readonly RunnerRole[]): boolean
   /** Stops the runners of a Release; calls in flight are lost. */
   forget(releaseId: ReleaseId): void
+  /** Does so for every Release but these. */
+  keepOnly(releases: { has(releaseId: ReleaseId): boolean }): void
   close(): Promise<void>
   statistics(): PoolStatistics
   /** What all runners used since the start, and hold now; asks the kernel. */
@@ -186,6 +188,13 @@ class Pool implements RunnerPool {
 
   forget(releaseId: ReleaseId): void {
     for (const role of ROLES) this.#forget(releaseId, role)
+  }
+
+  keepOnly(releases: { has(releaseId: ReleaseId): boolean }): void {
+    for (const role of ROLES) {
+      const others = [...this.#groups[role].keys()].filter((id) => !releases.has(id))
+      for (const releaseId of others) this.#forget(releaseId, role)
+    }
   }
 
   async close(): Promise<void> {

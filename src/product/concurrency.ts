@@ -35,11 +35,14 @@ export class Serial {
 
   /** Throws PRODUCT_UNAVAILABLE at once where too many wait. */
   run<T>(work: () => Promise<T>): Promise<T> {
-    return this.#gate.pass(() => {
-      const turn = this.#last.then(work)
-      this.#last = turn.catch(() => undefined)
-      return turn
-    })
+    return this.#gate.pass(() => this.inTurn(work))
+  }
+
+  /** Work of the server's own: it waits like all else, and is never refused. */
+  inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const turn = this.#last.then(work)
+    this.#last = turn.catch(() => undefined)
+    return turn
   }
 }
 

@@ -2,7 +2,7 @@
  * One Product Environment: its root and what is kept in memory of it. Rules are functions over it;
  * they take the parts that they use.
  */
-import type { Release, ReleaseCode } from '../engine/release.ts'
+import type { LiveReleases, Release, ReleaseCode } from '../engine/release.ts'
 import type { ReleaseCheck } from '../storage/control/releases.ts'
 import type { ProductRoot } from '../storage/root.ts'
 import type { System } from '../system/system.ts'
@@ -12,6 +12,7 @@ import { ApplicationKeys } from './application-keys.ts'
 import { ArtifactCollection } from './artifact-collection.ts'
 import { AuditOutbox, type AuditSink } from './audit.ts'
 import { Gate, Serial } from './concurrency.ts'
+import { EngineCollection } from './engine-collection.ts'
 import type { LiveConfiguration } from './live-configuration.ts'
 import { ReleaseCache } from './release-cache.ts'
 import { Lifecycle } from './serving/lifecycle.ts'
@@ -35,6 +36,11 @@ export interface ReleaseEngine {
   isWarm(release: Release): boolean
   /** Makes it so. */
   warm(release: Release): Promise<void>
+  /**
+   * Lets go of what is held for all other Releases: runners, what was prepared, and the indexes
+   * that none of these declares; answers how many of those. No other may be prepared meanwhile.
+   */
+  keepOnly(live: LiveReleases): Promise<number>
   /** Resolves once no invocation is in flight. */
   idle(): Promise<void>
 }
@@ -51,6 +57,7 @@ export interface Product {
   readonly keys: ApplicationKeys
   readonly audit: AuditOutbox
   readonly collection: ArtifactCollection
+  readonly engineCollection: EngineCollection
   /** A publication holds up to 64 MiB of the disk, from the first byte of its body on. */
   readonly publications: Gate
   /** Validations load code and build indexes: one at a time. */
@@ -78,6 +85,7 @@ export function openProduct({ auditSink, ...options }: ProductOptions): Product 
   const { control, artifacts, keyring } = root
   const releases = new ReleaseCache({ control, artifacts })
   const serving = new Serving({ system, log, control, releases, engine })
+  const validations = new Serial(VALIDATIONS_MAX)
   const product: Product = {
     ...options,
     releases,
@@ -86,12 +94,14 @@ export function openProduct({ auditSink, ...options }: ProductOptions): Product 
     keys: new ApplicationKeys({ system, log, control, keyring }),
     audit: new AuditOutbox({ system, log, control, sink: auditSink }),
     collection: new ArtifactCollection({ log, control, artifacts }),
+    engineCollection: new EngineCollection({ log, control, artifacts, engine, validations }),
     publications: new Gate(PUBLICATIONS_MAX),
-    validations: new Serial(VALIDATIONS_MAX),
+    validations,
   }
   product.lifecycle.start()
   product.audit.deliver()
   product.collection.collect()
+  product.engineCollection.collect()
   return product
 }
 
@@ -100,6 +110,7 @@ export async function closeProduct(product: Product): Promise<void> {
   await product.serving.settled()
   await product.audit.close()
   await product.collection.close()
+  await product.engineCollection.close()
   product.keys.close()
   product.root.close()
 }

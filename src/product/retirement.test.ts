@@ -82,6 +82,27 @@ describe('a retirement', () => {
     expect(audited.map(({ subject }) => subject)).toEqual([releaseId])
   })
 
+  test('leaves the engine what the other Releases declare', async () => {
+    const table = (name: string, ...fields: readonly string[]) => ({
+      ...{ name, fields: { a: { type: 'string' } as const, b: { type: 'string' } as const } },
+      indexes: fields.map((field) => ({ name: `by_${field}`, fields: [field], unique: false })),
+    })
+    const { releaseId } = await publishRelease(it, { tables: [table('notes', 'a')] })
+    const kept = await publishRelease(it, { tables: [table('notes', 'b')] })
+    let live: unknown
+    it.engine.keepOnly = async (releases) => {
+      live = [...releases]
+      return 1
+    }
+    giveUp(releaseId)
+    await it.product.engineCollection.settled()
+    const indexes = [[], ['b']].map((fields) => ({ table: 'notes', fields }))
+    expect(live).toEqual([[kept.releaseId, indexes]])
+    expect(it.log.records().filter(({ event }) => event === 'product.indexes_dropped')).toEqual([
+      expect.objectContaining({ dropped: 1 }),
+    ])
+  })
+
   test('of an unknown Release finds nothing', () => {
     expect(fault(() => giveUp(it.system.ids.make('rel')))).toBe('PRODUCT_NOT_FOUND')
   })

@@ -15,7 +15,10 @@ import type { Product } from './product.ts'
 /** The newest ones that are not retired stay, used or not. */
 export const RELEASES_KEPT = 100
 
-type App = Pick<Product, 'system' | 'root' | 'audit' | 'releases' | 'serving' | 'collection'>
+type App = Pick<
+  Product,
+  'system' | 'root' | 'audit' | 'releases' | 'serving' | 'collection' | 'engineCollection'
+>
 
 export interface RetireInput {
   readonly releaseId: ReleaseId
@@ -38,6 +41,7 @@ export function retire(app: App, actor: Actor, { releaseId, requestId }: RetireI
   })
   app.releases.forget(releaseId)
   app.collection.collect()
+  app.engineCollection.collect()
   app.audit.deliver()
 }
 

@@ -43,7 +43,10 @@ interface Candidate {
   readonly artifact: StoredBytes
 }
 
-type App = Pick<Product, 'system' | 'root' | 'audit' | 'serving' | 'collection'>
+type App = Pick<
+  Product,
+  'system' | 'root' | 'audit' | 'serving' | 'collection' | 'engineCollection'
+>
 
 /**
  * Reads the frame as it arrives, the artifact straight to the disk. Throws PRODUCT_INVALID for a
@@ -95,6 +98,7 @@ async function commit(app: App, actor: Actor, input: Commit): Promise<Published>
     })
   })
   app.collection.collect()
+  app.engineCollection.collect()
   app.audit.deliver()
   return published
 }

@@ -162,7 +162,8 @@ class PostgresDocuments implements PostgresDocumentStore {
     const { snapshot } = request
     this.#checkReadable(snapshot)
     const index = this.#writer.findIndex(request.index)
-    assert(index?.state === 'ready', 'the index is not ready')
+    if (index === undefined || index.state === 'dropped') throw indexDropped()
+    assert(index.state === 'ready', 'the index is not ready')
     // The fill put in what was newest then, not what older snapshots saw.
     if (snapshot < index.readySequence!) throw snapshotGone()
     assert(request.limit >= 1, 'a range has a limit')
@@ -227,7 +228,7 @@ class PostgresDocuments implements PostgresDocumentStore {
       if (row === null) break
     }
     if (this.#writer.findIndex(id)?.state !== 'ready') {
-      throw new Fault('UNAVAILABLE', { detail: 'documents: the index was dropped' })
+      throw indexDropped()
     }
   }
 
@@ -300,6 +301,11 @@ class PostgresDocuments implements PostgresDocumentStore {
     this.#checkOpen()
     if (snapshot < this.#horizon) throw snapshotGone()
   }
+}
+
+/** Whoever still reads it runs a Release that was retired meanwhile. */
+function indexDropped(): Fault {
+  return new Fault('UNAVAILABLE', { detail: 'documents: the index was dropped' })
 }
 
 function snapshotGone(): Fault {

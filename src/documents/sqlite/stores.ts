@@ -101,7 +101,8 @@ class SqliteDocuments implements DocumentStore {
   range(request: RangeRequest): RangeResult {
     this.#checkReadable(request.snapshot)
     const index = this.#indexes.get(request.index)
-    assert(index?.state === 'ready', 'the index is not ready')
+    if (index === undefined || index.state === 'dropped') throw indexDropped()
+    assert(index.state === 'ready', 'the index is not ready')
     // The fill put in what was newest then, not what older snapshots saw.
     if (request.snapshot < index.readySequence!) throw snapshotGone()
     assert(request.limit >= 1, 'a range has a limit')
@@ -173,7 +174,7 @@ class SqliteDocuments implements DocumentStore {
       this.#setIndex(row)
     }
     if (this.#indexes.get(id)?.state !== 'ready') {
-      throw new Fault('UNAVAILABLE', { detail: 'documents: the index was dropped' })
+      throw indexDropped()
     }
   }
 
@@ -243,6 +244,11 @@ class SqliteDocuments implements DocumentStore {
     this.#checkOpen()
     if (snapshot < this.#horizon) throw snapshotGone()
   }
+}
+
+/** Whoever still reads it runs a Release that was retired meanwhile. */
+function indexDropped(): Fault {
+  return new Fault('UNAVAILABLE', { detail: 'documents: the index was dropped' })
 }
 
 function snapshotGone(): Fault {

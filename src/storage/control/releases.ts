@@ -97,6 +97,13 @@ export function listUnusedReleases(reader: ControlReader, kept: number): Release
     .map((row) => row.release_id)
 }
 
+/** All that are not retired: each may be called, or be validated and then called. */
+export function listLiveReleases(reader: ControlReader): ReleaseRecord[] {
+  return reader
+    .all<Row>(`select ${COLUMNS} from releases where state <> 'retired' order by release_id`)
+    .map(toRelease)
+}
+
 /** What Releases that are not retired are made of. */
 const NAMED = `select manifest_digest as digest from releases where state <> 'retired'
    union select artifact_digest from releases where state <> 'retired'`

@@ -1,0 +1,80 @@
+/**
+ * Tells the engine which Releases may still be called, so that it lets go of what it holds for the
+ * others: runners, what was prepared, and the indexes that every commit would have to keep.
+ */
+import type { IndexDefinition } from '../documents/store.ts'
+import { indexDefinitions } from '../engine/preparations.ts'
+import type { LiveReleases } from '../engine/release.ts'
+import type { ArtifactStore } from '../storage/artifacts.ts'
+import type { ControlDatabase } from '../storage/control/database.ts'
+import { listLiveReleases, type ReleaseRecord } from '../storage/control/releases.ts'
+import type { Logger } from '../telemetry/log.ts'
+import type { ReleaseId } from '../value/ids.ts'
+import { parseManifest } from '../value/manifest.ts'
+import { Background, type Serial } from './concurrency.ts'
+import type { ReleaseEngine } from './product.ts'
+
+interface EngineCollectionOptions {
+  readonly log: Logger
+  readonly control: ControlDatabase
+  readonly artifacts: ArtifactStore
+  readonly engine: Pick<ReleaseEngine, 'keepOnly'>
+  /** A Release that is prepared in here has its row before: none is prepared that is not listed. */
+  readonly validations: Serial
+}
+
+export class EngineCollection {
+  readonly #options: EngineCollectionOptions
+  /** As of the last run; a Release never changes. */
+  #live: LiveReleases = new Map()
+  readonly #run = new Background(() => this.#collect())
+  #closed = false
+
+  constructor(options: EngineCollectionOptions) {
+    this.#options = options
+  }
+
+  /** Starts in the background. Never throws; what fails is done by the next run. */
+  collect(): void {
+    if (!this.#closed) this.#run.start()
+  }
+
+  /** Resolves when the run that is under way, if any, has ended. */
+  settled(): Promise<void> {
+    return this.#run.settled()
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true
+    await this.#run.settled()
+  }
+
+  async #collect(): Promise<void> {
+    const { log, validations } = this.#options
+    try {
+      const dropped = await validations.inTurn(() => this.#collectOnce())
+      if (dropped > 0) log.info('product.indexes_dropped', { dropped })
+    } catch (error) {
+      log.warn('product.collection_failed', { error })
+    }
+  }
+
+  async #collectOnce(): Promise<number> {
+    const { control, engine } = this.#options
+    const live = new Map<ReleaseId, readonly IndexDefinition[]>()
+    for (const record of control.read(listLiveReleases)) {
+      const { releaseId } = record
+      live.set(releaseId, this.#live.get(releaseId) ?? (await this.#indexesOf(record)))
+      if (this.#closed) return 0
+    }
+    this.#live = live
+    return engine.keepOnly(live)
+  }
+
+  async #indexesOf({
+    manifest: { digest, bytes },
+  }: ReleaseRecord): Promise<readonly IndexDefinition[]> {
+    const manifest = await this.#options.artifacts.get(digest, bytes)
+    return indexDefinitions(parseManifest(new TextDecoder().decode(manifest)).tables)
+  }
+}
