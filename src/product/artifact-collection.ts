@@ -19,11 +19,14 @@ export class ArtifactCollection {
   /** Publications by the digest that they are about to name. */
   readonly #spared = new Map<string, number>()
   #removal: { readonly digest: string; readonly ended: Promise<void> } | null = null
-  readonly #run = new Background(() => this.#collect())
-  #closed = false
+  readonly #runs: Background
 
   constructor(options: CollectionOptions) {
     this.#options = options
+    this.#runs = new Background(
+      () => this.#collect(),
+      (error) => options.log.warn('product.collection_failed', { error }),
+    )
   }
 
   /** Until `work` has ended none of the digests is removed: it writes them, then names them. */
@@ -47,34 +50,25 @@ export class ArtifactCollection {
 
   /** Starts in the background. Never throws; what fails is found again by the next run. */
   collect(): void {
-    if (!this.#closed) this.#run.start()
+    this.#runs.start()
   }
 
   /** Resolves when the run that is under way, if any, has ended. */
   settled(): Promise<void> {
-    return this.#run.settled()
+    return this.#runs.settled()
   }
 
-  async close(): Promise<void> {
-    this.#closed = true
-    await this.#run.settled()
+  close(): Promise<void> {
+    return this.#runs.close()
   }
 
   async #collect(): Promise<void> {
-    try {
-      await this.#collectOnce()
-    } catch (error) {
-      this.#options.log.warn('product.collection_failed', { error })
-    }
-  }
-
-  async #collectOnce(): Promise<void> {
     const { log, control, artifacts } = this.#options
     const found = await artifacts.list()
     const named = new Set(control.read(listNamedArtifacts))
     let removed = 0
     for (const digest of found) {
-      if (this.#closed) break
+      if (this.#runs.isClosed) break
       if (named.has(digest) || this.#spared.has(digest)) continue
       // A publication may have named it since, and have ended.
       if (control.read((reader) => artifactIsNamed(reader, digest))) continue

@@ -69,12 +69,15 @@ const RETRY_MS = 5_000
 
 export class AuditOutbox {
   readonly #options: OutboxOptions
-  readonly #delivery = new Background(() => this.#deliverAll())
+  readonly #delivery: Background
   #retry: NodeJS.Timeout | null = null
-  #closed = false
 
   constructor(options: OutboxOptions) {
     this.#options = options
+    this.#delivery = new Background(
+      () => this.#deliverAll(),
+      (error) => this.#retryLater(error),
+    )
   }
 
   /** In the transaction of the change. Call `deliver` once it is committed. */
@@ -84,7 +87,7 @@ export class AuditOutbox {
 
   /** Starts delivery of what is pending. Never throws; failures are tried again. */
   deliver(): void {
-    if (!this.#closed) this.#delivery.start()
+    this.#delivery.start()
   }
 
   /** Resolves when the delivery that runs, if any, has ended. */
@@ -93,31 +96,27 @@ export class AuditOutbox {
   }
 
   async close(): Promise<void> {
-    this.#closed = true
     if (this.#retry !== null) clearTimeout(this.#retry)
-    await this.#delivery.settled()
+    await this.#delivery.close()
   }
 
   async #deliverAll(): Promise<void> {
-    const { control, sink, log } = this.#options
-    try {
-      for (;;) {
-        const pending = control.read((reader) => listPendingAudit(reader, BATCH))
-        if (pending.length === 0) return
-        for (const { auditId, record } of pending) {
-          const fields = JSON.parse(record) as ProductAudit
-          await sink({ ...fields, auditId, atMicros: BigInt(fields.atMicros) })
-          control.transaction((tx) => deletePendingAudit(tx, auditId))
-        }
+    const { control, sink } = this.#options
+    for (;;) {
+      const pending = control.read((reader) => listPendingAudit(reader, BATCH))
+      if (pending.length === 0) return
+      for (const { auditId, record } of pending) {
+        const fields = JSON.parse(record) as ProductAudit
+        await sink({ ...fields, auditId, atMicros: BigInt(fields.atMicros) })
+        control.transaction((tx) => deletePendingAudit(tx, auditId))
       }
-    } catch (error) {
-      log.warn('product.audit_delayed', { error, message: 'Audit records wait for delivery.' })
-      this.#retryLater()
     }
   }
 
-  #retryLater(): void {
-    if (this.#closed || this.#retry !== null) return
+  #retryLater(error: unknown): void {
+    const message = 'Audit records wait for delivery.'
+    this.#options.log.warn('product.audit_delayed', { error, message })
+    if (this.#delivery.isClosed || this.#retry !== null) return
     this.#retry = setTimeout(() => {
       this.#retry = null
       this.deliver()

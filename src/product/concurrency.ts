@@ -49,15 +49,24 @@ export class Serial {
 /** Work in the background: what is asked for while it runs makes it run once more. */
 export class Background {
   readonly #work: () => Promise<void>
+  readonly #onFailure: (error: unknown) => void
   #running: Promise<void> | null = null
   #again = false
+  #isClosed = false
 
-  /** `work` never rejects. */
-  constructor(work: () => Promise<void>) {
+  /** `onFailure` is told why the work failed; the next start tries it again. */
+  constructor(work: () => Promise<void>, onFailure: (error: unknown) => void) {
     this.#work = work
+    this.#onFailure = onFailure
+  }
+
+  /** Work of many steps looks at it between them. */
+  get isClosed(): boolean {
+    return this.#isClosed
   }
 
   start(): void {
+    if (this.#isClosed) return
     this.#again = true
     this.#running ??= this.#run()
   }
@@ -67,11 +76,21 @@ export class Background {
     await this.#running
   }
 
+  /** Nothing starts any more. Resolves when what was asked for before has run. */
+  async close(): Promise<void> {
+    this.#isClosed = true
+    await this.#running
+  }
+
   /** Between the last look at `#again` and the end nothing else has a turn. */
   async #run(): Promise<void> {
     while (this.#again) {
       this.#again = false
-      await this.#work()
+      try {
+        await this.#work()
+      } catch (error) {
+        this.#onFailure(error)
+      }
     }
     this.#running = null
   }

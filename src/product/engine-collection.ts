@@ -27,36 +27,34 @@ export class EngineCollection {
   readonly #options: EngineCollectionOptions
   /** As of the last run; a Release never changes. */
   #live: LiveReleases = new Map()
-  readonly #run = new Background(() => this.#collect())
-  #closed = false
+  readonly #runs: Background
 
   constructor(options: EngineCollectionOptions) {
     this.#options = options
+    this.#runs = new Background(
+      () => this.#collect(),
+      (error) => options.log.warn('product.collection_failed', { error }),
+    )
   }
 
   /** Starts in the background. Never throws; what fails is done by the next run. */
   collect(): void {
-    if (!this.#closed) this.#run.start()
+    this.#runs.start()
   }
 
   /** Resolves when the run that is under way, if any, has ended. */
   settled(): Promise<void> {
-    return this.#run.settled()
+    return this.#runs.settled()
   }
 
-  async close(): Promise<void> {
-    this.#closed = true
-    await this.#run.settled()
+  close(): Promise<void> {
+    return this.#runs.close()
   }
 
   async #collect(): Promise<void> {
     const { log, validations } = this.#options
-    try {
-      const dropped = await validations.inTurn(() => this.#collectOnce())
-      if (dropped > 0) log.info('product.indexes_dropped', { dropped })
-    } catch (error) {
-      log.warn('product.collection_failed', { error })
-    }
+    const dropped = await validations.inTurn(() => this.#collectOnce())
+    if (dropped > 0) log.info('product.indexes_dropped', { dropped })
   }
 
   async #collectOnce(): Promise<number> {
@@ -65,7 +63,7 @@ export class EngineCollection {
     for (const record of control.read(listLiveReleases)) {
       const { releaseId } = record
       live.set(releaseId, this.#live.get(releaseId) ?? (await this.#indexesOf(record)))
-      if (this.#closed) return 0
+      if (this.#runs.isClosed) return 0
     }
     this.#live = live
     return engine.keepOnly(live)
