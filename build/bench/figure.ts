@@ -16,6 +16,8 @@ export interface Figure {
 }
 
 export interface MeasureOptions {
+  /** How long each side is loaded before the first round: code that is new runs uncompiled. */
+  readonly warmUpSeconds: number
   /** How long each side is loaded in a round. */
   readonly seconds: number
   readonly rounds: number
@@ -45,8 +47,10 @@ export interface Contest {
 /** In turns, so that a machine whose speed drifts slows both. */
 export async function inTurns(
   contest: Contest,
-  { seconds, rounds }: MeasureOptions,
+  { warmUpSeconds, seconds, rounds }: MeasureOptions,
 ): Promise<Measured> {
+  await contest.ours(warmUpSeconds)
+  await contest.limit(warmUpSeconds)
   const ours: LoadResult[] = []
   const limits: LoadResult[] = []
   for (let round = 0; round < rounds; round++) {
