@@ -136,12 +136,13 @@ export class RunnerGroup implements RunnerOwner {
     if (at === -1) return
     this.#ready.splice(at, 1)
     // The next one is prepared at once, before a call has to wait for it.
-    if (this.size === 0 && this.#mayStart) this.#start()
+    this.#startFirst()
   }
 
   /** Grows where a CPU is the bottleneck, and ends waits that took too long. */
   tick(nowMillis: number): void {
     if (this.#ready.some(isPressed)) this.#grow()
+    if (this.#waiting.length > 0) this.#startFirst()
     for (const waiting of this.#waiting.splice(0)) {
       if (nowMillis >= waiting.deadline) waiting.fail({ kind: 'deadline' })
       else if (waiting.signal?.aborted === true) waiting.fail({ kind: 'cancelled' })
@@ -178,10 +179,16 @@ export class RunnerGroup implements RunnerOwner {
             ? reject(new Fault('UNAVAILABLE', { detail: 'no runner could be started' }))
             : resolve(failed(why)),
       })
-      if (this.size > 0) return
-      if (this.#mayStart) this.#start()
-      else this.#failWaiting(this.#failure)
+      if (this.#ready.length > 0) return
+      this.#startFirst()
+      if (this.#starting === 0) this.#failWaiting(this.#failure)
     })
+  }
+
+  /** Where none takes calls or will: one that leaves does not, however long its last call takes. */
+  #startFirst(): void {
+    const isServed = this.#ready.length + this.#starting > 0
+    if (!isServed && this.#mayStart) this.#start()
   }
 
   /** Code that does not load, or a system that starts no process, is not tried for every call. */

@@ -1,6 +1,6 @@
 /** Calls in real runner processes: what they return, how they end, and where they run. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { oneDocument, poolBench } from '../../../build/testing/runners.ts'
+import { DOCUMENT, heldHost, oneDocument, poolBench } from '../../../build/testing/runners.ts'
 import { type Fault, isFault } from '../../errors/fault.ts'
 import { realSystem } from '../../system/system.ts'
 import { parseDescription } from '../../value/manifest.ts'
@@ -249,6 +249,40 @@ describe('processes', () => {
       expect(small.pool.statistics()).toMatchObject({ runners: 3, inFlight: 0 })
     } finally {
       await small.pool.close()
+    }
+  })
+
+  test('one that leaves holds up nobody, however long its last call takes', async () => {
+    const grows = poolBench({ size: 2, limits: { keptGrowthBytes: 8 * 1024 * 1024 } })
+    try {
+      await grows.pool.start({ sandbox: 'preferred' })
+      const code = release(`
+        one: query(async (ctx) => { await ctx.db.get('x'); return 1 }),
+        grow: (() => {
+          const kept = []
+          return query((ctx) => { kept.push(new Uint8Array(4e6).fill(1)); return kept.length })
+        })(),
+        loop: query(() => { for (;;); }),`)
+      const invoke = (name: string, host = oneDocument) =>
+        grows.pool.invoke(code, call(name), host)
+      const held = [heldHost(() => DOCUMENT), heldHost(() => DOCUMENT)] as const
+      const first = invoke('one', held[0].host)
+      // Until another one, which is empty, takes them.
+      for (let kept = 0; kept !== 1 || grows.pool.statistics().runners < 2; ) {
+        const grown = await invoke('grow')
+        kept = grown.kind === 'returned' ? Number(grown.result) : 0
+      }
+      const second = invoke('one', held[1].host)
+      await held[1].asked(1)
+      // Both are as full: the first, which has grown, takes it and leaves after it.
+      await invoke('one')
+      expect(await invoke('loop')).toMatchObject({ kind: 'limit', limit: 'cpu' })
+      expect(await second).toEqual({ kind: 'lost' })
+      expect(await invoke('one')).toMatchObject({ kind: 'returned' })
+      held[0].letGo()
+      expect(await first).toMatchObject({ kind: 'returned' })
+    } finally {
+      await grows.pool.close()
     }
   })
 
