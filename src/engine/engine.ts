@@ -145,8 +145,8 @@ export function createEngine(options: EngineOptions): Engine {
     }),
     close: async () => {
       await retention.stop()
-      await committer.drain()
       await pool.close()
+      await committer.drain()
       await store.close()
       usage.stop()
     },

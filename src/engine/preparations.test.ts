@@ -1,12 +1,14 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { openSqliteDocuments } from '../documents/sqlite/stores.ts'
 import type { DocumentStore } from '../documents/store.ts'
 import { realSystem } from '../system/system.ts'
 import { Metrics } from '../telemetry/metrics/metrics.ts'
-import { Committer } from './commits/committer.ts'
+import { type CommitRequest, Committer } from './commits/committer.ts'
+import { ReadSet } from './commits/read-set.ts'
 import { indexDefinitions, Preparations } from './preparations.ts'
 import type { Release } from './release.ts'
 
@@ -59,21 +61,58 @@ describe('a Release', () => {
     expect(it.find(unused.releaseId)).toBeNull()
     expect((await it.prepare(unused)).release).toBe(unused)
   })
+
+  test('has its indexes built although commits never pause', async () => {
+    const { it, store, committer } = await stored()
+    const commit = store.commit.bind(store)
+    store.commit = async (batch) => {
+      await delay(5)
+      await commit(batch)
+    }
+    let isPrepared = false
+    const stopAt = system.monotonicMillis() + 5_000
+    const writers = Array.from({ length: 16 }, async () => {
+      while (!isPrepared && system.monotonicMillis() < stopAt) {
+        await delay(5 * Math.random())
+        const outcome = await committer.commit(emptyCommit(committer.assigned))
+        if (outcome.kind === 'assigned') await outcome.durable
+      }
+    })
+    await delay(50)
+    await it.prepare(newRelease(['a']))
+    expect(system.monotonicMillis()).toBeLessThan(stopAt)
+    isPrepared = true
+    await Promise.all(writers)
+  })
 })
 
-describe('of Releases that are not called any more', () => {
-  async function stored() {
-    const directory = mkdtempSync(join(tmpdir(), 'svc-preparations-'))
-    const store = await openSqliteDocuments(join(directory, 'documents.db'))
-    const metrics = new Metrics(system)
-    const committer = new Committer({ store, system, metrics, onCommit: () => undefined })
-    onTestFinished(async () => {
-      await store.close()
-      rmSync(directory, { recursive: true })
-    })
-    const fields = () => store.listIndexes().map((index) => [...index.fields, index.state])
-    return { it: new Preparations(store, committer), fields }
+async function stored() {
+  const directory = mkdtempSync(join(tmpdir(), 'svc-preparations-'))
+  const store = await openSqliteDocuments(join(directory, 'documents.db'))
+  const metrics = new Metrics(system)
+  const committer = new Committer({ store, system, metrics, onCommit: () => undefined })
+  onTestFinished(async () => {
+    await store.close()
+    rmSync(directory, { recursive: true })
+  })
+  const fields = () => store.listIndexes().map((index) => [...index.fields, index.state])
+  return { it: new Preparations(store, committer), store, committer, fields }
+}
+
+/** Of a Mutation that wrote nothing: its operation is recorded. */
+function emptyCommit(snapshot: number): CommitRequest {
+  const atMicros = system.nowMicros()
+  return {
+    ...{ snapshot, unsettled: null, readSet: new ReadSet(), writes: [], atMicros, turn: null },
+    operation: {
+      ...{ operationId: system.ids.make('opn'), fingerprint: new Uint8Array(32) },
+      ...{ releaseId: system.ids.make('rel'), function: 'f', result: 'null' },
+      ...{ attempts: 1, createdAtMicros: atMicros },
+    },
   }
+}
+
+describe('of Releases that are not called any more', () => {
   const live = (...releases: readonly Release[]) =>
     new Map(releases.map((one) => [one.releaseId, indexDefinitions(one.tables.values())]))
 

@@ -205,12 +205,10 @@ export class Committer {
     return turn
   }
 
-  /** Everything that was assigned before the call is durable, or has failed. */
+  /** Resolves once everything that was assigned before the call is durable, or has failed. */
   async drain(): Promise<void> {
-    while (this.#queue.length > 0 || this.#inFlight !== null) {
-      this.#schedule()
-      await (this.#inFlight ?? new Promise((resolve) => setImmediate(resolve)))
-    }
+    const last = this.#queue.at(-1)
+    await (last === undefined ? this.#inFlight : last.settled.promise.catch(() => undefined))
   }
 
   #conflicts(request: CommitRequest): readonly string[] | null {

@@ -263,8 +263,7 @@ describe('processes', () => {
           return query((ctx) => { kept.push(new Uint8Array(4e6).fill(1)); return kept.length })
         })(),
         loop: query(() => { for (;;); }),`)
-      const invoke = (name: string, host = oneDocument) =>
-        grows.pool.invoke(code, call(name), host)
+      const invoke = (name: string, host = oneDocument) => grows.pool.invoke(code, call(name), host)
       const held = [heldHost(() => DOCUMENT), heldHost(() => DOCUMENT)] as const
       const first = invoke('one', held[0].host)
       // Until another one, which is empty, takes them.
