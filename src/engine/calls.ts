@@ -2,6 +2,7 @@
 import { Fault } from '../errors/fault.ts'
 import type { Answer } from '../system/answers.ts'
 import type { ActionOutcome, Actions } from './actions/actions.ts'
+import { CallsInFlight } from './calls-in-flight.ts'
 import { type Checked, CheckedArguments, callKeyOf, checkedArguments } from './checked-arguments.ts'
 import type { MutationRequest, QueryRequest } from './engine.ts'
 import { INVOCATIONS_MAX } from './limits.ts'
@@ -9,6 +10,7 @@ import type { MutationOutcome, Mutations } from './mutations.ts'
 import type { Preparations } from './preparations.ts'
 import type { PreparedRelease } from './prepared-release.ts'
 import { keysOf, type Queries, type QueryOutcome } from './queries.ts'
+import type { LiveReleases } from './release.ts'
 
 export interface CallsPort {
   readonly preparations: Preparations
@@ -28,15 +30,14 @@ type Work<R, T> = (input: Input<R>) => Promise<T>
 export class Calls {
   readonly #port: CallsPort
   readonly #checked = new CheckedArguments()
-  readonly #idle: (() => void)[] = []
-  #inFlight = 0
+  readonly #inFlight = new CallsInFlight()
 
   constructor(port: CallsPort) {
     this.#port = port
   }
 
   get inFlight(): number {
-    return this.#inFlight
+    return this.#inFlight.count
   }
 
   /** Answers at once where the result is kept: it costs no run, so nothing has to be let in. */
@@ -61,8 +62,12 @@ export class Calls {
 
   /** Resolves once no invocation is in flight. */
   idle(): Promise<void> {
-    if (this.#inFlight === 0) return Promise.resolve()
-    return new Promise((resolve) => this.#idle.push(resolve))
+    return this.#inFlight.idle()
+  }
+
+  /** Those of `live`, and those that calls are in flight of; `again` as the engine says. */
+  keepOnly(live: LiveReleases, again: () => void): LiveReleases {
+    return this.#inFlight.keepOnly(live, again)
   }
 
   readonly #query = (input: Input<QueryRequest>): Promise<QueryOutcome> =>
@@ -76,21 +81,16 @@ export class Calls {
 
   /** Raises BUSY, and what the preparation, the check of the arguments and the work throw. */
   #run<R extends QueryRequest, T>(request: R, work: Work<R, T>, checked?: Checked): Promise<T> {
-    if (this.#inFlight >= INVOCATIONS_MAX) return Promise.reject(new Fault('BUSY'))
-    this.#inFlight += 1
+    if (this.inFlight >= INVOCATIONS_MAX) return Promise.reject(new Fault('BUSY'))
+    const end = this.#inFlight.begin(request.release)
     const { preparations } = this.#port
     const prepared = preparations.find(request.release.releaseId)
     const pending =
       prepared === null
         ? runPrepared(preparations.prepare(request.release), request, work)
         : run(prepared, request, work, checked)
-    pending.then(this.#leave, this.#leave)
+    pending.then(end, end)
     return pending
-  }
-
-  readonly #leave = (): void => {
-    this.#inFlight -= 1
-    if (this.#inFlight === 0) for (const resolve of this.#idle.splice(0)) resolve()
   }
 }
 

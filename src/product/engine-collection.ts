@@ -66,7 +66,7 @@ export class EngineCollection {
       if (this.#runs.isClosed) return 0
     }
     this.#live = live
-    return engine.keepOnly(live)
+    return engine.keepOnly(live, () => this.collect())
   }
 
   async #indexesOf({

@@ -37,10 +37,11 @@ export interface ReleaseEngine {
   /** Makes it so. */
   warm(release: Release): Promise<void>
   /**
-   * Lets go of what is held for all other Releases: runners, what was prepared, and the indexes
-   * that none of these declares; answers how many of those. No other may be prepared meanwhile.
+   * Lets go of what is held for all other Releases that no call is in flight of: runners, what was
+   * prepared, and the indexes that none of those left declares; answers how many indexes. No other
+   * may be prepared meanwhile. `again` is called when the last call of such a Release has ended.
    */
-  keepOnly(live: LiveReleases): Promise<number>
+  keepOnly(live: LiveReleases, again: () => void): Promise<number>
   /** Resolves once no invocation is in flight. */
   idle(): Promise<void>
 }
