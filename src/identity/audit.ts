@@ -48,7 +48,7 @@ export async function recordAudit(
 }
 
 /** What the audit outbox of the Product delivers, with the ID that it was given there. */
-export type ProductAuditRecord = Omit<AuditRecord, 'invitationId' | 'operationId'>
+export type ProductAuditRecord = Omit<AuditRecord, 'invitationId'>
 
 const PRODUCT_OPERATION = /^product(?:\.[a-z][a-z0-9_-]{0,63}){2}$/
 
@@ -58,5 +58,5 @@ export async function deliverProductAudit(
   record: ProductAuditRecord,
 ): Promise<void> {
   assert(PRODUCT_OPERATION.test(record.operation), 'product.<resource>.<verb>')
-  await insertAudit(database, { ...record, invitationId: null, operationId: null }, 'deliver')
+  await insertAudit(database, { ...record, invitationId: null }, 'deliver')
 }

@@ -227,6 +227,7 @@ test('an audit record of the Product is delivered until it is known to be stored
     subject: 'production',
     atMicros: t.system.nowMicros(),
     requestId: null,
+    operationId: null,
   })
   for (const loss of await losses.of((core) => deliverProductAudit(core, record()))) {
     t.system.advance(1)

@@ -62,6 +62,7 @@ test('records are delivered whole, in order, once', async () => {
     atMicros: it.system.nowMicros(),
     requestId: REQUEST_ID,
     sessionId: it.actor.sessionId,
+    operationId: null,
   })
   expect(pending()).toBe(0)
 })

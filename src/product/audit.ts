@@ -12,7 +12,7 @@ import {
 import type { ControlDatabase, ControlTx } from '../storage/control/database.ts'
 import type { System } from '../system/system.ts'
 import type { Logger } from '../telemetry/log.ts'
-import type { AuditId, OperatorId, RequestId, SessionId } from '../value/ids.ts'
+import type { AuditId, OperationId, OperatorId, RequestId, SessionId } from '../value/ids.ts'
 import { Background } from './concurrency.ts'
 
 export interface ProductAudit {
@@ -25,6 +25,8 @@ export interface ProductAudit {
   readonly atMicros: bigint
   readonly requestId: RequestId | null
   readonly sessionId: SessionId | null
+  /** Null for a change that carries none. */
+  readonly operationId: OperationId | null
 }
 
 /** The audit trail. Resolves once the record is durable; one that it has already is no error. */
@@ -36,6 +38,7 @@ export interface Audited {
   readonly outcome?: ProductAudit['outcome']
   readonly subject: string
   readonly requestId: RequestId | null
+  readonly operationId?: OperationId
 }
 
 /** In the transaction of the change; whoever opens the root next delivers it. */
@@ -43,7 +46,7 @@ export function appendAudit(
   tx: ControlTx,
   system: System,
   actor: Pick<Actor, 'operatorId' | 'sessionId'> | null,
-  { operation, outcome = 'succeeded', subject, requestId }: Audited,
+  { operation, outcome = 'succeeded', subject, requestId, operationId }: Audited,
 ): void {
   const record: Omit<ProductAudit, 'auditId' | 'atMicros'> & { atMicros: string } = {
     operation,
@@ -53,6 +56,7 @@ export function appendAudit(
     atMicros: String(system.nowMicros()),
     requestId,
     sessionId: actor?.sessionId ?? null,
+    operationId: operationId ?? null,
   }
   insertPendingAudit(tx, { auditId: system.ids.make('aud'), record: JSON.stringify(record) })
 }

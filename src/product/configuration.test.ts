@@ -289,7 +289,7 @@ describe('the history', () => {
   })
 })
 
-test('each change is audited once, under its name and without its value', async () => {
+test('each change is audited once, with its operation and without its value', async () => {
   const first = input({ name: 'KEY', kind: 'secret', value: SECRET })
   setConfiguration(it.product, it.actor, first)
   setConfiguration(it.product, it.actor, first)
@@ -299,6 +299,7 @@ test('each change is audited once, under its name and without its value', async 
     ['product.configuration.set', 'KEY'],
     ['product.configuration.delete', 'KEY'],
   ])
+  expect(it.audited[0]).toMatchObject({ operationId: first.operationId })
   expect(Bun.inspect(it.audited)).not.toContain(SECRET)
 })
 

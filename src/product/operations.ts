@@ -79,7 +79,7 @@ export function applyOnce<T extends Json>(
       createdAtMicros,
     })
     const { subject, requestId } = intent
-    audit.append(tx, actor, { operation: `product.${kind}`, subject, requestId })
+    audit.append(tx, actor, { operation: `product.${kind}`, subject, requestId, operationId })
     return { result, operation: { operationId, kind, replayed: false, revision, createdAtMicros } }
   })
   audit.deliver()

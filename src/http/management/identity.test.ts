@@ -285,12 +285,13 @@ test('a change of the Product leaves one audit record with its actor and request
     subject: `${ENVIRONMENT.environmentId}/production`,
     atMicros: t.system.nowMicros(),
     requestId,
+    operationId: t.system.ids.make('opn'),
   }
   // The outbox of the Product may deliver one record twice.
   await deliverProductAudit(t.identity, record)
   await deliverProductAudit(t.identity, record)
   const rows = await t.sql(
-    `select operation, outcome, actor_operator_id, subject, request_id, session_id
+    `select operation, outcome, actor_operator_id, subject, request_id, session_id, operation_id
        from service_platform_audit where operation like 'product.%'`,
   )
   expect(rows).toEqual([
@@ -301,6 +302,7 @@ test('a change of the Product leaves one audit record with its actor and request
       subject: `${ENVIRONMENT.environmentId}/production`,
       request_id: requestId,
       session_id: login.session.sessionId,
+      operation_id: record.operationId,
     },
   ])
 })
