@@ -5,7 +5,7 @@
  * a 404.
  */
 import { type Context, Hono } from 'hono'
-import { Fault } from '../errors/fault.ts'
+import { Fault, isFault } from '../errors/fault.ts'
 import { type Actor, requireCapability, requireCapabilitySomewhere } from '../identity/actor.ts'
 import type { System } from '../system/system.ts'
 import type { Logger } from '../telemetry/log.ts'
@@ -87,7 +87,7 @@ async function answer<A>(
     status = reply.status
     return render(reply, route, requestId)
   } catch (error) {
-    const fault = toFault(error, MANAGEMENT_CODES)
+    const fault = faultOf(error, context.req.raw.signal)
     if (fault.kind === 'unauthenticated')
       options.limits?.failures.charge(peerOf(context.env as PeerBinding | undefined))
     options.counts?.failed(fault)
@@ -108,6 +108,13 @@ async function answer<A>(
       durationMicros: Math.round((system.monotonicMillis() - started) * 1000),
     })
   }
+}
+
+/** Whoever leaves before the body is whole makes the reading of it fail: that is not ours. */
+function faultOf(error: unknown, { aborted }: AbortSignal): Fault {
+  return aborted && !isFault(error)
+    ? new Fault(MANAGEMENT_CODES.invalid, { detail: 'the client left', cause: error })
+    : toFault(error, MANAGEMENT_CODES)
 }
 
 /**

@@ -306,3 +306,23 @@ test('a change of the Product leaves one audit record with its actor and request
     },
   ])
 })
+
+test('a client that leaves in the middle of its body is no failure of the server', async () => {
+  const leaving = new AbortController()
+  const body = new ReadableStream({
+    pull(source) {
+      leaving.abort()
+      source.error(leaving.signal.reason)
+    },
+  })
+  const { signal } = leaving
+  const headers = { 'content-type': 'application/json' }
+  const request = new Request('http://x/v1/auth/exchange', {
+    method: 'POST',
+    headers,
+    body,
+    signal,
+  })
+  expect((await hono.fetch(request)).status).toBe(400)
+  expect(t.log.records().filter(({ level }) => level === 'error')).toEqual([])
+})
