@@ -18,9 +18,13 @@ export interface Checked {
   readonly callKey: string
 }
 
-/** Stored JSON. Raises ARGUMENTS_INVALID and LIMIT_EXCEEDED. */
+/**
+ * Stored JSON of what was sent, which an exact check leaves as it is: a repeat is known by this
+ * text whatever code it meets. Raises ARGUMENTS_INVALID and LIMIT_EXCEEDED.
+ */
 export function checkedArguments(prepared: PreparedRelease, call: Call): string {
-  const argumentsText = encodeStored(check(prepared, call.definition, call.arguments))
+  check(prepared, call.definition, call.arguments)
+  const argumentsText = encodeStored(call.arguments)
   if (argumentsText.length > ARGUMENT_BYTES_MAX) {
     throw new Fault('LIMIT_EXCEEDED', { detail: 'argument bytes' })
   }
@@ -59,7 +63,7 @@ export function callKeyOf({
 
 function check(prepared: PreparedRelease, definition: FunctionManifest, value: ValueObject) {
   try {
-    return prepared.functions.get(definition.name)!.checkArguments(value, 'arguments')
+    prepared.functions.get(definition.name)!.checkArguments(value, 'arguments')
   } catch (error) {
     if (!(error instanceof Malformed)) throw error
     throw new Fault('ARGUMENTS_INVALID', { detail: error.message })

@@ -17,7 +17,7 @@ import type { PreparationCheck } from './compatibility.ts'
 import type { ConfigurationSource } from './configuration.ts'
 import type { IssueGuest } from './guests.ts'
 import type { InvocationContext } from './invocations.ts'
-import { type MutationOutcome, Mutations } from './mutations.ts'
+import { type MutationOutcome, Mutations, type Repeat } from './mutations.ts'
 import type { Cursors } from './operations.ts'
 import { Preparations } from './preparations.ts'
 import { Queries, type QueryOutcome } from './queries.ts'
@@ -70,6 +70,8 @@ export interface Engine {
   prepare(release: Release): Promise<readonly PreparationCheck[]>
   query(request: QueryRequest): Answer<QueryOutcome>
   mutation(request: MutationRequest): Promise<MutationOutcome>
+  /** The original's outcome for an exact repeat by one of the callers; null for what is none. */
+  repeated(repeat: Repeat, callers: AsyncIterable<string>): Promise<MutationOutcome | null>
   action(request: QueryRequest): Promise<ActionOutcome>
   /** Whether the first call of the Release would wait for nothing. */
   isWarm(release: Release): boolean
@@ -124,6 +126,7 @@ export function createEngine(options: EngineOptions): Engine {
     },
     query: (request) => calls.query(request),
     mutation: (request) => calls.mutation(request),
+    repeated: (repeat, callers) => mutations.repeated(repeat, callers),
     action: (request) => calls.action(request),
     isWarm: (release) =>
       preparations.find(release.releaseId) !== null &&

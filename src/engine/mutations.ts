@@ -5,7 +5,10 @@
 import type { DocumentStore, OperationRecord } from '../documents/store.ts'
 import { Fault } from '../errors/fault.ts'
 import { digestEquals, sha256 } from '../system/digests.ts'
+import type { FunctionManifest } from '../value/manifest.ts'
 import { TransientMap } from '../value/memory/transient-map.ts'
+import { encodeStored } from '../value/stored.ts'
+import type { ValueObject } from '../value/values.ts'
 import type { Committer, Turn } from './commits/committer.ts'
 import {
   beginInvocation,
@@ -31,6 +34,12 @@ export interface MutationInput
   readonly target: string
   /** Client, credential and principal. */
   readonly caller: string
+}
+
+/** A request that was refused and may be a repeat; its values are unchecked. */
+export interface Repeat extends Pick<MutationInput, 'operationId' | 'target'> {
+  readonly function: string
+  readonly arguments: ValueObject
 }
 
 export interface MutationOutcome {
@@ -82,6 +91,25 @@ export class Mutations {
     this.#running.set(input.operationId, first)
     first.outcome = this.#execute(input, fingerprint, record)
     return first.outcome
+  }
+
+  /**
+   * What the operation came to that this is an exact repeat of, by one of the callers; null where
+   * it is none. Of an operation that nobody knows no caller is asked for.
+   */
+  async repeated(repeat: Repeat, callers: AsyncIterable<string>): Promise<MutationOutcome | null> {
+    const { operationId, target } = repeat
+    const running = this.#running.get(operationId)
+    const known = running ?? (await this.#port.store.operation(operationId))
+    if (known === null) return null
+    const definition = { name: repeat.function }
+    const argumentsText = encodeStored(repeat.arguments)
+    for await (const caller of callers) {
+      const fingerprint = fingerprintOf({ target, definition, caller, argumentsText })
+      if (!digestEquals(known.fingerprint, fingerprint)) continue
+      return 'outcome' in known ? replayed(known.outcome!) : replay(known, fingerprint)
+    }
+    return null
   }
 
   /** `found` is null where there is no record of the operation. */
@@ -200,9 +228,12 @@ export class Mutations {
   }
 }
 
+interface Fingerprinted extends Pick<MutationInput, 'target' | 'caller' | 'argumentsText'> {
+  readonly definition: Pick<FunctionManifest, 'name'>
+}
+
 /** Everything that an exact repeat has in common (Document 2, Mutation operation). */
-function fingerprintOf(input: MutationInput): Uint8Array {
-  const { target, definition, caller, argumentsText } = input
+function fingerprintOf({ target, definition, caller, argumentsText }: Fingerprinted): Uint8Array {
   // The lengths tell where each part ends.
   const lengths = `${target.length},${definition.name.length},${caller.length}`
   return sha256(`${lengths}\n${target}${definition.name}${caller}${argumentsText}`)

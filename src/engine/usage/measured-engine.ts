@@ -67,6 +67,11 @@ export function measuredEngine(
       return answer
     },
     mutation: (request) => watch(mutations, engine.mutation(request), countReplay),
+    async repeated(repeat, callers) {
+      const outcome = await engine.repeated(repeat, callers)
+      if (outcome !== null) countReplay(outcome)
+      return outcome
+    },
     action: (request) => watch(actions, engine.action(request)),
   }
 }

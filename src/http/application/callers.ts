@@ -67,15 +67,16 @@ async function identifyIn(
 
 /**
  * Where a weighted policy sends the caller: by what the client says, else by whom its token names,
- * else anywhere. A token that is not good decides nothing here, since a Function of the mode `none`
- * takes it all the same. Throws REQUEST_INVALID.
+ * else by `otherwise`. A token that is not good decides nothing here, since a Function of the mode
+ * `none` takes it all the same. Throws REQUEST_INVALID.
  */
 export function affinityOf(
   gateway: Gateway,
   incoming: Incoming,
   caller: ApplicationCaller,
+  otherwise: string,
 ): string | Promise<string> {
-  const { request, requestId } = incoming
+  const { request } = incoming
   const said = request.headers.get(AFFINITY_HEADER)
   if (said !== null && !AFFINITY.test(said)) {
     throw new Fault('REQUEST_INVALID', {
@@ -84,10 +85,10 @@ export function affinityOf(
   }
   const of = `${caller.credentialId}/`
   const header = request.headers.get('authorization')
-  if (said !== null || header === null) return of + (said ?? requestId)
+  if (said !== null || header === null) return of + (said ?? otherwise)
   return present(gateway, incoming, caller, header).then(
     ({ key }) => of + key,
-    () => of + requestId,
+    () => of + otherwise,
   )
 }
 

@@ -4,21 +4,30 @@
  * are independent.
  */
 import type { QueryRequest } from '../../engine/engine.ts'
+import type { MutationOutcome } from '../../engine/mutations.ts'
 import type { QueryOutcome } from '../../engine/queries.ts'
 import type { Release } from '../../engine/release.ts'
 import type { Departure } from '../../engine/runners/outcomes.ts'
-import { Fault } from '../../errors/fault.ts'
+import { Fault, isFault } from '../../errors/fault.ts'
 import type { Answer } from '../../system/answers.ts'
 import type { Principal } from '../../value/identities.ts'
 import type { FunctionKind, FunctionManifest } from '../../value/manifest.ts'
 import { readBody } from '../bodies.ts'
 import { APPLICATION_CODES } from '../errors.ts'
 import { affinityOf, identify } from './callers.ts'
-import { type QueryEnvelope, readAction, readMutation } from './envelopes.ts'
+import { type MutationEnvelope, type QueryEnvelope, readAction, readMutation } from './envelopes.ts'
 import type { AffinitySource, ApplicationCaller, Gateway, Incoming } from './gateway.ts'
 
 /** Bytes of a public request envelope (Document 2, Limits). */
 export const ENVELOPE_BYTES_MAX = 2 * 1024 * 1024
+/** Refusals by the code that a request met: what came before it may have met other code. */
+const CODE_REFUSALS = [
+  'FUNCTION_NOT_FOUND',
+  'AUTH_POLICY_DENIED',
+  'FUNCTIONAL_TOKEN_REQUIRED',
+  'ARGUMENTS_INVALID',
+  'OPERATION_REUSED',
+] as const
 const JSON_MEDIA_TYPE = /^application\/json(?:\s*;\s*charset=utf-8)?$/i
 
 /** What the response says about a call beyond its request. */
@@ -34,6 +43,8 @@ export class Call implements Departure, AffinitySource {
   readonly incoming: Incoming
   readonly caller: ApplicationCaller
   readonly bytes: Uint8Array
+  /** Of a Mutation, once it was read. */
+  operationId: string | null = null
 
   constructor(gateway: Gateway, incoming: Incoming, caller: ApplicationCaller, bytes: Uint8Array) {
     this.gateway = gateway
@@ -47,8 +58,10 @@ export class Call implements Departure, AffinitySource {
     return this.incoming.request.signal.aborted
   }
 
+  /** A repeat of whom nothing is known goes where its original went. */
   affinity(): string | Promise<string> {
-    return affinityOf(this.gateway, this.incoming, this.caller)
+    const { gateway, incoming, caller, operationId } = this
+    return affinityOf(gateway, incoming, caller, operationId ?? incoming.requestId)
   }
 }
 
@@ -86,13 +99,43 @@ function queried(request: QueryRequest, outcome: QueryOutcome): Invoked {
 
 export async function invokeMutation(call: Call): Promise<Invoked> {
   const envelope = readMutation(call.bytes)
-  const request = await admitted(call, envelope, 'mutation')
-  const outcome = await call.gateway.engine.mutation({
-    ...request,
-    operationId: envelope.operationId,
-    target: envelope.target,
-    caller: callerKey(call.caller, request.principal),
-  })
+  const { operationId, target } = envelope
+  call.operationId = operationId
+  try {
+    const request = await admitted(call, envelope, 'mutation')
+    const caller = callerKey(call.caller, request.principal)
+    const input = { ...request, operationId, target, caller }
+    return mutated(request, await call.gateway.engine.mutation(input))
+  } catch (error) {
+    if (isFault(error, ...CODE_REFUSALS)) return repeated(call, envelope, error)
+    throw error
+  }
+}
+
+/**
+ * A Mutation that was carried out keeps its answer, whatever the code of now says to a repeat: one
+ * who is told that the write was refused writes it again.
+ */
+async function repeated(call: Call, envelope: MutationEnvelope, refusal: Fault): Promise<Invoked> {
+  const { gateway, incoming } = call
+  const outcome = await gateway.engine.repeated(envelope, callersOf(call))
+  if (outcome === null) throw refusal
+  const invocationId = incoming.invocationId ?? gateway.system.ids.make('ivc')
+  return mutated({ context: { requestId: incoming.requestId, invocationId } }, outcome)
+}
+
+/** Those that the call may be on record by: whether the principal is one, the code of then said. */
+async function* callersOf({ gateway, incoming, caller }: Call): AsyncGenerator<string> {
+  yield callerKey(caller, null)
+  try {
+    const principal = await identify(gateway, incoming, caller, 'optional')
+    if (principal !== null) yield callerKey(caller, principal)
+  } catch (error) {
+    if (!isFault(error, 'FUNCTIONAL_TOKEN_INVALID')) throw error
+  }
+}
+
+function mutated(request: Invoking, outcome: MutationOutcome): Invoked {
   const sequence = outcome.commitSequence === null ? 'null' : `"${outcome.commitSequence}"`
   const counts = `"replayed":${outcome.replayed},"attempts":${outcome.attempts}`
   const metadata = `"kind":"mutation","commitSequence":${sequence},${counts}`
@@ -161,8 +204,10 @@ function requestOf(call: Call, asked: Asked, principal: Principal | null): Query
   return { ...asked, principal, context, signal: call }
 }
 
+type Invoking = Pick<QueryRequest, 'context'>
+
 function invoked(
-  { context: { requestId, invocationId } }: QueryRequest,
+  { context: { requestId, invocationId } }: Invoking,
   releaseId: string,
   result: string,
   metadata: string,

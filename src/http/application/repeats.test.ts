@@ -1,0 +1,257 @@
+/**
+ * An exact repeat of a committed Mutation is answered with the original result, whatever became of
+ * the code since: a real Product with real keys and tokens, and a Channel or a policy that moves
+ * between the two requests.
+ */
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { openTestGateway, type TestGateway } from '../../../build/testing/gateways.ts'
+import { functionManifest, publishRelease, REQUEST_ID } from '../../../build/testing/products.ts'
+import {
+  type JwtIssuer,
+  jwtIssuer,
+  jwtProvider,
+} from '../../../build/testing/providers/jwt-issuers.ts'
+import { promote } from '../../product/channels.ts'
+import { retire } from '../../product/retirement.ts'
+import { setServingPolicy } from '../../product/serving-policy.ts'
+import { realSystem } from '../../system/system.ts'
+import type { ReleaseId } from '../../value/ids.ts'
+import type { FunctionManifest } from '../../value/manifest.ts'
+
+const system = realSystem()
+const ANY = { type: 'any' } as const
+const write = (more: Partial<FunctionManifest> = {}) =>
+  functionManifest('notes.write', {
+    kind: 'mutation',
+    clients: ['confidential', 'public'],
+    arguments: { text: { type: 'string' } },
+    returns: ANY,
+    ...more,
+  })
+
+let issuer: JwtIssuer
+let gateway: TestGateway
+let releases = 0
+/** Of the Channel `production`, which each test binds anew. */
+let bound: ReleaseId
+/** Runs of the Function, and what the next ones wait for. */
+let runs = 0
+let hold: Promise<unknown> = Promise.resolve()
+
+beforeAll(async () => {
+  issuer = await jwtIssuer()
+  gateway = await openTestGateway({
+    functions: [write()],
+    tables: [],
+    providers: [jwtProvider({ keys: { uri: issuer.jwksUri } })],
+    handlers: {
+      'notes.write': async () => {
+        runs += 1
+        const result = `run ${runs}`
+        await hold
+        return result
+      },
+    },
+  })
+  bound = gateway.releaseId
+})
+
+beforeEach(() => {
+  runs = 0
+})
+
+afterAll(() => Promise.all([gateway.close(), issuer.close()]))
+
+async function release(...functions: readonly FunctionManifest[]): Promise<ReleaseId> {
+  releases += 1
+  const source = `release ${releases}`
+  return (await publishRelease(gateway.it, { functions, source })).releaseId
+}
+
+async function bind(releaseId: ReleaseId): Promise<void> {
+  const { product, actor } = gateway.it
+  const to = { channel: 'production', releaseId, expectedReleaseId: bound, requestId: REQUEST_ID }
+  promote(product, actor, to)
+  await product.serving.settled()
+  bound = releaseId
+}
+
+let policies = 0n
+async function serve(...served: readonly ReleaseId[]): Promise<void> {
+  const { product, actor } = gateway.it
+  const weight = 10_000 / served.length
+  await setServingPolicy(product, actor, {
+    operationId: system.ids.make('opn'),
+    expectedRevision: policies,
+    mode: served.length === 1 ? 'atomic' : 'weighted',
+    releases: served.map((releaseId) => ({ releaseId, weight })),
+    changedAtMicros: gateway.it.system.nowMicros(),
+    requestId: REQUEST_ID,
+  })
+  policies += 1n
+  await product.serving.settled()
+}
+
+interface Sent {
+  readonly operationId?: string
+  readonly target?: string
+  readonly text?: string
+  readonly key?: string
+  readonly token?: string | undefined
+}
+
+async function send(sent: Sent = {}) {
+  const headers = new Headers({
+    'content-type': 'application/json',
+    'x-service-key': sent.key ?? gateway.key,
+  })
+  if (sent.token !== undefined) headers.set('authorization', `Bearer ${sent.token}`)
+  const text = { type: 'string', value: sent.text ?? 'a note' }
+  const envelope = {
+    version: 1,
+    target: sent.target ?? 'channel:production',
+    function: 'notes.write',
+    arguments: { type: 'object', value: [{ key: 'text', value: text }] },
+    operationId: sent.operationId ?? system.ids.make('opn'),
+  }
+  const body = JSON.stringify(envelope)
+  const request = new Request('http://app.test/v1/mutation', { method: 'POST', headers, body })
+  const response = await gateway.application.fetch(request)
+  const answer = (await response.json()) as {
+    readonly releaseId?: string
+    readonly result?: { readonly value: string }
+    readonly metadata?: { readonly replayed: boolean }
+    readonly error?: { readonly code: string }
+  }
+  const { releaseId, result, metadata } = answer
+  const outcome = answer.error === undefined ? `${response.status}` : answer.error.code
+  return { outcome, releaseId, result: result?.value, replayed: metadata?.replayed }
+}
+
+const tokenOf = (sub: string) => issuer.sign(issuer.claims(system.nowMillis(), { sub }))
+
+const strict = { text: { type: 'string', maximumLength: 1 } } as const
+const user = { auth: 'user' } as const
+/** What the code was and what it is, what is said of new Mutations then, and the caller's token. */
+const CHANGES: readonly (readonly [
+  string,
+  FunctionManifest,
+  FunctionManifest[],
+  string,
+  boolean,
+])[] = [
+  ['the Function is gone', write(), [], 'FUNCTION_NOT_FOUND', false],
+  ['it is internal', write(), [write({ visibility: 'internal' })], 'FUNCTION_NOT_FOUND', false],
+  ['its validator is tighter', write(), [write({ arguments: strict })], 'ARGUMENTS_INVALID', false],
+  [
+    'it is for other clients',
+    write(),
+    [write({ clients: ['public'] })],
+    'AUTH_POLICY_DENIED',
+    false,
+  ],
+  ['it asks for a user', write(), [write(user)], 'FUNCTIONAL_TOKEN_REQUIRED', false],
+  ['it sees its user', write(), [write(user)], '200', true],
+  ['it sees nobody', write(user), [write()], '200', true],
+  ['a user may see it', write(), [write({ auth: 'optional' })], '200', true],
+  ['it is gone for users', write(user), [], 'FUNCTION_NOT_FOUND', true],
+  ['it is for services', write(user), [write({ auth: 'service' })], 'AUTH_POLICY_DENIED', true],
+]
+
+describe('an exact repeat', () => {
+  test.each(CHANGES)('has the original result where %s', async (_, before, after, says, signed) => {
+    const token = signed ? await tokenOf('user-1') : undefined
+    const operationId = system.ids.make('opn')
+    await bind(await release(before))
+    const original = await send({ operationId, token })
+    const made = { outcome: '200', releaseId: bound, result: 'run 1' }
+    expect(original).toEqual({ ...made, replayed: false })
+    await bind(await release(...after))
+    expect((await send({ token })).outcome).toBe(says)
+    const ran = runs
+    const again = signed ? await tokenOf('user-1') : undefined
+    expect(await send({ operationId, token: again })).toEqual({ ...made, replayed: true })
+    expect(runs).toBe(ran)
+  })
+
+  test('waits for the original that runs still', async () => {
+    await bind(await release(write(user)))
+    const { promise, resolve } = Promise.withResolvers<void>()
+    hold = promise
+    const same = { operationId: system.ids.make('opn'), token: await tokenOf('user-1') }
+    const original = send(same)
+    await expect.poll(() => runs).toBe(1)
+    await bind(await release())
+    const repeat = send(same)
+    resolve()
+    expect(await original).toMatchObject({ result: 'run 1', replayed: false })
+    expect(await repeat).toMatchObject({ result: 'run 1', replayed: true })
+  })
+
+  test('meets the Release of its original under a weighted policy', async () => {
+    await serve(await release(write()), await release())
+    const target = 'environment:default'
+    const firsts = new Set<string>()
+    for (let i = 0; i < 24; i++) {
+      const same = { operationId: system.ids.make('opn'), target }
+      const { outcome } = await send(same)
+      firsts.add(outcome)
+      for (let j = 0; j < 4; j++) expect((await send(same)).outcome).toBe(outcome)
+    }
+    expect(firsts).toEqual(new Set(['200', 'FUNCTION_NOT_FOUND']))
+  })
+
+  test('has the original result after the weights changed', async () => {
+    await serve(await release(write()))
+    const same = { operationId: system.ids.make('opn'), target: 'environment:default' }
+    expect((await send(same)).outcome).toBe('200')
+    await serve(await release())
+    expect(await send(same)).toMatchObject({ outcome: '200', replayed: true })
+  })
+})
+
+describe('what is no exact repeat is refused as if nothing were on record', () => {
+  const CHANGED: readonly (readonly [string, () => Promise<Sent> | Sent])[] = [
+    ['another operation ID', () => ({ operationId: system.ids.make('opn') })],
+    ['other arguments', () => ({ text: 'another note' })],
+    ['another key', () => ({ key: gateway.issueKey('confidential') })],
+    ['another user', async () => ({ token: await tokenOf('user-2') })],
+    ['no token', () => ({ token: undefined })],
+    ['a bad token', () => ({ token: 'nonsense' })],
+  ]
+  test.each(CHANGED)('%s', async (_, change) => {
+    await bind(await release(write(user)))
+    const same = { operationId: system.ids.make('opn'), token: await tokenOf('user-1') }
+    expect((await send(same)).outcome).toBe('200')
+    await bind(await release())
+    const changed = { ...same, ...(await change()) }
+    expect((await send(changed)).outcome).toBe('FUNCTION_NOT_FOUND')
+  })
+
+  test('another target', async () => {
+    await serve(await release(write()))
+    const operationId = system.ids.make('opn')
+    expect((await send({ operationId, target: 'environment:default' })).outcome).toBe('200')
+    await bind(await release())
+    expect((await send({ operationId })).outcome).toBe('FUNCTION_NOT_FOUND')
+  })
+
+  test('a bad token where one is asked for now', async () => {
+    await bind(await release(write()))
+    const same = { operationId: system.ids.make('opn'), token: 'nonsense' }
+    expect((await send(same)).outcome).toBe('200')
+    await bind(await release(write(user)))
+    expect((await send(same)).outcome).toBe('FUNCTIONAL_TOKEN_INVALID')
+  })
+
+  test('a Release that was retired', async () => {
+    const releaseId = await release(write())
+    const same = { operationId: system.ids.make('opn'), target: `release:${releaseId}` }
+    expect((await send(same)).outcome).toBe('200')
+    // The head of a Workspace is in use.
+    await release()
+    const { product, actor } = gateway.it
+    retire(product, actor, { releaseId, requestId: REQUEST_ID })
+    expect((await send(same)).outcome).toBe('RELEASE_RETIRED')
+  })
+})
