@@ -14,6 +14,8 @@ export interface PendingWrite {
   readonly createdAtMicros: bigint
   /** Fields at the snapshot; null for a new document. */
   readonly before: ValueObject | null
+  /** UTF-16 units of its text at the snapshot; 0 for a new document. */
+  readonly beforeUnits: number
   /** Fields from now on; null for a deleted one. */
   readonly after: ValueObject | null
   /**
@@ -26,11 +28,12 @@ export interface PendingWrite {
 export interface Shadows {
   /** Documents as this invocation sees them in the interval of the index. */
   readonly visible: readonly KeyedDocument[]
-  /** How many stored documents may have to be skipped. */
+  /** Stored documents in the interval that are skipped, and the UTF-16 units of their texts. */
   readonly hidden: number
+  readonly hiddenUnits: number
 }
 
-const NO_SHADOWS: Shadows = { visible: [], hidden: 0 }
+const NO_SHADOWS: Shadows = { visible: [], hidden: 0, hiddenUnits: 0 }
 
 export interface MergedRange {
   readonly documents: readonly KeyedDocument[]
@@ -41,8 +44,8 @@ export interface MergedRange {
 
 export class Overlay {
   readonly #writes = new Map<string, PendingWrite>()
-  /** By physical index: the keys of writes. */
-  #keys: Map<number, Map<PendingWrite, string>> | null = null
+  /** By physical index: the keys of the fields that documents have and had. */
+  #keys: Map<number, Map<ValueObject, string>> | null = null
   /** What each write replaced, while there is a savepoint to go back to. */
   readonly #replaced: { readonly id: string; readonly before: PendingWrite | undefined }[] = []
   #savepoints = 0
@@ -89,28 +92,36 @@ export class Overlay {
     if (this.#writes.size === 0) return NO_SHADOWS
     const visible: KeyedDocument[] = []
     let hidden = 0
+    let hiddenUnits = 0
     for (const write of this.#writes.values()) {
-      if (write.table !== index.table) continue
-      if (write.before !== null) hidden += 1
-      if (write.after === null) continue
-      const key = this.#keyOf(index, write)
-      if (key >= lower && key < upper) visible.push({ key, document: write.document })
+      const { table, before, after } = write
+      if (table !== index.table) continue
+      const stored = before === null ? null : this.#keyOf(index, write, before)
+      if (stored !== null && stored >= lower && stored < upper) {
+        hidden += 1
+        hiddenUnits += write.beforeUnits
+      }
+      const key = after === null ? null : this.#keyOf(index, write, after)
+      if (key !== null && key >= lower && key < upper) {
+        visible.push({ key, document: write.document })
+      }
     }
-    return { visible, hidden }
+    return { visible, hidden, hiddenUnits }
   }
 
   /** Made once: each of 8,192 inserts into a unique index looks at the keys of all before it. */
-  #keyOf(index: PhysicalIndex, write: PendingWrite): string {
+  #keyOf(index: PhysicalIndex, write: PendingWrite, fields: ValueObject): string {
     this.#keys ??= new Map()
     let keys = this.#keys.get(index.id)
     if (keys === undefined) {
       keys = new Map()
       this.#keys.set(index.id, keys)
     }
-    let key = keys.get(write)
+    let key = keys.get(fields)
     if (key === undefined) {
-      key = pendingKey(index, write)
-      keys.set(write, key)
+      const { id, createdAtMicros } = write
+      key = indexKey(index, { id, createdAtMicros, fields })
+      keys.set(fields, key)
     }
     return key
   }
@@ -146,12 +157,4 @@ export class Overlay {
       examinedTo: cut ? documents.at(-1)!.key : horizon,
     }
   }
-}
-
-function pendingKey(index: PhysicalIndex, write: PendingWrite): string {
-  return indexKey(index, {
-    id: write.id,
-    createdAtMicros: write.createdAtMicros,
-    fields: write.after!,
-  })
 }

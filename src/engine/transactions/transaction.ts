@@ -168,9 +168,10 @@ export class Transaction {
       lower: interval.lower,
       upper: interval.upper,
       order: input.order,
-      // Documents that this invocation wrote are skipped below, so as many more are asked for.
+      // Documents that this invocation wrote are skipped below, so that much more is asked for.
+      // They were counted when they were read to be written.
       limit: input.limit + shadows.hidden,
-      textUnitsMax: this.#bounds.textUnitsLeft + 1,
+      textUnitsMax: this.#bounds.textUnitsLeft + shadows.hiddenUnits + 1,
       snapshot: this.snapshot,
     }
     const { store, unsettled } = this.#options
@@ -371,6 +372,7 @@ export class Transaction {
       table: table.manifest.name,
       createdAtMicros: origin.createdAtMicros,
       before: origin.before,
+      beforeUnits: this.#documents.get(id)?.text.length ?? 0,
       after,
       document: {
         id,
