@@ -7,6 +7,7 @@ import type {
   StoredDocument,
 } from '../../documents/store.ts'
 import type { ValueObject } from '../../value/values.ts'
+import { examined } from './ranges.ts'
 
 export interface PendingWrite {
   readonly id: string
@@ -28,12 +29,21 @@ export interface PendingWrite {
 export interface Shadows {
   /** Documents as this invocation sees them in the interval of the index. */
   readonly visible: readonly KeyedDocument[]
-  /** Stored documents in the interval that are skipped, and the UTF-16 units of their texts. */
+  /** What of the interval has to be walked through; null where that is all of it. */
+  readonly rest: KeyInterval | null
+  /** Stored documents in the rest that are skipped, and the UTF-16 units of their texts. */
   readonly hidden: number
   readonly hiddenUnits: number
 }
 
-const NO_SHADOWS: Shadows = { visible: [], hidden: 0, hiddenUnits: 0 }
+const NO_SHADOWS: Shadows = { visible: [], rest: null, hidden: 0, hiddenUnits: 0 }
+
+interface Range {
+  readonly index: number
+  readonly interval: KeyInterval
+  readonly order: 'asc' | 'desc'
+  readonly limit: number
+}
 
 export interface MergedRange {
   readonly documents: readonly KeyedDocument[]
@@ -46,6 +56,11 @@ export class Overlay {
   readonly #writes = new Map<string, PendingWrite>()
   /** By physical index: the keys of the fields that documents have and had. */
   #keys: Map<number, Map<ValueObject, string>> | null = null
+  /**
+   * By physical index: the last interval that was found to hold hidden documents alone. Whoever
+   * takes the first of a list, changes it and takes the next would walk through all before it.
+   */
+  #hidden: Map<number, KeyInterval> | null = null
   /** What each write replaced, while there is a savepoint to go back to. */
   readonly #replaced: { readonly id: string; readonly before: PendingWrite | undefined }[] = []
   #savepoints = 0
@@ -81,6 +96,7 @@ export class Overlay {
       if (before === undefined) this.#writes.delete(id)
       else this.#writes.set(id, before)
     }
+    this.#hidden = null
   }
 
   writes(): readonly PendingWrite[] {
@@ -88,8 +104,9 @@ export class Overlay {
   }
 
   /** Of the documents that were written, those whose key lies in the interval. */
-  within(index: PhysicalIndex, { lower, upper }: KeyInterval): Shadows {
+  within(index: PhysicalIndex, interval: KeyInterval, order: 'asc' | 'desc'): Shadows {
     if (this.#writes.size === 0) return NO_SHADOWS
+    const rest = behindHidden(interval, order, this.#hidden?.get(index.id))
     const visible: KeyedDocument[] = []
     let hidden = 0
     let hiddenUnits = 0
@@ -97,16 +114,14 @@ export class Overlay {
       const { table, before, after } = write
       if (table !== index.table) continue
       const stored = before === null ? null : this.#keyOf(index, write, before)
-      if (stored !== null && stored >= lower && stored < upper) {
+      if (stored !== null && isWithin(stored, rest)) {
         hidden += 1
         hiddenUnits += write.beforeUnits
       }
       const key = after === null ? null : this.#keyOf(index, write, after)
-      if (key !== null && key >= lower && key < upper) {
-        visible.push({ key, document: write.document })
-      }
+      if (key !== null && isWithin(key, interval)) visible.push({ key, document: write.document })
     }
-    return { visible, hidden, hiddenUnits }
+    return { visible, rest, hidden, hiddenUnits }
   }
 
   /** Made once: each of 8,192 inserts into a unique index looks at the keys of all before it. */
@@ -126,11 +141,7 @@ export class Overlay {
     return key
   }
 
-  merge(
-    found: RangeResult,
-    shadows: Shadows,
-    range: { readonly order: 'asc' | 'desc'; readonly limit: number },
-  ): MergedRange {
+  merge(found: RangeResult, shadows: Shadows, range: Range): MergedRange {
     if (this.#writes.size === 0) {
       const last = found.documents.at(-1)
       return {
@@ -139,6 +150,7 @@ export class Overlay {
         examinedTo: found.exhausted || last === undefined ? null : last.key,
       }
     }
+    this.#noteHidden(found.documents, range)
     const stored = found.documents.filter(({ document }) => !this.#writes.has(document.id))
     // Beyond the last stored key nothing was looked at, so own documents there must wait.
     const horizon = found.exhausted ? null : found.documents.at(-1)!.key
@@ -157,4 +169,29 @@ export class Overlay {
       examinedTo: cut ? documents.at(-1)!.key : horizon,
     }
   }
+
+  #noteHidden(found: readonly KeyedDocument[], { index, interval, order }: Range): void {
+    const visible = found.findIndex(({ document }) => !this.#writes.has(document.id))
+    const last = found.at(visible === -1 ? -1 : visible - 1)
+    if (last === undefined || visible === 0) return
+    this.#hidden ??= new Map()
+    this.#hidden.set(index, examined(interval, order, last.key))
+  }
+}
+
+function isWithin(key: string, { lower, upper }: KeyInterval): boolean {
+  return key >= lower && key < upper
+}
+
+/** What of the interval is left, perhaps nothing, where the hidden ones are at its beginning. */
+function behindHidden(
+  interval: KeyInterval,
+  order: 'asc' | 'desc',
+  hidden: KeyInterval | undefined,
+): KeyInterval {
+  if (hidden === undefined) return interval
+  const { lower, upper } = interval
+  if (order === 'asc') return isWithin(lower, hidden) ? { lower: hidden.upper, upper } : interval
+  const isBehind = upper > hidden.lower && upper <= hidden.upper
+  return isBehind ? { lower, upper: hidden.lower } : interval
 }

@@ -162,11 +162,12 @@ export class Transaction {
     const table = this.#table(input.table, 'table')
     const physical = indexOf(table, input.index)
     const interval = intervalOf(table, physical, input)
-    const shadows = this.#overlay.within(physical, interval)
+    const shadows = this.#overlay.within(physical, interval, input.order)
+    const { lower, upper } = shadows.rest ?? interval
     const request: RangeRequest = {
       index: physical.id,
-      lower: interval.lower,
-      upper: interval.upper,
+      lower,
+      upper,
       order: input.order,
       // Documents that this invocation wrote are skipped below, so that much more is asked for.
       // They were counted when they were read to be written.
@@ -198,13 +199,13 @@ export class Transaction {
 
   /** Counts and notes what a range found, with the invocation's own writes in it. */
   #seen(
-    { id }: PhysicalIndex,
+    { id: index }: PhysicalIndex,
     interval: KeyInterval,
     { order, limit }: RangeInput,
     { rows, shadows }: { readonly rows: RangeResult; readonly shadows: Shadows },
   ): RangeOutput {
-    const merged = this.#overlay.merge(rows, shadows, { order, limit })
-    this.readSet.addInterval(id, examined(interval, order, merged.examinedTo))
+    const merged = this.#overlay.merge(rows, shadows, { index, interval, order, limit })
+    this.readSet.addInterval(index, examined(interval, order, merged.examinedTo))
     const documents = merged.documents.map(({ document }) => document)
     for (const document of documents) this.#bounds.countRead(document.text)
     if (this.#options.writable) this.#noteAll(rows.documents)
