@@ -235,7 +235,7 @@ describe('bounds of keys', () => {
     )
   })
 
-  test('a key of more than 16 KiB is refused, one of exactly that is not', () => {
+  test('a key of more than 2,560 bytes is refused with its index, one of that is not', () => {
     const longest = 'x'.repeat(KEY_BYTES_MAX - 3)
     expect(encodeKey([longest])).toHaveLength(KEY_BYTES_MAX)
     for (const make of [
@@ -247,6 +247,11 @@ describe('bounds of keys', () => {
         expect.toSatisfy((error: unknown) => isFault(error, 'LIMIT_EXCEEDED')),
       )
     }
+    expect(() => indexKey({ table: 'messages', fields: ['a'] }, document({ a: longest }))).toThrow(
+      expect.objectContaining({
+        detail: 'index key of messages by a: 2603 bytes (at most 2560)',
+      }),
+    )
   })
 })
 

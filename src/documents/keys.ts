@@ -34,7 +34,7 @@ export interface IndexBounds {
 export function encodeKey(values: readonly (Value | undefined)[]): string {
   let key = ''
   for (const value of values) key += encodeValue(value)
-  return bounded(key)
+  return bounded(key, null)
 }
 
 /** The fields, the creation time, the ID. LIMIT_EXCEEDED as `encodeKey`. */
@@ -44,22 +44,22 @@ export function indexKey(definition: IndexDefinition, document: IndexedDocument)
 
 /** The same, for whoever makes the keys of one document in many indexes. */
 export function indexKeyOf(
-  { fields: names }: IndexDefinition,
+  definition: IndexDefinition,
   fields: ValueObject,
   trailer: string,
 ): string {
   let key = ''
-  for (const name of names) key += encodeValue(fields.get(name))
-  return bounded(key + trailer)
+  for (const name of definition.fields) key += encodeValue(fields.get(name))
+  return bounded(key + trailer, definition)
 }
 
-function bounded(key: string): string {
-  if (key.length > KEY_BYTES_MAX) {
-    throw new Fault('LIMIT_EXCEEDED', {
-      detail: `index key of ${key.length} bytes (at most ${KEY_BYTES_MAX})`,
-    })
-  }
-  return key
+/** `index` is the one that the key is of, if that is known: perhaps of another Release alone. */
+function bounded(key: string, index: IndexDefinition | null): string {
+  if (key.length <= KEY_BYTES_MAX) return key
+  const of = index === null ? '' : ` of ${index.table} by ${index.fields.join(', ')}`
+  throw new Fault('LIMIT_EXCEEDED', {
+    detail: `index key${of}: ${key.length} bytes (at most ${KEY_BYTES_MAX})`,
+  })
 }
 
 /** The smallest text that is greater than every key with this beginning. */
@@ -85,6 +85,7 @@ export function keyInterval(definition: IndexDefinition, bounds: IndexBounds): K
   const encode = (bound: Bound): string =>
     bounded(
       prefix + (last ? encodeInt64((bound.value as Timestamp).micros) : encodeValue(bound.value)),
+      definition,
     )
   let lower = prefix
   if (bounds.lower !== undefined) {
