@@ -74,6 +74,8 @@ export class FetchFailure extends Error {
 
 /** Addresses tried in turn where one does not take the connection. */
 const ADDRESSES_MAX = 4
+/** Heads of status 1xx before the one that answers. */
+const INFORMATION_MAX = 100
 
 export const REAL_NETWORK: Network = {
   resolve: (hostname) => lookup(hostname, { all: true, verbatim: true }),
@@ -208,7 +210,10 @@ export interface SentRequest {
   readonly signal: AbortSignal
 }
 
-/** One request over a connection of its own; resolves with the head of the response. */
+/**
+ * One request over a connection of its own; resolves with the head of the response. Throws
+ * FetchFailure, and what the client throws.
+ */
 export function send(dial: Dial, request: SentRequest): Promise<IncomingMessage> {
   const { url, method, headers, body, signal } = request
   return new Promise((resolve, reject) => {
@@ -232,6 +237,14 @@ export function send(dial: Dial, request: SentRequest): Promise<IncomingMessage>
         : requestHttp(options)
     made.on('error', reject)
     made.on('response', resolve)
+    // All that comes of an answer that changes the protocol.
+    made.on('close', () => reject(new FetchFailure('connection')))
+    let heads = 0
+    made.on('information', () => {
+      heads += 1
+      // Read without end, they take a processor.
+      if (heads > INFORMATION_MAX) made.destroy(new FetchFailure('headers'))
+    })
     made.end(body ?? undefined)
   })
 }

@@ -1,7 +1,12 @@
 /** Requests of foreign code: where they may go, and what comes back. */
 import { createServer, type RequestListener, type Server } from 'node:http'
 import { createServer as createSecureServer } from 'node:https'
-import type { AddressInfo } from 'node:net'
+import {
+  type AddressInfo,
+  createServer as createRawServer,
+  type Server as RawServer,
+  type Socket,
+} from 'node:net'
 import { brotliCompressSync, gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { selfSigned } from '../../build/testing/certificates.ts'
@@ -16,9 +21,9 @@ let plain: Server
 let answer: RequestListener = (_, response) => response.end('hi')
 let dialled: string[] = []
 
-const listen = (server: Server) =>
+const listen = (server: RawServer) =>
   new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-const portOf = (server: Server) => (server.address() as AddressInfo).port
+const portOf = (server: RawServer) => (server.address() as AddressInfo).port
 
 beforeAll(async () => {
   const listener: RequestListener = (request, response) => answer(request, response)
@@ -37,9 +42,11 @@ interface World {
   readonly addresses?: readonly string[]
   readonly allowed?: readonly string[]
   readonly request?: Partial<OutboundRequest>
+  readonly server?: RawServer
 }
 
-function fetchOf(url: string, { addresses = [PUBLIC], allowed = [], request = {} }: World = {}) {
+function fetchOf(url: string, world: World = {}) {
+  const { addresses = [PUBLIC], allowed = [], request = {} } = world
   dialled = []
   const outbound = new OutboundFetch({
     allowedNetworks: allowed.map((text) => parseNetwork(text)!),
@@ -48,7 +55,7 @@ function fetchOf(url: string, { addresses = [PUBLIC], allowed = [], request = {}
       resolve: async () => addresses.map((address) => ({ address })),
       dial(address, port) {
         dialled.push(`${address}:${port}`)
-        const server = url.startsWith('https:') ? secure : plain
+        const server = world.server ?? (url.startsWith('https:') ? secure : plain)
         return { host: '127.0.0.1', port: portOf(server), authority: certificate }
       },
     },
@@ -72,6 +79,16 @@ async function reasonOf(work: Promise<unknown>): Promise<string> {
     return error instanceof FetchFailure ? error.reason : String(error)
   }
   return 'none'
+}
+
+const SWITCHING = 'HTTP/1.1 101 Switching\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n'
+const EARLY = 'HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n'
+const WHOLE = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'
+
+function sendAlways(socket: Socket, text: string): void {
+  if (socket.destroyed) return
+  if (socket.write(text)) setImmediate(sendAlways, socket, text)
+  else socket.once('drain', () => sendAlways(socket, text))
 }
 
 const PRIVATE = ['127.0.0.1', '10.1.2.3', '169.254.169.254', '::1', 'fd00::1', '::ffff:10.0.0.1']
@@ -213,6 +230,39 @@ describe('an outbound request', () => {
     }
     const head = await fetchOf('https://api.test/', { request: { method: 'HEAD' } })
     expect(head.headers).toContainEqual(['content-length', '5000'])
+  })
+})
+
+/** What a server sends that keeps to no protocol, and what comes of it. */
+const broken: readonly (readonly [string, string, (socket: Socket) => void])[] = [
+  ['changes the protocol', 'connection', (socket) => socket.write(`${SWITCHING}\r\n`)],
+  ['changes the protocol and leaves', 'connection', (socket) => socket.end(`${SWITCHING}\r\n`)],
+  ['says nothing and leaves', 'connection', (socket) => socket.end()],
+  ['informs without end', 'headers', (socket) => sendAlways(socket, `${EARLY}\r\n`.repeat(100))],
+  ['informs a little', 'none', (socket) => socket.end(`${EARLY}\r\n`.repeat(9) + WHOLE)],
+  ['is silent', 'time', () => {}],
+  ['stops in its head', 'time', (socket) => socket.write('HTTP/1.1 200 OK\r\nContent-')],
+]
+
+describe('a server', () => {
+  test.each(broken)('that %s ends no request but its own: %s', async (_, reason, behaves) => {
+    let closed = 0
+    const server = createRawServer((socket) => {
+      socket.on('error', () => {})
+      socket.on('close', () => {
+        closed += 1
+      })
+      socket.once('data', () => behaves(socket))
+    })
+    await listen(server)
+    try {
+      const signal = AbortSignal.timeout(200)
+      const world = { server, allowed: ALL, request: { signal } }
+      expect(await reasonOf(fetchOf('http://api.test/', world))).toBe(reason)
+      await expect.poll(() => closed).toBe(1)
+    } finally {
+      server.close()
+    }
   })
 })
 

@@ -140,6 +140,7 @@ export class OutboundFetch {
         })
       } catch (error) {
         if (signal.aborted) throw new FetchFailure('time')
+        if (error instanceof FetchFailure && error.reason !== 'connection') throw error
         // Behind the first byte of a body another address would make it a second request.
         const next = i + 1 < addresses.length && hop.body === null
         if (!next) throw new FetchFailure('connection', { cause: error })
