@@ -146,9 +146,8 @@ export class GuardedFetch {
       try {
         return await this.#request(target, address, signal)
       } catch (error) {
-        const next = i + 1 < addresses.length && !signal.aborted
-        const failure = error instanceof FetchFailure ? error : new FetchFailure('connection')
-        if (failure.reason !== 'connection' || !next) throw failure
+        const failure = failureOf(error, signal)
+        if (failure.reason !== 'connection' || i + 1 === addresses.length) throw failure
       }
     }
     throw new FetchFailure('name')
@@ -247,6 +246,12 @@ export function send(dial: Dial, request: SentRequest): Promise<IncomingMessage>
     })
     made.end(body ?? undefined)
   })
+}
+
+/** Of what `send` or `readBody` threw. */
+export function failureOf(cause: unknown, signal: AbortSignal): FetchFailure {
+  if (cause instanceof FetchFailure) return cause
+  return new FetchFailure(signal.aborted ? 'time' : 'connection', { cause })
 }
 
 /** An address as it stands in a URL, without brackets; null for a name. */

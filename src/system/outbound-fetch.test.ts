@@ -83,6 +83,7 @@ async function reasonOf(work: Promise<unknown>): Promise<string> {
 
 const SWITCHING = 'HTTP/1.1 101 Switching\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n'
 const EARLY = 'HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n'
+const HALF = 'HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nok'
 const WHOLE = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'
 
 function sendAlways(socket: Socket, text: string): void {
@@ -240,6 +241,8 @@ const broken: readonly (readonly [string, string, (socket: Socket) => void])[] =
   ['says nothing and leaves', 'connection', (socket) => socket.end()],
   ['informs without end', 'headers', (socket) => sendAlways(socket, `${EARLY}\r\n`.repeat(100))],
   ['informs a little', 'none', (socket) => socket.end(`${EARLY}\r\n`.repeat(9) + WHOLE)],
+  ['ends before its body', 'connection', (socket) => socket.end(HALF)],
+  ['stops in its body', 'time', (socket) => socket.write(HALF)],
   ['is silent', 'time', () => {}],
   ['stops in its head', 'time', (socket) => socket.write('HTTP/1.1 200 OK\r\nContent-')],
 ]

@@ -10,6 +10,7 @@ import { type AddressRange, isWithin } from './address-ranges.ts'
 import {
   type Address,
   FetchFailure,
+  failureOf,
   inOrderOfTrial,
   literalAddress,
   type Network,
@@ -93,7 +94,7 @@ export class OutboundFetch {
       const { location } = response.headers
       const isRedirect = REDIRECT_STATUS.has(status) && location !== undefined
       if (!isRedirect || request.redirect === 'manual') {
-        const body = await this.#body(response, hop)
+        const body = await this.#body(response, hop, request.signal)
         return {
           status,
           statusText: response.statusMessage ?? '',
@@ -111,13 +112,19 @@ export class OutboundFetch {
     }
   }
 
-  async #body(response: IncomingMessage, { method }: Hop): Promise<Uint8Array> {
+  async #body(
+    response: IncomingMessage,
+    { method }: Hop,
+    signal: AbortSignal,
+  ): Promise<Uint8Array> {
     const { responseBytesMax } = this.#options
     try {
       // The length of a response to HEAD is that of what was not asked for.
       if (method === 'HEAD') return new Uint8Array(0)
       const encoding = response.headers['content-encoding']
       return await decoded(await readBody(response, responseBytesMax), encoding, responseBytesMax)
+    } catch (error) {
+      throw failureOf(error, signal)
     } finally {
       response.destroy()
     }
@@ -139,11 +146,10 @@ export class OutboundFetch {
           signal,
         })
       } catch (error) {
-        if (signal.aborted) throw new FetchFailure('time')
-        if (error instanceof FetchFailure && error.reason !== 'connection') throw error
+        const failure = failureOf(error, signal)
         // Behind the first byte of a body another address would make it a second request.
         const next = i + 1 < addresses.length && hop.body === null
-        if (!next) throw new FetchFailure('connection', { cause: error })
+        if (failure.reason !== 'connection' || !next) throw failure
       }
     }
     throw new FetchFailure('name')

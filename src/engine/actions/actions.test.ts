@@ -23,6 +23,11 @@ const answer: RequestListener = async (request, response) => {
     if (!response.writableFinished) closed += 1
   })
   if (url === '/slow') return
+  if (url === '/half') {
+    response.writeHead(200, { 'content-length': 9 }).write('half')
+    setTimeout(() => response.destroy(), 20)
+    return
+  }
   if (url === '/hop') response.writeHead(302, { location: '/there' }).end()
   else if (url === '/away') response.writeHead(307, { location: 'http://else.test/x' }).end()
   else response.writeHead(201, { 'x-a': 'b', 'content-type': 'application/json' }).end('{"ok":[1]}')
@@ -232,9 +237,16 @@ describe('fetch', () => {
     expect(await bench.call('failed', { url: 'http://127.0.0.1/' })).toContain('uses.network')
     expect(await bench.call('failed', { url: 'ftp://x/' })).toContain('https://host/path')
     expect(await bench.call('failed', { url: 'http://refused.test:1' })).toBe(
-      'TypeError: fetch: "refused.test:1" cannot be reached (ECONNREFUSED)',
+      'TypeError: fetch: "refused.test:1" cannot be reached, or breaks off (ECONNREFUSED)',
     )
     expect(seen.length).toBe(before)
+  })
+
+  test('tells the Action of a response that breaks off', async () => {
+    const { host } = new URL(origin)
+    expect(await bench.call('failed', { url: `${origin}/half` })).toBe(
+      `TypeError: fetch: "${host}" cannot be reached, or breaks off (ECONNRESET)`,
+    )
   })
 
   test('ends with its signal, its timeout or its Action, and so does the connection', async () => {

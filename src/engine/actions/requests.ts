@@ -73,7 +73,7 @@ function explain({ reason, cause }: FetchFailure, text: string): string {
       return 'it was aborted'
     case 'busy':
     case 'connection':
-      return `"${host}" cannot be reached${codeOf(cause)}`
+      return `"${host}" cannot be reached, or breaks off${codeOf(cause)}`
   }
 }
 
