@@ -110,7 +110,7 @@ export function createEngine(options: EngineOptions): Engine {
   const port = { ...options, cache, committer, usage }
   const queries = new Queries(port)
   const mutations = new Mutations(port)
-  const requests = new Requests(options.outbound ?? { allowedNetworks: [] })
+  const requests = new Requests(options.outbound ?? { allowedNetworks: [] }, pool)
   const actions = new Actions({ ...port, queries, mutations, requests })
   const retention = new Retention({ store, committer, system, log })
   const preparations = new Preparations(store, committer)

@@ -45,6 +45,7 @@ export function inProcessPool(handlers: Readonly<Record<string, TestHandler>>): 
       ...{ containment: null, releases: 1, runners: 0, transactionRunners: 0, actionRunners: 0 },
       ...{ inFlight: 0, recentBreakdowns: 0, failedStarts: 0 },
     }),
+    actionBacklogBytes: () => 0,
     usage: () => ({ cpuMicros: 0, residentBytes: 0 }),
     get calls() {
       return calls

@@ -29,6 +29,11 @@ export const ACTION_REQUESTS_MAX = 16
 export const REQUESTS_IN_FLIGHT_MAX = 128
 export const RESPONSE_BYTES_MAX = 16 * 1024 * 1024
 /**
+ * Of requests of all Actions: what waits, what came of responses, and what runners did not take.
+ * Where many end at once, copies make it five times as much for a moment.
+ */
+export const REQUESTS_BYTES_MAX = 128 * 1024 * 1024
+/**
  * Runs of one call that ended with its runner through no fault of its own that was seen: beyond
  * them it is thought at fault. Many, since a Function of the same Release may break its runners.
  */

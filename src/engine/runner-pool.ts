@@ -77,6 +77,8 @@ export interface RunnerPool {
   keepOnly(releases: { has(releaseId: ReleaseId): boolean }): void
   close(): Promise<void>
   statistics(): PoolStatistics
+  /** Bytes that runners of Actions have not taken yet. */
+  actionBacklogBytes(): number
   /** What all runners used since the start, and hold now; asks the kernel. */
   usage(): { readonly cpuMicros: number; readonly residentBytes: number }
 }
@@ -218,6 +220,12 @@ class Pool implements RunnerPool {
       recentBreakdowns: this.#lives.recentBreakdowns(this.#options.system.monotonicMillis()),
       failedStarts: this.#failedStarts,
     }
+  }
+
+  actionBacklogBytes(): number {
+    let bytes = 0
+    for (const group of this.#groups.actions.values()) bytes += group.backlogBytes
+    return bytes
   }
 
   usage() {

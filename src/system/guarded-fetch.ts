@@ -185,7 +185,7 @@ export class GuardedFetch {
     const status = response.statusCode ?? 0
     try {
       if (status >= 300 && status < 400) throw new FetchFailure('redirect')
-      return { status, body: await readBody(response, this.#options.bodyBytesMax) }
+      return { status, body: await readBody(response, this.#options) }
     } catch (error) {
       response.destroy()
       throw error
@@ -261,19 +261,31 @@ export function literalAddress(hostname: string): string | null {
   return /^[0-9]+(?:\.[0-9]+){3}$/.test(hostname) ? hostname : null
 }
 
-/** Throws FetchFailure for a body over the bound, and what a connection that ends early throws. */
-export async function readBody(
-  response: IncomingMessage,
-  bodyBytesMax: number,
-): Promise<Uint8Array> {
-  if (Number(response.headers['content-length'] ?? 0) > bodyBytesMax) {
+export interface BodyBounds {
+  readonly bodyBytesMax: number
+  /** Told of bytes before they are kept; throws FetchFailure where there is no room for them. */
+  readonly hold?: (bytes: number) => void
+}
+
+/** Throws FetchFailure for a body over its bounds, and what a connection that ends early throws. */
+export async function readBody(response: IncomingMessage, bounds: BodyBounds): Promise<Uint8Array> {
+  if (Number(response.headers['content-length'] ?? 0) > bounds.bodyBytesMax) {
     throw new FetchFailure('size')
   }
+  return gather(response, bounds)
+}
+
+/** Throws FetchFailure for more than the bounds allow, and what the source throws. */
+export async function gather(
+  source: AsyncIterable<Uint8Array>,
+  { bodyBytesMax, hold }: BodyBounds,
+): Promise<Uint8Array> {
   const chunks: Uint8Array[] = []
   let size = 0
-  for await (const chunk of response as AsyncIterable<Uint8Array>) {
+  for await (const chunk of source) {
     size += chunk.length
     if (size > bodyBytesMax) throw new FetchFailure('size')
+    hold?.(chunk.length)
     chunks.push(chunk)
   }
   return Buffer.concat(chunks, size)

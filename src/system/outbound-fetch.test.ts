@@ -68,6 +68,7 @@ function fetchOf(url: string, world: World = {}) {
     redirect: 'follow',
     hosts: ['api.test', 'api.test:80', 'other.test'],
     signal: new AbortController().signal,
+    hold: () => {},
     ...request,
   })
 }

@@ -4,13 +4,15 @@
  * each hop is checked too, and a redirect never changes the scheme.
  */
 import type { IncomingMessage } from 'node:http'
-import { promisify } from 'node:util'
-import { brotliDecompress, gunzip, inflate } from 'node:zlib'
+import type { Transform } from 'node:stream'
+import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib'
 import { type AddressRange, isWithin } from './address-ranges.ts'
 import {
   type Address,
+  type BodyBounds,
   FetchFailure,
   failureOf,
+  gather,
   inOrderOfTrial,
   literalAddress,
   type Network,
@@ -39,6 +41,8 @@ export interface OutboundRequest {
   /** Hosts as they stand in a URL, with the port where it is not the scheme's own. */
   readonly hosts: readonly string[]
   readonly signal: AbortSignal
+  /** Told of bytes of the response before they are kept; throws FetchFailure where no room is. */
+  readonly hold: (bytes: number) => void
 }
 
 export interface OutboundResponse {
@@ -94,7 +98,7 @@ export class OutboundFetch {
       const { location } = response.headers
       const isRedirect = REDIRECT_STATUS.has(status) && location !== undefined
       if (!isRedirect || request.redirect === 'manual') {
-        const body = await this.#body(response, hop, request.signal)
+        const body = await this.#body(response, hop, request)
         return {
           status,
           statusText: response.statusMessage ?? '',
@@ -115,14 +119,14 @@ export class OutboundFetch {
   async #body(
     response: IncomingMessage,
     { method }: Hop,
-    signal: AbortSignal,
+    { signal, hold }: OutboundRequest,
   ): Promise<Uint8Array> {
-    const { responseBytesMax } = this.#options
+    const bounds = { bodyBytesMax: this.#options.responseBytesMax, hold }
     try {
       // The length of a response to HEAD is that of what was not asked for.
       if (method === 'HEAD') return new Uint8Array(0)
       const encoding = response.headers['content-encoding']
-      return await decoded(await readBody(response, responseBytesMax), encoding, responseBytesMax)
+      return await decoded(await readBody(response, bounds), encoding, bounds)
     } catch (error) {
       throw failureOf(error, signal)
     } finally {
@@ -238,29 +242,27 @@ function nextHop(hop: Hop, status: number, location: string): Hop {
   return becomesGet ? { url, method: 'GET', headers, body: null } : { ...hop, url, headers }
 }
 
-const DECODERS: Readonly<
-  Record<string, (bytes: Uint8Array, options: { maxOutputLength: number }) => Promise<Uint8Array>>
-> = {
-  gzip: promisify(gunzip),
-  deflate: promisify(inflate),
-  br: promisify(brotliDecompress),
+const DECODERS: Readonly<Record<string, () => Transform>> = {
+  gzip: createGunzip,
+  deflate: createInflate,
+  br: createBrotliDecompress,
 }
 
 /** Of a server that compresses although it was asked not to. */
 async function decoded(
   body: Uint8Array,
   encoding: string | undefined,
-  maxOutputLength: number,
+  bounds: BodyBounds,
 ): Promise<Uint8Array> {
   const name = encoding?.trim().toLowerCase() ?? 'identity'
   if (name === 'identity' || body.length === 0) return body
-  const decode = Object.hasOwn(DECODERS, name) ? DECODERS[name]! : null
-  if (decode === null) throw new FetchFailure('encoding')
+  const decoder = Object.hasOwn(DECODERS, name) ? DECODERS[name]!() : null
+  if (decoder === null) throw new FetchFailure('encoding')
+  decoder.end(body)
   try {
-    return await decode(body, { maxOutputLength })
-  } catch (error) {
-    const isLarge = (error as { readonly code?: unknown }).code === 'ERR_BUFFER_TOO_LARGE'
-    throw new FetchFailure(isLarge ? 'size' : 'encoding')
+    return await gather(decoder, bounds)
+  } catch (cause) {
+    throw cause instanceof FetchFailure ? cause : new FetchFailure('encoding', { cause })
   }
 }
 

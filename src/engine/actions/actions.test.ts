@@ -23,6 +23,10 @@ const answer: RequestListener = async (request, response) => {
     if (!response.writableFinished) closed += 1
   })
   if (url === '/slow') return
+  if (url === '/large') {
+    response.end(Buffer.alloc(4_000_000))
+    return
+  }
   if (url === '/half') {
     response.writeHead(200, { 'content-length': 9 }).write('half')
     setTimeout(() => response.destroy(), 20)
@@ -107,6 +111,11 @@ const functionsOf = (uses: string) => `
   raced: action(async (ctx, { url }) => {
     const late = new Promise((resolve) => setTimeout(resolve, 50, 'late'))
     return await Promise.race([fetch(url), late])
+  }, { arguments: { url: { type: 'string' } }, ${uses} }),
+  deaf: action(async (ctx, { url }) => {
+    for (let i = 0; i < 4; i++) fetch(url)
+    await new Promise((resolve) => setTimeout(resolve, 1))
+    for (;;);
   }, { arguments: { url: { type: 'string' } }, ${uses} }),
   timers: action(async () => {
     const order = []
@@ -247,6 +256,13 @@ describe('fetch', () => {
     expect(await bench.call('failed', { url: `${origin}/half` })).toBe(
       `TypeError: fetch: "${host}" cannot be reached, or breaks off (ECONNRESET)`,
     )
+  })
+
+  test('knows of answers that its runner does not take', async () => {
+    const deaf = failureOf('deaf', { url: `${origin}/large` })
+    await expect.poll(() => bench.pool.actionBacklogBytes()).toBeGreaterThan(16_000_000)
+    expect(await deaf).toMatchObject({ code: 'LIMIT_EXCEEDED', detail: 'cpu' })
+    expect(bench.pool.actionBacklogBytes()).toBe(0)
   })
 
   test('ends with its signal, its timeout or its Action, and so does the connection', async () => {

@@ -29,6 +29,15 @@ test('requests that wait hold no more than a bound', async () => {
   host.end()
 })
 
+test('headers of requests that wait count like bodies', async () => {
+  const host = hostOf()
+  const headers = [['x', 'A'.repeat(16 * 1024 * 1024)]] as const
+  const request = { ...requestOf(''), headers }
+  for (let i = 0; i < 3; i++) void host.operation(['fetch', i, request])
+  await expect(host.operation(['fetch', 3, request])).rejects.toMatchObject({ name: 'RangeError' })
+  host.end()
+})
+
 test('timers are bounded, and end with the Action', async () => {
   const host = hostOf()
   for (let i = 0; i < 1_024; i++) void host.operation(['sleep', 600_000])

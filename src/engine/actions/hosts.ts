@@ -25,6 +25,7 @@ import {
 import { Refusal } from '../refusal.ts'
 import type { RunnerHost } from '../runner-pool.ts'
 import type { ActionPort } from './actions.ts'
+import { charactersOf } from './requests.ts'
 import { Slots } from './slots.ts'
 
 type RunOperation = Extract<Operation, readonly ['run', ...unknown[]]>
@@ -43,7 +44,8 @@ export class ActionHost implements RunnerHost {
   /** Codes that called Functions failed with: where nobody caught one, it is the Action's. */
   readonly failures = new Map<string, DeclaredErrorKind>()
   readonly #calls = new Slots(ACTION_CALLS_MAX)
-  readonly #requests = new Slots(ACTION_REQUESTS_MAX)
+  /** Of its requests. */
+  readonly #turns = new Slots(ACTION_REQUESTS_MAX)
   readonly #open = new Map<number, AbortController>()
   readonly #sleeps = new Set<ReturnType<typeof setTimeout>>()
   readonly #ended = new AbortController()
@@ -148,9 +150,9 @@ export class ActionHost implements RunnerHost {
     const { signal } = abort
     const hosts = this.#invocation.definition.uses?.network ?? []
     try {
-      const perform = () => this.#port.requests.perform(request, hosts, signal)
-      const characters = request.url.length + (request.body?.length ?? 0)
-      return await this.#holding(characters, () => this.#requests.use(signal, perform))
+      const terms = { hosts, turns: this.#turns, signal }
+      const perform = () => this.#port.requests.perform(request, terms)
+      return await this.#holding(charactersOf(request), perform)
     } catch (error) {
       if (signal.aborted) throw new Refusal('AbortError', 'fetch: it was aborted')
       throw error

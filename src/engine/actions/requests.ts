@@ -3,8 +3,9 @@ import type { FetchRequest } from '../../runner/operations.ts'
 import type { AddressRange } from '../../system/address-ranges.ts'
 import { FetchFailure, type Network } from '../../system/guarded-fetch.ts'
 import { OutboundFetch, type OutboundResponse } from '../../system/outbound-fetch.ts'
-import { REQUESTS_IN_FLIGHT_MAX, RESPONSE_BYTES_MAX } from '../limits.ts'
+import { REQUESTS_BYTES_MAX, REQUESTS_IN_FLIGHT_MAX, RESPONSE_BYTES_MAX } from '../limits.ts'
 import { Refusal } from '../refusal.ts'
+import type { RunnerPool } from '../runner-pool.ts'
 import { Slots } from './slots.ts'
 
 export interface RequestsOptions {
@@ -14,31 +15,54 @@ export interface RequestsOptions {
   readonly network?: Network | undefined
 }
 
+export interface RequestTerms {
+  readonly hosts: readonly string[]
+  /** Those of the Action that asks. */
+  readonly turns: Slots
+  readonly signal: AbortSignal
+}
+
 export class Requests {
   readonly #outbound: OutboundFetch
+  readonly #runners: Pick<RunnerPool, 'actionBacklogBytes'>
   readonly #slots = new Slots(REQUESTS_IN_FLIGHT_MAX)
+  /** Bytes of requests that are not answered, and of what came of their responses. */
+  #held = 0
 
-  constructor(options: RequestsOptions) {
+  constructor(options: RequestsOptions, runners: Pick<RunnerPool, 'actionBacklogBytes'>) {
     this.#outbound = new OutboundFetch({ ...options, responseBytesMax: RESPONSE_BYTES_MAX })
+    this.#runners = runners
   }
 
   /** Answers Stored JSON of a FetchReply. Throws a Refusal. */
-  async perform(
-    request: FetchRequest,
-    hosts: readonly string[],
-    signal: AbortSignal,
-  ): Promise<string> {
-    const body = request.body === null ? null : Uint8Array.fromBase64(request.body)
-    const response = await this.#slots.use(signal, async () => {
-      try {
-        return await this.#outbound.fetch({ ...request, body, hosts, signal })
-      } catch (error) {
-        if (!(error instanceof FetchFailure)) throw error
-        throw new Refusal('TypeError', `fetch: ${explain(error, request.url)}`)
-      }
-    })
-    return replyText(response)
+  async perform(request: FetchRequest, { hosts, turns, signal }: RequestTerms): Promise<string> {
+    let held = 0
+    const hold = (bytes: number) => {
+      // An answer counts until its runner took it: one that asks and does not read gets no more.
+      const all = this.#held + this.#runners.actionBacklogBytes() + bytes
+      if (all > REQUESTS_BYTES_MAX) throw new FetchFailure('busy')
+      this.#held += bytes
+      held += bytes
+    }
+    const send = () => {
+      const body = request.body === null ? null : Uint8Array.fromBase64(request.body)
+      return this.#outbound.fetch({ ...request, body, hosts, signal, hold })
+    }
+    try {
+      hold(charactersOf(request))
+      return replyText(await turns.use(signal, () => this.#slots.use(signal, send)))
+    } catch (error) {
+      if (!(error instanceof FetchFailure)) throw error
+      throw new Refusal('TypeError', `fetch: ${explain(error, request.url)}`)
+    } finally {
+      this.#held -= held
+    }
   }
+}
+
+export function charactersOf({ url, headers, body }: FetchRequest): number {
+  const ofHeaders = headers.reduce((sum, [name, value]) => sum + name.length + value.length, 0)
+  return url.length + ofHeaders + (body?.length ?? 0)
 }
 
 function replyText({ body, ...head }: OutboundResponse): string {
@@ -72,6 +96,7 @@ function explain({ reason, cause }: FetchFailure, text: string): string {
     case 'time':
       return 'it was aborted'
     case 'busy':
+      return `requests of all Actions hold over ${REQUESTS_BYTES_MAX} bytes: try it later`
     case 'connection':
       return `"${host}" cannot be reached, or breaks off${codeOf(cause)}`
   }

@@ -91,6 +91,11 @@ export class RunnerGroup implements RunnerOwner {
     return this.#runners().reduce((sum, runner) => sum + runner.inFlight, this.#waiting.length)
   }
 
+  /** Bytes that its runners have not taken yet. */
+  get backlogBytes(): number {
+    return this.#runners().reduce((sum, { process }) => sum + process.backlogBytes, 0)
+  }
+
   invoke(call: RunnerCall, host: RunnerHost): Promise<RunnerOutcome> {
     const runner = this.#idlest()
     return runner !== null ? runner.invoke(call, host) : this.#invokeLater(call, host)
