@@ -116,6 +116,7 @@ export const OUTCOMES: Readonly<Record<string, Readonly<Record<string, Outcome>>
     forgesSystemFields: 'stopped',
     namesOtherTables: 'stopped',
     injectsIds: 'stopped',
+    sendsLongIds: 'stopped',
   },
 }
 

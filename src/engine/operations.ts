@@ -1,5 +1,6 @@
 /** What a runner may ask of its transaction, and the texts it is answered with. */
 
+import { KEY_BYTES_MAX } from '../documents/key-encoding.ts'
 import type { StoredDocument } from '../documents/store.ts'
 import type { Operation, RangeRequest } from '../runner/operations.ts'
 import { type Answer, andThen } from '../system/answers.ts'
@@ -129,7 +130,7 @@ function listOf({ tables }: PreparedRelease, { table, index, equal }: RangeReque
   return JSON.stringify([table, fields, equal])
 }
 
-/** Keys are binary strings. */
+/** Keys are binary strings. The read set keeps what it begins behind. */
 function plainKey(cursor: string): string | null {
-  return BINARY.test(cursor) ? cursor : null
+  return cursor.length <= KEY_BYTES_MAX && BINARY.test(cursor) ? cursor : null
 }

@@ -8,6 +8,8 @@ import { decodeFromRunner } from './messages.ts'
 const decode = (message: unknown) => decodeFromRunner(JSON.stringify(message))
 
 const USAGE = [true, false, true, 12, []]
+const RANGE = { table: 't', index: null, equal: [], order: 'asc', limit: 1, next: 'sealed' }
+const LONG = 'x'.repeat(100_000)
 
 describe('a message of a runner', () => {
   test.each(VALID.map((message) => [JSON.stringify(message)]))('%s is read', (text) => {
@@ -31,6 +33,18 @@ describe('a message of a runner', () => {
     ['['.repeat(100_000)],
   ])('%# of another form is refused', (text) => {
     expect(() => decodeFromRunner(text)).toThrow(Malformed)
+  })
+
+  test.each([
+    [['get', LONG]],
+    [['range', { ...RANGE, cursor: LONG }]],
+    [['insert', LONG, {}]],
+    [['patch', LONG, {}, Array(2_000).fill(LONG.slice(0, 100))]],
+    [['replace', LONG, {}]],
+    [['delete', LONG]],
+    [['run', 'query', LONG, {}]],
+  ])('operation %# is read however long the text that a caller gave is', (op) => {
+    expect(decode(['operation', 1, 2, op])).toMatchObject({ op })
   })
 
   test('with long texts of an error is cut', () => {

@@ -1,6 +1,8 @@
 /**
  * What the code of a Function asks of the server. It comes from a hostile process: every shape is
- * checked here, while values inside stay unchecked JSON until the engine reads them.
+ * checked here, while values inside stay unchecked JSON until the engine reads them. So do IDs,
+ * cursors and names, of whatever length a frame has room for: callers choose them, and one that is
+ * none is refused in the author's code instead of ending the process.
  */
 import { isConfigurationName } from '../value/configuration.ts'
 import { GUEST_SECONDS_MAX } from '../value/identities.ts'
@@ -110,7 +112,7 @@ export function decodeOperation(json: unknown): Operation {
     sized(json, 3)
     return [type, count(first), fetchRequest(second)]
   }
-  if (typeof first !== 'string' || first.length > 256) throw new Malformed('a name or an ID')
+  if (typeof first !== 'string') throw new Malformed('a name or an ID')
   switch (type) {
     case 'config':
       sized(json, 3)
@@ -125,13 +127,11 @@ export function decodeOperation(json: unknown): Operation {
       return json as unknown as Operation
     case 'patch':
       sized(json, 4)
-      if (!Array.isArray(third) || third.length > 1_024 || !third.every(isName)) {
-        throw new Malformed('names of fields')
-      }
+      if (!Array.isArray(third) || !third.every(isText)) throw new Malformed('names of fields')
       return json as unknown as Operation
     case 'run':
       sized(json, 4)
-      if (typeof second !== 'string' || second.length > 512) throw new Malformed('a Function')
+      if (typeof second !== 'string') throw new Malformed('a Function')
       return [type, functionKind(first), second, third]
     default:
       throw new Malformed('a known operation')
@@ -162,7 +162,7 @@ function range(json: unknown): RangeRequest {
     (it.order === 'asc' || it.order === 'desc') &&
     Number.isSafeInteger(it.limit) &&
     (it.limit as number) >= 1 &&
-    (it.cursor === undefined || (typeof it.cursor === 'string' && it.cursor.length <= 65_536)) &&
+    (it.cursor === undefined || isText(it.cursor)) &&
     (it.next === 'sealed' || it.next === 'plain' || it.next === 'none')
   if (!fits) throw new Malformed('a range')
   for (const side of [it.lower, it.upper]) {
@@ -205,5 +205,9 @@ function fetchRequest(json: unknown): FetchRequest {
 }
 
 function isPair(json: unknown): boolean {
-  return Array.isArray(json) && json.length === 2 && json.every((it) => typeof it === 'string')
+  return Array.isArray(json) && json.length === 2 && json.every(isText)
+}
+
+function isText(json: unknown): json is string {
+  return typeof json === 'string'
 }

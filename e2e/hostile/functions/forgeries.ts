@@ -88,3 +88,15 @@ export const namesOtherTables = hostileQuery((ctx) =>
 
 /** An ID with something behind it. */
 export const injectsIds = hostileQuery((ctx) => attemptLater(() => ctx.db.get(`${ID}' or '1'='1`)))
+
+/** Callers choose such an ID too: it is refused as a short wrong one is, and ends no process. */
+export const sendsLongIds = hostileQuery((ctx) =>
+  attemptLater(async () => {
+    for (const length of [300, 1_000_000]) {
+      try {
+        return await ctx.db.get('x'.repeat(length))
+      } catch {}
+    }
+    return null
+  }),
+)

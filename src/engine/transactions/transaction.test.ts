@@ -1,6 +1,8 @@
 import { expect, test } from 'vitest'
+import { testCursors } from '../../../build/testing/cursors.ts'
 import type { DocumentStore, StoredDocument } from '../../documents/store.ts'
 import type { ReleaseId } from '../../value/ids.ts'
+import { perform } from '../operations.ts'
 import { prepareRelease } from '../prepared-release.ts'
 import { Transaction } from './transaction.ts'
 
@@ -60,4 +62,15 @@ test('what a range of a Mutation did not find is read', () => {
   const other = `notes_${'0'.repeat(25)}1`
   expect(mutation.get(other)).toBeNull()
   expect(asked).toEqual([other])
+})
+
+test('a place that a runner makes up is no longer than a key: the read set keeps it', () => {
+  const { mutation } = oneDocument()
+  const performing = { prepared: RELEASE, transaction: mutation, cursors: testCursors() }
+  const readBehind = (cursor: string) =>
+    perform(performing, ['range', { ...all, cursor, next: 'plain' }])
+  readBehind('x'.repeat(2_560))
+  const { bytes } = mutation.readSet
+  expect(() => readBehind('x'.repeat(2_561))).toThrow('the cursor is damaged')
+  expect(mutation.readSet.bytes).toBe(bytes)
 })

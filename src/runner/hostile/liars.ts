@@ -49,7 +49,6 @@ export const LIES: Lies = {
   rangeWithMore: (id) => send('operation', id, 1, ['range', { ...RANGE, as: 'root' }]),
   rangeWithoutTable: (id) => send('operation', id, 1, ['range', { ...RANGE, table: undefined }]),
   endlessLimit: (id) => send('operation', id, 1, ['range', { ...RANGE, limit: 2 ** 60 }]),
-  longTable: (id) => send('operation', id, 1, ['insert', 't'.repeat(1e5), {}]),
   operationOfAnother: (id) => send('operation', id + 1_000, 1, ['get', 'x']),
   exits: () => process.exit(3),
   crashes: () => process.kill(process.pid, 'SIGSEGV'),
