@@ -192,6 +192,7 @@ describe('errors', () => {
     sleeps: query(() => setTimeout(() => {}, 1)),
     string: query(() => { throw 'text' }),
     nothing: query(() => { throw undefined }),
+    fails: query((ctx) => ctx.fail(['OUT']), { errors: { OUT: 'conflict' } }),
     nasty: query(() => {
       throw { get message() { throw 1 }, get name() { throw 2 }, toString: null }
     }),
@@ -268,6 +269,7 @@ describe('errors', () => {
     ['string', 'Error: thrown: text'],
     ['nothing', 'Error: thrown: undefined'],
     ['nasty', 'Error: thrown'],
+    ['fails', 'TypeError: ctx.fail("OUT")'],
     ['named', 'Own: m'],
     ['poisons', '"map" of Array or its prototype was changed, which all calls share'],
     ['adds', '"extra" of Array or its prototype was changed'],

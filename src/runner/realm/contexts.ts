@@ -49,7 +49,7 @@ export function makeContext(
       usage: () => operations.read(call, '["usage"]'),
       now: () => parts.nowMicros(call),
       fail(code: string): never {
-        if (!Object.hasOwn(call.definition.errors, code)) {
+        if (typeof code !== 'string' || !Object.hasOwn(call.definition.errors, code)) {
           throw new TypeError(`ctx.fail("${code}"): declare it, errors: { ${code}: "conflict" }`)
         }
         const failure = new Error(`ctx.fail("${code}")`)
