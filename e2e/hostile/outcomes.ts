@@ -36,6 +36,7 @@ export const OUTCOMES: Readonly<Record<string, Readonly<Record<string, Outcome>>
     poisonsArraysForGood: 'FUNCTION_FAILED',
     findsNoPoison: 'stopped',
     poisonsPromises: 'stopped',
+    poisonsIterators: 'stopped',
     leavesGlobals: 'stopped',
     answersAProxy: 'held',
   },

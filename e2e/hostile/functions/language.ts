@@ -136,6 +136,22 @@ export const poisonsPromises = hostileQuery(() =>
   }),
 )
 
+/** Kinds of iterators whose prototypes no global leads to. */
+export const poisonsIterators = hostileQuery(() =>
+  attempt(() => {
+    const segments = new Intl.Segmenter().segment('a')
+    const wrapped = Iterator.from({ next: () => ({ done: true, value: null }) })
+    const kinds: object[] = [[1].values().map((one) => one), wrapped, segments]
+    for (const one of [...kinds, segments[Symbol.iterator]()]) {
+      try {
+        Object.getPrototypeOf(one).left = 'behind'
+      } catch {}
+      if ('left' in one) return 'left'
+    }
+    return null
+  }),
+)
+
 /** A global that the next call would see. */
 export const leavesGlobals = hostileQuery(() =>
   attempt(() => {

@@ -83,14 +83,17 @@ export function makeFreeze(open: readonly object[]): (roots: readonly unknown[])
 
   return (roots) => {
     // Reached through no global.
+    const segments = new Intl.Segmenter().segment('')
+    const wrapped = Iterator.from({ next: () => ({ done: true, value: null }) })
     const hidden = [
       async () => {},
       function* () {},
       async function* () {},
       ''.matchAll(/a/g),
-      ...[new Map(), new Set(), ''].map((one) => one[Symbol.iterator]()),
+      ...[new Map(), new Set(), '', segments].map((one) => one[Symbol.iterator]()),
+      ...[segments, wrapped, wrapped.take(0)],
     ]
-    const shared = reach([globalThis, ...hidden, ...roots])
+    const shared = reach([globalThis, ...open, ...hidden, ...roots])
     for (const owner of overridable) allowOverride(owner)
     for (const one of shared) if (!open.includes(one)) Object.freeze(one)
   }
