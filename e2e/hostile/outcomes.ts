@@ -37,6 +37,7 @@ export const OUTCOMES: Readonly<Record<string, Readonly<Record<string, Outcome>>
     findsNoPoison: 'stopped',
     poisonsPromises: 'stopped',
     poisonsIterators: 'stopped',
+    readsMatches: 'stopped',
     leavesGlobals: 'stopped',
     answersAProxy: 'held',
   },

@@ -152,6 +152,15 @@ export const poisonsIterators = hostileQuery(() =>
   }),
 )
 
+/** What another call matched, where regular expressions once left it. */
+export const readsMatches = hostileQuery(() =>
+  attempt(() => {
+    ;/(\d)/.exec('1')
+    const left = RegExp as unknown as { $1?: string; lastMatch?: string; input?: string }
+    return left.$1 ?? left.lastMatch ?? left.input
+  }),
+)
+
 /** A global that the next call would see. */
 export const leavesGlobals = hostileQuery(() =>
   attempt(() => {

@@ -84,3 +84,17 @@ test('what calls share is frozen, whichever builtin gives it', () => {
   expect(tags).toContain('Segment String Iterator')
   expect(found).toEqual([])
 })
+
+test('what a call matched is nowhere for the next', () => {
+  const driver = new Driver(`
+    match: query((ctx, { text }) => {
+      try { RegExp.input = text } catch {}
+      return /secret-(\\w+)/.exec(text)[1]
+    }),
+    look: query(() => Reflect.ownKeys(RegExp).flatMap((key) => {
+      const found = RegExp[key]
+      return typeof found === 'string' && key !== 'name' ? [[String(key), found]] : []
+    })),`)
+  expect(resultOf(driver.run('match', '{"text":"a secret-alice b"}'))).toBe('alice')
+  expect(resultOf(driver.run('look'))).toEqual([])
+})

@@ -18,6 +18,10 @@ export function makeEnvironment(
     'WebAssembly',
   ]
   for (const name of absent) Reflect.deleteProperty(globalThis, name)
+  // What the last match of any call left, such as `RegExp.$1`.
+  for (const [name, { get }] of Object.entries(Object.getOwnPropertyDescriptors(RegExp))) {
+    if (get !== undefined) Reflect.deleteProperty(RegExp, name)
+  }
   for (const [name, value] of Object.entries({ ...additions, Date: date, crypto: random.crypto })) {
     Object.defineProperty(globalThis, name, { value, ...hidden })
   }
