@@ -98,3 +98,23 @@ test('what a call matched is nowhere for the next', () => {
   expect(resultOf(driver.run('match', '{"text":"a secret-alice b"}'))).toBe('alice')
   expect(resultOf(driver.run('look'))).toEqual([])
 })
+
+test('an error of each kind takes a name and a message of its own', () => {
+  const driver = new Driver(`name: query(() => Object.getOwnPropertyNames(globalThis)
+    .map((name) => globalThis[name])
+    .filter((kind) => kind === Error || kind?.prototype instanceof Error)
+    .map((kind) => {
+      class Own extends kind {
+        constructor() {
+          super([], [], 'theirs')
+          this.name = 'Own'
+          this.message = kind.name
+        }
+      }
+      return String(new Own())
+    })),`)
+  const named = resultOf(driver.run('name')) as string[]
+  expect(named).toContain('Own: SuppressedError')
+  expect(named).toContain('Own: AggregateError')
+  expect(named.every((text) => text.startsWith('Own: '))).toBe(true)
+})

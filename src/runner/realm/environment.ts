@@ -46,9 +46,10 @@ export function makeFreeze(open: readonly object[]): (roots: readonly unknown[])
   const overridable: readonly object[] = [
     Object.prototype,
     Function.prototype,
-    ...[Error, EvalError, RangeError, ReferenceError, SyntaxError, TypeError, URIError].map(
-      (kind) => kind.prototype as object,
-    ),
+    ...[
+      ...[Error, AggregateError, EvalError, RangeError, ReferenceError, SuppressedError],
+      ...[SyntaxError, TypeError, URIError],
+    ].map((kind) => kind.prototype as object),
   ]
 
   function allowOverride(owner: object): void {
