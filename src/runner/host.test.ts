@@ -84,6 +84,15 @@ describe('values', () => {
     },
   )
 
+  test('of bytes with a method of their own are those bytes', () => {
+    const own = new Driver(`own: query(() => {
+      const bytes = new Uint8Array([1])
+      Object.defineProperty(bytes, 'toBase64', { value: () => 'AA"},"x":{"$i":"5' })
+      return [bytes]
+    }),`)
+    expect(resultOf(own.run('own'))).toEqual([{ $b: 'AQ' }])
+  })
+
   test('that mean the same are made the same', () => {
     const same = new Driver('all: query(() => [-0, { a: undefined }, Object.create(null)]),')
     expect(resultOf(same.run('all'))).toEqual([0, {}, {}])

@@ -131,6 +131,10 @@ export function makeEncode(
   const { getPrototypeOf, keys } = Object
   const [objectPrototype, arrayPrototype] = [Object.prototype, Array.prototype]
   const bytesPrototype = Uint8Array.prototype
+  // Bytes may have a method of their own by that name.
+  const { toBase64 } = bytesPrototype
+  const { apply } = Reflect
+  const asBase64 = [{ alphabet: 'base64url', omitPadding: true }]
   const { fail, step } = trail
   /** Of the value under work. */
   let nameIt: NameOf | undefined
@@ -143,8 +147,7 @@ export function makeEncode(
   function composite(value: object, depth: number): string {
     const prototype = getPrototypeOf(value)
     if (prototype === bytesPrototype) {
-      const base64 = (value as Uint8Array).toBase64({ alphabet: 'base64url', omitPadding: true })
-      return `{"$b":"${base64}"}`
+      return `{"$b":"${apply(toBase64, value, asBase64)}"}`
     }
     if (depth >= depthMax) fail(depth, `nests over ${depthMax} levels`, 'does it contain itself?')
     if (isArray(value) && prototype === arrayPrototype) return array(value, depth)
