@@ -94,6 +94,7 @@ const FUNCTIONS = `
     await ctx.db.insert('notes', { text: caught ? 'caught' : 5 })
     return result
   }, { arguments: { isWrong: { type: 'boolean' }, caught: { type: 'boolean' } } }),
+  accessor: mutation((ctx) => ({ get a() { ctx.db.insert('notes', { text: 7 }); return 1 } })),
   forgets: mutation(async (ctx) => {
     ctx.db.insert('notes', { text: 'forgotten' })
   }),
@@ -357,6 +358,7 @@ describe('what the server refuses', () => {
 })
 
 test.each([
+  ['accessor', 'ctx.db.insert was not awaited: write "await" in front of it', 'text: 7'],
   ['forgets', 'ctx.db.insert was not awaited: write "await" in front of it', "text: 'forgotten'"],
   ['dangles', 'an operation was still running when the Function ended', 'scan().first()'],
 ])('%s fails as in step: %s', async (name, message, at) => {

@@ -140,6 +140,8 @@ describe('ctx.db', () => {
     all: mutation(async (ctx) => (await Promise.all([
       ctx.db.insert('notes', {}), ctx.db.get('${ID}'), ctx.db.delete('${ID}'),
     ])).length),
+    accessor: mutation((ctx) => ({ get a() { ctx.db.insert('notes', {}); return 1 } })),
+    promise: mutation((ctx) => ({ id: ctx.db.insert('notes', {}) })),
     late: mutation((ctx) => { Promise.resolve().then(() => {}).then(() => ctx.db.delete('x')) }),`)
   const run = (name: string, kind = 'query') => driver.run(name, '{}', pages, kind)
 
@@ -184,6 +186,8 @@ describe('ctx.db', () => {
     ['twice', '"a" has two lower bounds'],
     ['write', 'ctx.db.insert is a write in a Query: make the Function a mutation'],
     ['forgot', 'ctx.db.insert was not awaited: write "await" in front of it'],
+    ['accessor', 'ctx.db.insert was not awaited: write "await" in front of it'],
+    ['promise', 'ctx.db.insert was not awaited: write "await" in front of it'],
     ['dangles', 'an operation was still running when the Function ended: await each promise'],
     ['waits', 'waits for a promise that nothing will settle'],
     ['late', 'an operation was still running when the Function ended: await each promise'],
@@ -244,6 +248,20 @@ describe('errors', () => {
       return 1
     }),
     answers: query(() => ({ get a() { Array.prototype.extra = 1; return 1 } })),
+    joins: query(() => ({
+      get a() { console.log('x'); Array.prototype.join = () => '1]'; return 1 },
+    })),
+    logs: query(() => { Array.prototype.toJSON = () => 1; console.log('x'); return 1 }),
+    pushes: query(() => { Array.prototype.push = () => 0; return 1 }),
+    splits: query(() => {
+      Array.prototype.map = Array.prototype.filter = () => ({ join: () => undefined })
+      throw { get stack() { Array.prototype.toJSON = () => 1; return '' } }
+    }),
+    goesOn: query(async (ctx) => {
+      Array.prototype.extra = 1
+      await ctx.db.get('${ID}')
+      await new Promise(() => {})
+    }),
     captures: query(() => { Error.captureStackTrace(Array.prototype); return 1 }),
     looks: query(() => [
       Reflect.ownKeys(Array.prototype).filter((key) => ['extra', 'stack', '0'].includes(key)),
@@ -292,6 +310,12 @@ describe('errors', () => {
     ['gets', '"map" of Array or its prototype was changed'],
     ['splices', '"splice" of Array or its prototype was changed'],
     ['waits', '"extra" of Array or its prototype was changed'],
+    ['goesOn', '"extra" of Array or its prototype was changed'],
+    ['answers', '"extra" of Array or its prototype was changed'],
+    ['joins', '"join" of Array or its prototype was changed'],
+    ['logs', '"toJSON" of Array or its prototype was changed'],
+    ['pushes', '"push" of Array or its prototype was changed'],
+    ['splits', '"filter" of Array or its prototype was changed'],
     ['captures', '"stack" of Array or its prototype was changed'],
     ['declares', 'TypeError'],
   ])('%s: %s', (name, message) => {

@@ -43,15 +43,12 @@ export interface Call extends LogSink {
   readonly unwatched: Map<object, Error | null>
   /** Goes on before its operations are worked, and notes no places (engine/pace.ts). */
   readonly isAhead: boolean
-  /** Of what all calls share, the name of the first that it changed; null while there is none. */
-  changed: string | null
   /** What it was given ahead and is still as the server would answer, by ID. */
   readonly given: Map<string, object>
   /** Documents that it inserted; null where others may have, in the same transaction. */
   inserts: number | null
-  /** Operations that the server does not know of yet, and their characters. */
-  told: string[]
-  toldCharacters: number
+  /** Operations that the server does not know of yet, with commas between them. */
+  told: string
   /** Operations that were told since one was sent for a reply. */
   toldInRow: number
   /** What operations that were told come to, until the code has heard of it. */
@@ -101,22 +98,20 @@ export function makeCalls(Table: typeof TransientMap): Calls {
 /** What a call does ahead of the server, gathered for one frame. */
 export function makeTelling(bridge: Bridge, charactersMax: number) {
   function flush(call: Call): void {
-    if (call.told.length === 0) return
-    bridge.emit(`["told",${call.id},[${call.told.join()}]]`)
-    call.told = []
-    call.toldCharacters = 0
+    if (call.told === '') return
+    bridge.emit(`["told",${call.id},[${call.told}]]`)
+    call.told = ''
   }
 
   return {
     flush,
     /** What is left to tell, behind the usage of a call that ends. */
-    rest: (call: Call): string => (call.told.length === 0 ? '' : `,[${call.told.join()}]`),
+    rest: (call: Call): string => (call.told === '' ? '' : `,[${call.told}]`),
     tell(call: Call, op: string): void {
       if (call.finished) throw new Error('ctx was used after the Function had ended')
-      call.told.push(op)
+      call.told += call.told === '' ? op : `,${op}`
       call.toldInRow += 1
-      call.toldCharacters += op.length
-      if (call.toldCharacters > charactersMax) flush(call)
+      if (call.told.length > charactersMax) flush(call)
     },
     /** The promise of what an operation comes to that was told. */
     promise(call: Call, kind: typeof Promise<unknown>, result: unknown): Promise<unknown> {
@@ -155,7 +150,7 @@ export function makeEndings(
     const micros = bridge.spentMicros()
     const { usedClock, usedRandom, usedIdentity, lines } = call
     const used = `${usedClock},${usedRandom},${usedIdentity},${micros}`
-    return `[${used},[${lines.join()}]${telling.rest(call)}]`
+    return `[${used},[${lines}]${telling.rest(call)}]`
   }
 
   function drop(call: Call): void {

@@ -79,14 +79,13 @@ export function makeNewCall() {
     handed: { count: 0, copies: new Map() },
     unwatched: new Map(),
     isAhead: given.isAhead,
-    changed: null,
     given: new Map(),
     inserts: 0,
-    told: [],
-    toldCharacters: 0,
+    told: '',
     toldInRow: 0,
     answers: [],
-    lines: [],
+    lines: '',
+    lineCount: 0,
   })
 }
 
@@ -162,14 +161,13 @@ export function makeSettle(
 ): (elapsedMicros: number) => void {
   return (elapsedMicros) => {
     const { current } = calls
-    // Before anything else is done with what may have been changed.
+    // Before anything else is done with what may have been changed. No code of an author runs here.
     const changed = restore()
-    if (current !== null) current.changed ??= changed
-    if (calls.done.length > 0) {
-      for (const end of calls.done.splice(0)) end()
-      // A result's accessors run while it is encoded.
-      restore()
+    if (changed !== null && current !== null) {
+      const message = `"${changed}" of Array or its prototype was changed, which all calls share`
+      endings.threw(current, report(new TypeError(message), null))
     }
+    if (calls.done.length > 0) for (const end of calls.done.splice(0)) end()
     calls.current = null
     if (current !== null) {
       const charged = current.root ?? current

@@ -1,4 +1,7 @@
-/** One run of a handler, and what becomes of its result. */
+/**
+ * One run of a handler, and what becomes of its result. Reading a result, or what was thrown, runs
+ * accessors of the author: that is done before the frame ends, and so before all that is checked.
+ */
 import type { Call, Calls, makeEndings, makeOperations } from './calls.ts'
 import type { Codec } from './codec.ts'
 import type { makeContext } from './contexts.ts'
@@ -27,13 +30,18 @@ export function makeRun(
     return codec.encode(value, 'result', (object) => documents.nameOf(handed, object))
   }
 
-  function endReturned(call: Call, value: unknown): void {
-    const { changed } = call
+  /** What becomes of a call that threw. */
+  function thrownEnd(call: Call, thrown: unknown): () => void {
+    const code = typeof thrown === 'object' && thrown !== null ? failures.get(thrown) : undefined
+    if (code !== undefined) return () => endings.failed(call, code)
+    const text = report(thrown)
+    return () => endings.threw(call, text)
+  }
+
+  /** `failed` where the result is none. */
+  function endReturned(call: Call, text: string, failed: (() => void) | null): void {
     const isOwing = call.pending > 0 || call.unwatched.size > 0
-    if (changed !== null) {
-      const message = `"${changed}" of Array or its prototype was changed, which all calls share`
-      endings.threw(call, report(new TypeError(message), null))
-    } else if (isOwing && call.isAhead) endings.isVoid(call)
+    if (isOwing && call.isAhead) endings.isVoid(call)
     else if (call.unwatched.size > 0) {
       const [unwatched] = call.unwatched.values()
       const message = `${unwatched!.message} was not awaited: write "await" in front of it`
@@ -41,29 +49,30 @@ export function makeRun(
     } else if (isOwing) {
       const message = 'an operation was still running when the Function ended: await each promise'
       endings.threw(call, report(new Error(message), operations.dangling(call)))
-    } else endings.returned(call, resultText(call, value))
+    } else if (failed !== null) failed()
+    else endings.returned(call, text)
   }
 
-  function endThrown(call: Call, thrown: unknown): void {
-    const code = typeof thrown === 'object' && thrown !== null ? failures.get(thrown) : undefined
-    if (code === undefined) endings.threw(call, report(thrown))
-    else endings.failed(call, code)
-  }
-
-  function end(call: Call, value: unknown): void {
+  function returnedEnd(call: Call, value: unknown): () => void {
+    let text = ''
+    let failed: (() => void) | null = null
     try {
-      endReturned(call, value)
+      text = resultText(call, value)
     } catch (thrown) {
-      endThrown(call, thrown)
+      failed = thrownEnd(call, thrown)
     }
+    return () => endReturned(call, text, failed)
   }
 
   return async (call: Call, args: unknown): Promise<void> => {
+    let end: () => void
     try {
       const value = await call.definition.handler(contextOf(call), codec.decode(args))
-      calls.done.push(() => end(call, value))
+      end = returnedEnd(call, value)
     } catch (thrown) {
-      calls.done.push(() => endThrown(call, thrown))
+      end = thrownEnd(call, thrown)
     }
+    // Not by a method: the code may have changed those, which nothing has put back yet.
+    calls.done[calls.done.length] = end
   }
 }

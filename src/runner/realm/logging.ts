@@ -2,8 +2,9 @@
 import type { LogLevel } from '../messages.ts'
 
 export interface LogSink {
-  /** `[level, message, data]` of each line, as JSON texts. */
-  readonly lines: string[]
+  /** `[level, message, data]` of each line, as JSON texts with commas between them. */
+  lines: string
+  lineCount: number
 }
 
 /** Writes one line; those beyond the bounds are cut or dropped. */
@@ -28,12 +29,17 @@ export function makeWriteLog(linesMax: number, charactersMax: number) {
     }
   }
 
+  /** No array is made a text, since the author may have given all of them a `toJSON`. */
+  function add(sink: LogSink, level: LogLevel, text: string, json: string | null): void {
+    const data = json === null ? 'null' : stringify(json)
+    sink.lines += `${sink.lineCount === 0 ? '' : ','}["${level}",${stringify(text)},${data}]`
+    sink.lineCount += 1
+  }
+
   return (sink: LogSink, level: LogLevel, message: unknown, data: unknown): void => {
-    if (sink.lines.length >= linesMax) return
-    if (sink.lines.length === linesMax - 1) {
-      sink.lines.push(
-        stringify(['warn', `more than ${linesMax} log lines: the rest is left out`, null]),
-      )
+    if (sink.lineCount >= linesMax) return
+    if (sink.lineCount === linesMax - 1) {
+      add(sink, 'warn', `more than ${linesMax} log lines: the rest is left out`, null)
       return
     }
     const text = (typeof message === 'string' ? message : inspect(message)).slice(0, charactersMax)
@@ -43,7 +49,7 @@ export function makeWriteLog(linesMax: number, charactersMax: number) {
       json = stringify(json.slice(0, Math.max(0, (charactersMax - text.length) >> 1) - 8))
       if (text.length + json.length > charactersMax) json = null
     }
-    sink.lines.push(stringify([level, text, json]))
+    add(sink, level, text, json)
   }
 }
 

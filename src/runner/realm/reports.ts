@@ -1,7 +1,10 @@
 /** What a server reads of an error that a Workspace's code threw. */
 import type { ErrorReport } from '../messages.ts'
 
-/** An error, or whatever else was thrown, as the JSON text of an ErrorReport. */
+/**
+ * An error, or whatever else was thrown, as the JSON text of an ErrorReport. No method of an array
+ * and no iterator is used: the code that threw may have changed them.
+ */
 export function makeReport(charactersMax: number, scriptName: string) {
   const { stringify } = JSON
   const frame = new RegExp(`^ *(at .*?${scriptName.replace('.', '\\.')}:)(\\d+)(.*)$`)
@@ -36,8 +39,18 @@ export function makeReport(charactersMax: number, scriptName: string) {
 
   /** The wrapper stands on a line of its own above the script. */
   function frameOf(line: string): string | null {
-    const [, before, row, after] = frame.exec(line) ?? []
-    return row === undefined ? null : `${before}${Number(row) - 1}${after}`
+    const found = frame.exec(line)
+    return found === null ? null : `${found[1]}${Number(found[2]) - 1}${found[3]}`
+  }
+
+  function framesOf(stack: string): string {
+    const lines = stack.split('\n')
+    let frames = ''
+    for (let i = 0; i < lines.length; i++) {
+      const found = frameOf(lines[i]!)
+      if (found !== null) frames += frames === '' ? found : `\n${found}`
+    }
+    return frames
   }
 
   /** Reading a thrown object runs code of its author, which may throw again. */
@@ -56,9 +69,7 @@ export function makeReport(charactersMax: number, scriptName: string) {
       () => (thrown instanceof Error ? thrown.message : `thrown: ${String(thrown)}`),
       'thrown',
     )
-    const lines = text(() => (place as ErrorReport).stack, '')
-      .split('\n')
-      .map(frameOf)
-    return stringify([name, mended(message), lines.filter((line) => line !== null).join('\n')])
+    const frames = framesOf(text(() => (place as ErrorReport).stack, ''))
+    return `[${stringify(name)},${stringify(mended(message))},${stringify(frames)}]`
   }
 }
