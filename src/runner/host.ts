@@ -5,6 +5,7 @@
  * export with the property `Symbol.for('svc.function')` is the Function `<path>.<export>`.
  */
 import { drainMicrotasks } from 'bun:jsc'
+import { AsyncLocalStorage } from 'node:async_hooks'
 import vm from 'node:vm'
 import { documentId, documentIdSource } from '../value/document-ids.ts'
 import type { LoadLimits } from './messages.ts'
@@ -89,8 +90,11 @@ export class Host {
 
   #bridge(): Bridge {
     const { emit } = this.#ports
+    const running = new AsyncLocalStorage<object>()
     return Object.assign(Object.create(null), {
       emit,
+      enter: (call: object, work: () => void) => running.run(call, work),
+      entered: () => running.getStore(),
       documentId: (table: string, nowMicros: string, seed: string, count: number) => {
         Bun.SHA256.hash(documentIdSource(seed, count), digest)
         return documentId(table, { nowMicros: BigInt(nowMicros), count, digest })

@@ -1,11 +1,18 @@
 /**
  * What the realm of a Workspace gets from the process around it: functions that take and give
- * strings, numbers and the realm's own byte arrays. They are never handed to the Workspace's code,
+ * strings, numbers and the realm's own objects. They are never handed to the Workspace's code,
  * and none throws, since an object of the outer realm would lead out of this one.
  */
 export interface Bridge {
   /** One frame for the server. */
   emit(text: string): void
+  /**
+   * Does the work of a call. All that follows from it is that call's too, whatever settles the
+   * promises that it waits for.
+   */
+  enter(call: object, work: () => void): void
+  /** The call that the running code follows from; undefined where it follows from none. */
+  entered(): unknown
   /** Microseconds that the running call has taken in this process. */
   spentMicros(): number
   /** The ID of the document that a call inserts after `count` others (value/document-ids.ts). */
@@ -38,10 +45,22 @@ export function makeBridge(outer: Bridge): Bridge {
       throw new RangeError('the call stack or the memory is exhausted')
     }
   }
-  const { emit, spentMicros, documentId, nowMicros, utf8Length, utf8Write, utf8Read } = outer
+  const {
+    emit,
+    enter,
+    entered,
+    spentMicros,
+    documentId,
+    nowMicros,
+    utf8Length,
+    utf8Write,
+    utf8Read,
+  } = outer
   const { parseUrl, setUrlPart, fromBase64, toBase64 } = outer
   return {
     emit: (text) => within(() => emit(text)),
+    enter: (call, work) => within(() => enter(call, work)),
+    entered: () => within(entered),
     spentMicros: () => within(spentMicros),
     documentId: (table, now, seed, count) => within(() => documentId(table, now, seed, count)),
     nowMicros: () => within(nowMicros),

@@ -1,7 +1,7 @@
 /**
  * The calls that are in flight in a realm: each has its own `ctx`, clock, randomness and log. One
- * frame of the server is worked at a time, with all that follows from it, so the call that it
- * belongs to is the only one that runs.
+ * frame of the server is worked at a time, with all that follows from it. That is mostly the call
+ * of the frame; where calls share a promise in module scope, others go on in its frame as well.
  */
 import type { FunctionalIdentity } from '../../value/identities.ts'
 import type { TransientMap } from '../../value/memory/transient-map.ts'
@@ -10,6 +10,7 @@ import type { Codec } from './codec.ts'
 import type { Handed } from './documents.ts'
 import type { LogSink } from './logging.ts'
 import type { RandomStream } from './random.ts'
+import type { makeTelling } from './telling.ts'
 import type { DefinedFunction } from './workspace.ts'
 
 export interface Call extends LogSink {
@@ -53,6 +54,8 @@ export interface Call extends LogSink {
   toldInRow: number
   /** What operations that were told come to, until the code has heard of it. */
   readonly answers: ToldAnswer[]
+  /** Whether its handler is done. */
+  isDone: boolean
 }
 
 /** Heard one at a time, as replies are, so that the code takes the same turns as in step. */
@@ -89,52 +92,23 @@ export interface Calls {
   readonly done: (() => void)[]
   /** The call whose frame is being worked. */
   current: Call | null
+  /** Others that told of operations in this frame. */
+  readonly guests: Call[]
+  /** The call whose code runs; null while the code loads. */
+  running(): Call | null
 }
 
-export function makeCalls(Table: typeof TransientMap): Calls {
-  return { active: new Table(), waiting: new Table(), done: [], current: null }
-}
-
-/** What a call does ahead of the server, gathered for one frame. */
-export function makeTelling(bridge: Bridge, charactersMax: number) {
-  function flush(call: Call): void {
-    if (call.told === '') return
-    bridge.emit(`["told",${call.id},[${call.told}]]`)
-    call.told = ''
+export function makeCalls(Table: typeof TransientMap, bridge: Bridge): Calls {
+  const calls: Calls = {
+    active: new Table(),
+    waiting: new Table(),
+    done: [],
+    current: null,
+    guests: [],
+    // What waits since the code loaded follows from no call.
+    running: () => (bridge.entered() as Call | undefined) ?? calls.current,
   }
-
-  return {
-    flush,
-    /** What is left to tell, behind the usage of a call that ends. */
-    rest: (call: Call): string => (call.told === '' ? '' : `,[${call.told}]`),
-    tell(call: Call, op: string): void {
-      if (call.finished) throw new Error('ctx was used after the Function had ended')
-      call.told += call.told === '' ? op : `,${op}`
-      call.toldInRow += 1
-      if (call.told.length > charactersMax) flush(call)
-    },
-    /** The promise of what an operation comes to that was told. */
-    promise(call: Call, kind: typeof Promise<unknown>, result: unknown): Promise<unknown> {
-      call.pending += 1
-      return new kind((resolve) => {
-        call.answers.push({ behind: call.asked, resolve, result })
-      })
-    },
-  }
-}
-
-/** Lets the code hear of the next operation that it told of; false where it must wait, or ends. */
-export function makeProceed(calls: Calls): () => boolean {
-  return () => {
-    const call = calls.current
-    if (call === null || calls.done.length > 0 || call.finished) return false
-    const next = call.answers[0]
-    if (next === undefined || next.behind > call.asked - call.open) return false
-    call.answers.shift()
-    call.pending -= 1
-    next.resolve(next.result)
-    return true
-  }
+  return calls
 }
 
 /** Everything that ends a call; each sends one frame and forgets the call. */
@@ -147,7 +121,8 @@ export function makeEndings(
   const { stringify } = JSON
 
   function usage(call: Call): string {
-    const micros = bridge.spentMicros()
+    const ofFrame = call === calls.current
+    const micros = ofFrame ? bridge.spentMicros() : (call.root ?? call).spentMicros
     const { usedClock, usedRandom, usedIdentity, lines } = call
     const used = `${usedClock},${usedRandom},${usedIdentity},${micros}`
     return `[${used},[${lines}]${telling.rest(call)}]`

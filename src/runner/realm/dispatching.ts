@@ -84,6 +84,7 @@ export function makeNewCall() {
     told: '',
     toldInRow: 0,
     answers: [],
+    isDone: false,
     lines: '',
     lineCount: 0,
   })
@@ -127,7 +128,7 @@ export function makeDispatch(
     }
     calls.active.set(id, call)
     calls.current = call
-    void parts.run(call, args)
+    bridge.enter(call, () => void parts.run(call, args))
   }
 
   function missing(): never {
@@ -169,6 +170,7 @@ export function makeSettle(
     }
     if (calls.done.length > 0) for (const end of calls.done.splice(0)) end()
     calls.current = null
+    if (calls.guests.length > 0) calls.guests.length = 0
     if (current !== null) {
       const charged = current.root ?? current
       charged.spentMicros += elapsedMicros

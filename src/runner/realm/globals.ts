@@ -32,16 +32,16 @@ export function makeGlobals(
   const atLoad = parts.makeRandomStream('0'.repeat(64))
 
   function now(): number {
-    const { current } = calls
-    return current === null ? 0 : Number(clock(current) / 1000n)
+    const call = calls.running()
+    return call === null ? 0 : Number(clock(call) / 1000n)
   }
 
   function stream() {
-    const { current } = calls
-    if (current === null) return atLoad
-    current.usedRandom = true
-    current.stream ??= parts.makeRandomStream(current.seed)
-    return current.stream
+    const call = calls.running()
+    if (call === null) return atLoad
+    call.usedRandom = true
+    call.stream ??= parts.makeRandomStream(call.seed)
+    return call.stream
   }
 
   const pairs = new WeakMap()
@@ -74,6 +74,6 @@ export function makeGlobals(
     URL,
     URLSearchParams,
     structuredClone: parts.makeStructuredClone(),
-    console: parts.makeConsole(() => calls.current, own.write),
+    console: parts.makeConsole(calls.running, own.write),
   })
 }

@@ -72,6 +72,7 @@ export function makeRun(
     } catch (thrown) {
       end = thrownEnd(call, thrown)
     }
+    call.isDone = true
     // Not by a method: the code may have changed those, which nothing has put back yet.
     calls.done[calls.done.length] = end
   }

@@ -22,10 +22,8 @@ import {
   makeCalls,
   makeEndings,
   makeOperations,
-  makeProceed,
   makeReplies,
   makeSending,
-  makeTelling,
   makeWrite,
 } from './calls.ts'
 import { makeDate, makeFixedFormats, makeFixedTemporal } from './clock.ts'
@@ -58,6 +56,7 @@ import { makeRandom, makeRandomStream } from './random.ts'
 import { makeRangeBuilder, makeRangeText, makeRows } from './ranges.ts'
 import { makeReport } from './reports.ts'
 import { makeForm, makePairsReader, makeSearchParams } from './search-params.ts'
+import { makeProceed, makeTelling } from './telling.ts'
 import { makeText } from './text.ts'
 import { makeUrl, URL_PARTS } from './urls.ts'
 import {
@@ -254,14 +253,14 @@ export type Bounds = typeof BOUNDS & LoadLimits & { readonly globalNames: readon
 
 export function makeRealm(parts: Parts, outer: Bridge, bounds: Bounds): Realm {
   const bridge = parts.makeBridge(outer)
-  const calls = parts.makeCalls(parts.TransientMap)
+  const calls = parts.makeCalls(parts.TransientMap, bridge)
   const write = parts.makeWriteLog(bounds.logLines, bounds.logCharacters)
   const trail = parts.makeTrail(bounds.pathCharacters)
   const { depth, entries } = bounds
   const plain = parts.makeEncodePlain(trail)
   const encode = parts.makeEncode(depth, entries, trail, plain, parts.makeDescribe())
   const decode = parts.makeDecode()
-  const telling = parts.makeTelling(bridge, bounds.toldCharacters)
+  const telling = parts.makeTelling(bridge, calls, bounds.toldCharacters)
   const endings = parts.makeEndings(bridge, calls, telling, bounds.resultBytes)
   const report = parts.makeReport(bounds.errorCharacters, bounds.scriptName)
   const owners = new WeakMap()

@@ -43,7 +43,7 @@ export function makeFetch(
   }
 
   return async (input: unknown, init?: ConstructorParameters<typeof Request>[1]) => {
-    const call = calls.current
+    const call = calls.running()
     if (call === null) throw new TypeError('fetch: call it in a handler')
     const request = new Request(input, init)
     const { signal } = request

@@ -64,7 +64,7 @@ export function makeTimers(
 
   function start(name: string, repeats: boolean) {
     return (task: (...given: unknown[]) => unknown, delay?: unknown, ...given: unknown[]) => {
-      const call = calls.current
+      const call = calls.running()
       if (call === null) throw new TypeError(`${name}: call it in a handler`)
       if (typeof task !== 'function') throw new TypeError(`${name} needs a function`)
       if (call.timers.size >= timersMax) throw new RangeError(`at most ${timersMax} timers`)
@@ -79,7 +79,7 @@ export function makeTimers(
   }
 
   function clear(id?: unknown): void {
-    calls.current?.timers.delete(id as number)
+    calls.running()?.timers.delete(id as number)
   }
 
   return {

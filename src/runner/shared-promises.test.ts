@@ -1,0 +1,115 @@
+/**
+ * Goal: a call is itself in the frame of another, which settled a promise that both wait for.
+ * Method: a Host in this process, whose frames the test works in the order that it wants.
+ */
+import { expect, test } from 'vitest'
+import { scriptOf } from '../../build/testing/runners.ts'
+import { Host } from './host.ts'
+import { decodeFromRunner, encodeInvoke, encodeReply, type FromRunner } from './messages.ts'
+import type { Progress } from './progress.ts'
+
+const ID = 'notes_01ARZ3NDEKTSV4RRFFQ69G5FAV'
+const SCHEMA = `tables({ notes: { fields: {}, indexes: [] } })`
+const FUNCTIONS = `...(() => {
+  let gate = Promise.withResolvers()
+  // As a module has it that bounds what goes on at one time.
+  let isTaken = false
+  const queue = []
+  const limit = async (work) => {
+    if (isTaken) await new Promise((resolve) => queue.push(resolve))
+    isTaken = true
+    try { return await work() } finally { isTaken = false; queue.shift()?.() }
+  }
+  return {
+    holds: query((ctx) => ctx.db.get('${ID}')),
+    opens: query(() => { gate.resolve(); gate = Promise.withResolvers(); return Date.now() }),
+    waits: query(async (ctx) => {
+      await gate.promise
+      console.log('by itself')
+      return [Date.now(), new Date().getTime(), Math.random()]
+    }),
+    draws: query(() => [Date.now(), new Date().getTime(), Math.random()]),
+    adds: mutation(async (ctx) => {
+      await gate.promise
+      const id = await ctx.db.insert('notes', {})
+      await ctx.db.patch(id, { a: 1 })
+      return typeof id
+    }),
+    fetches: action(async (ctx, { id }) => {
+      const response = await limit(() => fetch('https://a.test/' + id))
+      return response.url
+    }),
+    sleeps: action(() => limit(() => new Promise((resolve) => setTimeout(resolve, 1, 'slept')))),
+  }
+})(),`
+
+function hostOf(actions = false) {
+  const found: FromRunner[] = []
+  const progress = { begin() {}, end() {} } as unknown as Progress
+  const cpuMicros = () => performance.now() * 1000
+  const emit = (text: string) => void found.push(decodeFromRunner(text))
+  const limits = { cpuMillis: 1_000, resultBytes: 1_000_000, actions }
+  const host = new Host({ emit, progress, cpuMicros }, scriptOf(FUNCTIONS, SCHEMA), limits)
+  expect(host.load()).toBe('["loaded"]')
+  const work = (text: string) => {
+    host.work(text)
+    return found.splice(0)
+  }
+  return {
+    /** Each call has a clock and a seed of its own. */
+    invoke(call: number, name: string, ahead = false) {
+      const argumentsText = `{"id":"${call}"}`
+      const base = {
+        function: `f.${name}`,
+        kind: 'query',
+        argumentsText,
+        identityText: 'null',
+      } as const
+      const own = { nowMicros: BigInt(call) * 1_000_000n, seed: `0${call}`.repeat(32) }
+      return work(encodeInvoke(call, { ...base, ...own }, { root: 0, ahead: ahead ? '[]' : null }))
+    },
+    reply: (call: number, id: number, text: string) => work(encodeReply(call, id, text)),
+  }
+}
+
+test('a Query that another lets go on has its own time, randomness and log, and is marked', () => {
+  const host = hostOf()
+  host.invoke(1, 'holds')
+  const [alone] = host.invoke(2, 'draws')
+  expect(host.invoke(2, 'waits')).toEqual([])
+  const ends = host.invoke(3, 'opens')
+  expect(ends).toMatchObject([
+    { call: 3, result: 3_000, usage: { usedClock: true, usedRandom: false, logs: [] } },
+    { call: 2, type: 'returned', usage: { usedClock: true, usedRandom: true } },
+  ])
+  expect(ends[1]).toMatchObject({ usage: { logs: [{ message: 'by itself' }] } })
+  expect(ends[1]).toHaveProperty('result', (alone as { result: unknown }).result)
+})
+
+test('a Mutation that goes on in the frame of another hears of what it told', () => {
+  const host = hostOf()
+  host.invoke(1, 'holds')
+  host.invoke(2, 'adds', true)
+  expect(host.invoke(3, 'opens')).toMatchObject([
+    { call: 3, type: 'returned', told: [] },
+    { call: 2, type: 'returned', result: 'string', told: [{ 0: 'insert' }, { 0: 'patch' }] },
+  ])
+})
+
+test('Actions that take turns at module scope each fetch and sleep for themselves', () => {
+  const host = hostOf(true)
+  const [first] = host.invoke(1, 'fetches')
+  expect(host.invoke(2, 'fetches')).toEqual([])
+  expect(host.invoke(3, 'sleeps')).toEqual([])
+  const empty = '"status":200,"statusText":"","redirected":false,"headers":[],"body":{"$b":""}'
+  const next = host.reply(1, (first as { id: number }).id, `{"url":"https://a.test/1",${empty}}`)
+  expect(next).toMatchObject([
+    { call: 2, type: 'operation', op: ['fetch', 2, { url: 'https://a.test/2' }] },
+    { call: 1, type: 'returned', result: 'https://a.test/1' },
+  ])
+  const last = host.reply(2, (next[0] as { id: number }).id, `{"url":"https://a.test/2",${empty}}`)
+  expect(last).toMatchObject([
+    { call: 3, type: 'operation', op: ['sleep', 1] },
+    { call: 2, type: 'returned', result: 'https://a.test/2' },
+  ])
+})
