@@ -108,6 +108,14 @@ const functionsOf = (uses: string) => `
     const signal = AbortSignal.timeout(50)
     try { await fetch(url, { signal }) } catch (error) { return error.name }
   }, { arguments: { url: { type: 'string' } }, ${uses} }),
+  aborted: action(async (ctx, { url }) => {
+    const controller = new AbortController()
+    const { signal } = controller
+    signal.addEventListener('abort', () => { throw new Error('second') })
+    signal.onabort = () => { throw new Error('first') }
+    const request = fetch(url, { signal }).catch((error) => error.name)
+    try { controller.abort() } catch (error) { return [error.message, await request] }
+  }, { arguments: { url: { type: 'string' } }, ${uses} }),
   raced: action(async (ctx, { url }) => {
     const late = new Promise((resolve) => setTimeout(resolve, 50, 'late'))
     return await Promise.race([fetch(url), late])
@@ -271,5 +279,9 @@ describe('fetch', () => {
     expect(await bench.call('timesOut', { url: `${origin}/slow` })).toBe('TimeoutError')
     expect(await bench.call('raced', { url: `${origin}/slow` })).toBe('late')
     await expect.poll(() => closed).toBe(3)
+  })
+
+  test('ends with its signal also where another listener throws', async () => {
+    expect(await bench.call('aborted', { url: `${origin}/slow` })).toEqual(['first', 'AbortError'])
   })
 })

@@ -18,12 +18,21 @@ export function makeAbortListeners() {
 
     static tell(target: AbortListeners): void {
       const event = Object.freeze({ type: 'abort', target })
-      target.onabort?.(event)
-      for (const listener of [...target.#listeners]) {
-        if (typeof listener === 'function') listener(event)
-        else listener.handleEvent(event)
+      const failures: unknown[] = []
+      // Each is told, whatever those before it throw: one of them is a request that must end.
+      const hear = (listener: Listener): void => {
+        try {
+          if (typeof listener === 'function') listener(event)
+          else listener.handleEvent(event)
+        } catch (thrown) {
+          failures.push(thrown)
+        }
       }
+      const { onabort } = target
+      if (onabort) hear((it) => Reflect.apply(onabort, target, [it]))
+      for (const listener of [...target.#listeners]) hear(listener)
       target.#listeners.clear()
+      if (failures.length > 0) throw failures[0]
     }
   }
 }
