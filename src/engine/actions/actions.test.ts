@@ -116,6 +116,12 @@ const functionsOf = (uses: string) => `
     const request = fetch(url, { signal }).catch((error) => error.name)
     try { controller.abort() } catch (error) { return [error.message, await request] }
   }, { arguments: { url: { type: 'string' } }, ${uses} }),
+  timeouts: action(async () => {
+    const signals = Array.from({ length: 5_000 }, () => AbortSignal.timeout(60_000))
+    await new Promise((resolve) => AbortSignal.timeout(1).addEventListener('abort', resolve))
+    let timers = 0
+    try { for (;; timers++) setTimeout(() => {}, 60_000) } catch { return [signals.length, timers] }
+  }),
   raced: action(async (ctx, { url }) => {
     const late = new Promise((resolve) => setTimeout(resolve, 50, 'late'))
     return await Promise.race([fetch(url), late])
@@ -185,6 +191,10 @@ describe('an Action', () => {
   test('has timers in the order in which they are due, and the time that it is', async () => {
     expect(await bench.call('timers')).toEqual(['abc', true, 4])
     expect(await failureOf('late')).toMatchObject({ detail: 'RangeError: in a timer' })
+  })
+
+  test('has 1,024 timers beside those of its signals', async () => {
+    expect(await bench.call('timeouts')).toEqual([5_000, 1_024])
   })
 
   test('draws other numbers each time', async () => {

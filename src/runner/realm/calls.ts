@@ -37,6 +37,8 @@ export interface Call extends LogSink {
   pending: number
   /** Of an Action. */
   readonly timers: Map<number, Timer>
+  /** Those of them that are of AbortSignal.timeout. */
+  timeouts: number
   /** When the server wakes it next, in milliseconds since the epoch; infinite where it does not. */
   wakeAt: number
   readonly handed: Handed

@@ -75,6 +75,7 @@ export function makeNewCall() {
     open: 0,
     pending: 0,
     timers: new Map(),
+    timeouts: 0,
     wakeAt: Number.POSITIVE_INFINITY,
     handed: { count: 0, copies: new Map() },
     unwatched: new Map(),

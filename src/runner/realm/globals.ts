@@ -54,7 +54,7 @@ export function makeGlobals(
   const alarm = parts.makeAlarm(operations, { ...own, now })
   const timers = bounds.actions ? parts.makeTimers(calls, alarm, { now, timersMax }) : null
   const listeners = parts.makeAbortListeners()
-  const aborts = parts.makeAborts(listeners, parts.makeNamedError(), timers?.setTimeout ?? null)
+  const aborts = parts.makeAborts(listeners, parts.makeNamedError(), timers?.after ?? null)
   const Headers = parts.makeHeaders(parts.makeHeaderValues())
   const Body = parts.makeBody(parts.makeBodyReader(text, URLSearchParams), text)
   const Request = parts.makeRequest(Body, Headers, URL)
@@ -66,7 +66,7 @@ export function makeGlobals(
     ...text,
     AbortController: parts.makeAbortController(aborts),
     AbortSignal: aborts.AbortSignal,
-    ...timers,
+    ...timers?.globals,
     ...(bounds.actions && { fetch: parts.makeFetch(calls, operations, exchange) }),
     Headers,
     Request,

@@ -47,11 +47,11 @@ export function makeNamedError() {
   }
 }
 
-/** `setTimeout` is null where there are no timers. */
+/** `after` runs a task of the call that runs; null where there are no timers. */
 export function makeAborts(
   AbortListeners: ReturnType<typeof makeAbortListeners>,
   named: ReturnType<typeof makeNamedError>,
-  setTimeout: ((task: () => void, millis: number) => unknown) | null,
+  after: ((millis: unknown, task: () => void) => void) | null,
 ) {
   const { tell } = AbortListeners
   const made = Symbol('made here')
@@ -80,13 +80,13 @@ export function makeAborts(
       return abort(new AbortSignal(made), reason)
     }
 
-    static timeout(millis: number): AbortSignal {
-      if (setTimeout === null) {
+    static timeout(millis: unknown): AbortSignal {
+      if (after === null) {
         throw new TypeError('AbortSignal.timeout: Queries and Mutations have no timers')
       }
       const signal = new AbortSignal(made)
       const reason = named('TimeoutError', 'The operation timed out.')
-      setTimeout(() => void abort(signal, reason), millis)
+      after(millis, () => void abort(signal, reason))
       return signal
     }
 

@@ -5,7 +5,7 @@
 import type { Call, Calls, makeEndings, makeOperations, Timer } from '../calls.ts'
 import type { makeReport } from '../reports.ts'
 
-/** Answers what sees to it that the timers of a call run when they are due. */
+/** Answers what sees to it that the timers of a call run that are due at a time, or later. */
 export function makeAlarm(
   operations: ReturnType<typeof makeOperations>,
   parts: {
@@ -14,12 +14,10 @@ export function makeAlarm(
     /** Milliseconds since the epoch. */
     readonly now: () => number
   },
-): (call: Call) => void {
+): (call: Call, dueAt: number) => void {
   const { endings, report, now } = parts
 
-  function arm(call: Call): void {
-    let first = Number.POSITIVE_INFINITY
-    for (const { dueAt } of call.timers.values()) first = Math.min(first, dueAt)
+  function arm(call: Call, first: number): void {
     if (first >= call.wakeAt) return
     call.wakeAt = first
     const millis = Math.max(0, Math.ceil(first - now()))
@@ -33,10 +31,14 @@ export function makeAlarm(
   function wake(call: Call, at: number): void {
     if (call.wakeAt === at) call.wakeAt = Number.POSITIVE_INFINITY
     const time = Math.max(now(), at)
-    const due = [...call.timers].filter(([, { dueAt }]) => dueAt <= time)
+    const due: [number, Timer][] = []
+    for (const entry of call.timers) if (entry[1].dueAt <= time) due.push(entry)
     due.sort(([, a], [, b]) => a.dueAt - b.dueAt)
     for (const [id, timer] of due) run(call, id, timer, time)
-    if (!call.finished) arm(call)
+    if (call.finished) return
+    let first = Number.POSITIVE_INFINITY
+    for (const { dueAt } of call.timers.values()) first = Math.min(first, dueAt)
+    arm(call, first)
   }
 
   function run(call: Call, id: number, timer: Timer, time: number): void {
@@ -62,19 +64,34 @@ export function makeTimers(
   const millisMax = 2 ** 31 - 1
   let last = 0
 
+  function add(call: Call, millis: number, every: number | null, run: () => void): number {
+    const id = ++last
+    const dueAt = now() + millis
+    call.timers.set(id, { dueAt, every, run })
+    arm(call, dueAt)
+    return id
+  }
+
+  function millisOf(delay: unknown, otherwise: number): number {
+    const wanted = Number(delay)
+    return wanted > 0 && wanted <= millisMax ? wanted : otherwise
+  }
+
+  function callOf(name: string): Call {
+    const call = calls.running()
+    if (call === null) throw new TypeError(`${name}: call it in a handler`)
+    return call
+  }
+
   function start(name: string, repeats: boolean) {
     return (task: (...given: unknown[]) => unknown, delay?: unknown, ...given: unknown[]) => {
-      const call = calls.running()
-      if (call === null) throw new TypeError(`${name}: call it in a handler`)
+      const call = callOf(name)
       if (typeof task !== 'function') throw new TypeError(`${name} needs a function`)
-      if (call.timers.size >= timersMax) throw new RangeError(`at most ${timersMax} timers`)
-      const wanted = Number(delay)
-      const millis = wanted > 0 && wanted <= millisMax ? wanted : repeats ? 1 : 0
-      const id = ++last
-      const dueAt = now() + millis
-      call.timers.set(id, { dueAt, every: repeats ? millis : null, run: () => void task(...given) })
-      arm(call)
-      return id
+      if (call.timers.size - call.timeouts >= timersMax) {
+        throw new RangeError(`at most ${timersMax} timers`)
+      }
+      const millis = millisOf(delay, repeats ? 1 : 0)
+      return add(call, millis, repeats ? millis : null, () => void task(...given))
     }
   }
 
@@ -82,10 +99,23 @@ export function makeTimers(
     calls.running()?.timers.delete(id as number)
   }
 
+  /** For AbortSignal.timeout: nobody clears those, so they do not count as timers of the author. */
+  function after(delay: unknown, task: () => void): void {
+    const call = callOf('AbortSignal.timeout')
+    call.timeouts += 1
+    add(call, millisOf(delay, 0), null, () => {
+      call.timeouts -= 1
+      task()
+    })
+  }
+
   return {
-    setTimeout: start('setTimeout', false),
-    setInterval: start('setInterval', true),
-    clearTimeout: clear,
-    clearInterval: clear,
+    after,
+    globals: {
+      setTimeout: start('setTimeout', false),
+      setInterval: start('setInterval', true),
+      clearTimeout: clear,
+      clearInterval: clear,
+    },
   }
 }
