@@ -252,6 +252,11 @@ describe('errors', () => {
       get a() { console.log('x'); Array.prototype.join = () => '1]'; return 1 },
     })),
     logs: query(() => { Array.prototype.toJSON = () => 1; console.log('x'); return 1 }),
+    logsWithin: query(() => {
+      const logs = () => { for (let i = 0; i < 2_000; i++) console.log(i) }
+      console.log({ toJSON: logs })
+      return 1
+    }),
     pushes: query(() => { Array.prototype.push = () => 0; return 1 }),
     splits: query(() => {
       Array.prototype.map = Array.prototype.filter = () => ({ join: () => undefined })
@@ -320,6 +325,10 @@ describe('errors', () => {
     ['declares', 'TypeError'],
   ])('%s: %s', (name, message) => {
     expect(errorOf(driver.run(name))).toContain(message)
+  })
+
+  test('are none where data that is logged logs more than a call may', () => {
+    expect(resultOf(driver.run('logsWithin'))).toBe(1)
   })
 
   test('of one call leave nothing to the next', () => {

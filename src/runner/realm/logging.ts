@@ -31,6 +31,8 @@ export function makeWriteLog(linesMax: number, charactersMax: number) {
 
   /** No array is made a text, since the author may have given all of them a `toJSON`. */
   function add(sink: LogSink, level: LogLevel, text: string, json: string | null): void {
+    // Reading the data may have written others.
+    if (sink.lineCount >= linesMax) return
     const data = json === null ? 'null' : stringify(json)
     sink.lines += `${sink.lineCount === 0 ? '' : ','}["${level}",${stringify(text)},${data}]`
     sink.lineCount += 1
