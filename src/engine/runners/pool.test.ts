@@ -6,7 +6,7 @@ import { realSystem } from '../../system/system.ts'
 import { parseDescription } from '../../value/manifest.ts'
 import { Refusal } from '../refusal.ts'
 import type { ReleaseCode } from '../release.ts'
-import type { RunnerHost } from '../runner-pool.ts'
+import type { RunnerHost, RunnerOutcome } from '../runner-pool.ts'
 
 const bench = poolBench({ limits: { loadCpuMillis: 300 } })
 const { pool, release, call } = bench
@@ -253,28 +253,29 @@ describe('processes', () => {
   })
 
   test('one that leaves holds up nobody, however long its last call takes', async () => {
-    const grows = poolBench({ size: 2, limits: { keptGrowthBytes: 8 * 1024 * 1024 } })
+    const grows = poolBench({ size: 2, limits: { keptGrowthBytes: 40 * 1024 * 1024 } })
     try {
       await grows.pool.start({ sandbox: 'preferred' })
       const code = release(`
-        one: query(async (ctx) => { await ctx.db.get('x'); return 1 }),
-        grow: (() => {
+        ...(() => {
           const kept = []
-          return query((ctx) => { kept.push(new Uint8Array(4e6).fill(1)); return kept.length })
+          return {
+            grow: query(() => kept.push(new Uint8Array(20e6).fill(1))),
+            one: query(async (ctx) => { await ctx.db.get('x'); return kept.length }),
+          }
         })(),
         loop: query(() => { for (;;); }),`)
       const invoke = (name: string, host = oneDocument) => grows.pool.invoke(code, call(name), host)
+      const kept = (outcome: RunnerOutcome) => outcome.kind === 'returned' && outcome.result
       const held = [heldHost(() => DOCUMENT), heldHost(() => DOCUMENT)] as const
       const first = invoke('one', held[0].host)
-      // Until another one, which is empty, takes them.
-      for (let kept = 0; kept !== 1 || grows.pool.statistics().runners < 2; ) {
-        const grown = await invoke('grow')
-        kept = grown.kind === 'returned' ? Number(grown.result) : 0
-      }
+      // Until another one takes its place, which keeps nothing.
+      do await invoke('grow')
+      while (kept(await invoke('one')) !== 0)
       const second = invoke('one', held[1].host)
       await held[1].asked(1)
-      // Both are as full: the first, which has grown, takes it and leaves after it.
-      await invoke('one')
+      const some = () => Promise.all(Array.from({ length: 8 }, () => invoke('one')))
+      await expect.poll(async () => (await some()).map(kept)).toEqual(Array(8).fill(0))
       expect(await invoke('loop')).toMatchObject({ kind: 'limit', limit: 'cpu' })
       expect(await second).toEqual({ kind: 'lost' })
       expect(await invoke('one')).toMatchObject({ kind: 'returned' })
