@@ -88,6 +88,10 @@ class Binding implements ApplicationBinding {
   takeTime(): void {
     this.#server.timeout(this.#request, 0)
   }
+
+  returnTime(): void {
+    this.#server.timeout(this.#request, IDLE_SECONDS)
+  }
 }
 
 function bind<T>(surface: string, open: () => T): T {

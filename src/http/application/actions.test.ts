@@ -53,12 +53,13 @@ async function post(path: string, name: string, more: object = {}) {
     headers: { 'content-type': 'application/json', 'x-service-key': gateway.key },
     body: JSON.stringify(body),
   })
-  let tookTime = false
-  const takeTime = () => {
-    tookTime = true
-  }
-  const response = await gateway.application.fetch(request, { peer: '192.0.2.1', takeTime })
-  return { response, tookTime, body: (await response.json()) as Record<string, unknown> }
+  const times: string[] = []
+  const response = await gateway.application.fetch(request, {
+    peer: '192.0.2.1',
+    takeTime: () => times.push('taken'),
+    returnTime: () => times.push('returned'),
+  })
+  return { response, times, body: (await response.json()) as Record<string, unknown> }
 }
 
 const codeOf = ({ body }: { body: Record<string, unknown> }) =>
@@ -66,8 +67,7 @@ const codeOf = ({ body }: { body: Record<string, unknown> }) =>
 
 describe('POST /v1/action', () => {
   test('answers the whole envelope', async () => {
-    const { response, body, tookTime } = await post('/v1/action', 'a.both')
-    expect(tookTime).toBe(true)
+    const { response, body } = await post('/v1/action', 'a.both')
     expect(body).toEqual({
       version: 1,
       status: 'ok',
@@ -88,7 +88,15 @@ describe('POST /v1/action', () => {
   ]
   test.each(refused)('refuses %s', async (_, path, name, more, status, code) => {
     const reply = await post(path, name, more)
-    expect([reply.response.status, codeOf(reply), reply.tookTime]).toEqual([status, code, false])
+    expect([reply.response.status, codeOf(reply), reply.times]).toEqual([status, code, []])
+  })
+
+  test.each([
+    ['an answer', 'a.both', 200],
+    ['a failure', 'a.late', 504],
+  ])('takes time for %s, and returns it', async (_, name, status) => {
+    const { response, times } = await post('/v1/action', name)
+    expect([response.status, times]).toEqual([status, ['taken', 'returned']])
   })
 
   test('says of a deadline that the call may not be sent again, with the invocation', async () => {

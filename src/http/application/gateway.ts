@@ -56,6 +56,8 @@ export interface AffinitySource {
 export interface ApplicationBinding extends PeerBinding {
   /** Lets the answer take longer than a connection may be idle; after the body was read. */
   takeTime(): void
+  /** Ends that: what was taken would hold for all that comes on the connection afterwards. */
+  returnTime(): void
 }
 
 export interface Gateway {

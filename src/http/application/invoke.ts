@@ -144,12 +144,17 @@ function mutated(request: Invoking, outcome: MutationOutcome): Invoked {
 
 export async function invokeAction(call: Call): Promise<Invoked> {
   const request = await admitted(call, readAction(call.bytes), 'action')
-  call.incoming.binding.takeTime?.()
+  const { binding } = call.incoming
   const { signal } = call.incoming.request
-  const outcome = await call.gateway.engine.action({ ...request, signal })
-  // Nothing is scheduled by a version that has no scheduler.
-  const metadata = '"kind":"action","schedulesCreated":"0"'
-  return invoked(request, request.release.releaseId, outcome.resultText, metadata)
+  binding.takeTime?.()
+  try {
+    const outcome = await call.gateway.engine.action({ ...request, signal })
+    // Nothing is scheduled by a version that has no scheduler.
+    const metadata = '"kind":"action","schedulesCreated":"0"'
+    return invoked(request, request.release.releaseId, outcome.resultText, metadata)
+  } finally {
+    binding.returnTime?.()
+  }
 }
 
 /** Target, Function, policy and functional identity; what is at hand is not waited for. */
