@@ -155,6 +155,11 @@ describe('each mode', () => {
     ['nobody', async () => ({}), ['200 null', '200 null', MISSING, MISSING, MISSING]],
     ['a user', () => signed({ sub: 'ada' }), ['200 null', '200 ada', DENIED, '200 ada', DENIED]],
     [
+      'a user whose token has nearly the 16 KiB that are promised',
+      () => signed({ sub: 'ada', padding: 'x'.repeat(11_950) }),
+      ['200 null', '200 ada', DENIED, '200 ada', DENIED],
+    ],
+    [
       'a service',
       async () => bearer(await services.sign(services.claims(Date.now(), { sub: 'billing' }))),
       ['200 null', '200 billing', DENIED, DENIED, '200 billing'],

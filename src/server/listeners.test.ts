@@ -1,6 +1,7 @@
 import { Hono } from 'hono'
 import { afterEach, expect, test } from 'vitest'
 import { MANAGEMENT_CODES } from '../http/errors.ts'
+import { TOKEN_BYTES_MAX } from '../identity/jwt/tokens.ts'
 import { TestSystem } from '../system/system.ts'
 import { type OpenListener, openListener } from './listeners.ts'
 import { peerAddress } from './peers.ts'
@@ -51,6 +52,15 @@ test.each([
 ])('the hop %j counts as %s', (hop, key) => {
   const headers = new Headers({ 'x-forwarded-for': `203.0.113.9,${hop}` })
   expect(peerAddress(headers, '192.0.2.1', true)).toBe(key)
+})
+
+test('a head has room for the largest token, and is refused where it has too much', async () => {
+  const url = listen(false)
+  const send = async (bytes: number) => {
+    const authorization = `Bearer ${'x'.repeat(bytes)}`
+    return (await fetch(url, { headers: { authorization, cookie: 'x'.repeat(8 * 1024) } })).status
+  }
+  expect([await send(TOKEN_BYTES_MAX), await send(2 * TOKEN_BYTES_MAX)]).toEqual([200, 431])
 })
 
 test('a request without any address shares one key', () => {

@@ -2,6 +2,7 @@
  * The two HTTP listeners. What the runtime would let through is refused here: a second Host header,
  * and connections that say nothing for too long.
  */
+import http from 'node:http'
 import { formatListener, type Listener } from '../config/addresses.ts'
 import { Fault } from '../errors/fault.ts'
 import type { ApplicationBinding } from '../http/application/gateway.ts'
@@ -35,12 +36,16 @@ export interface OpenListener {
 
 /** Longer than any invocation, shorter than what a proxy keeps an idle connection for. */
 const IDLE_SECONDS = 60
+/** A functional token of 16 KiB, and as much for all else; 16 KiB in all by default. */
+const HEAD_BYTES_MAX = 32 * 1024
 /** Above the largest bound of a route, so that the route answers with its own error. */
 const BODY_BYTES_MAX = 80 * 1024 * 1024
 
 /** Throws SERVER_LISTEN_FAILED. */
 export function openListener(options: ListenOptions): OpenListener {
   const { listen, app, codes, system, surface } = options
+  // Of the whole process: the runtime knows no bound of one server.
+  Object.assign(http, { maxHeaderSize: HEAD_BYTES_MAX })
   const server = bind(surface, () =>
     Bun.serve({
       hostname: listen.host,
