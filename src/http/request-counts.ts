@@ -3,7 +3,7 @@ import type { Fault } from '../errors/fault.ts'
 import type { Metrics } from '../telemetry/metrics/metrics.ts'
 
 export interface RequestCounts {
-  /** Once for each request, with the status of its answer. */
+  /** Once for each request, with the status that its answer counts as. */
   answered(status: number): void
   /** For each failure besides. */
   failed(fault: Fault): void

@@ -4,15 +4,21 @@ import { openTestGateway, type TestGateway } from '../../../build/testing/gatewa
 import { functionManifest } from '../../../build/testing/products.ts'
 import { memoryLog } from '../../telemetry/log.ts'
 
+/** Of whoever calls a.left. */
+const caller = new AbortController()
 const memory = memoryLog()
 let gateway: TestGateway
 beforeAll(async () => {
   const common = { clients: ['confidential'], returns: { type: 'any' } } as const
   gateway = await openTestGateway({
-    functions: [functionManifest('a.bad', common), functionManifest('a.one', common)],
+    functions: ['a.bad', 'a.left', 'a.one'].map((name) => functionManifest(name, common)),
     tables: [],
     handlers: {
       'a.one': () => 1,
+      'a.left': () => {
+        caller.abort()
+        throw new TypeError('x')
+      },
       'a.bad': () => {
         throw new TypeError('x')
       },
@@ -24,10 +30,11 @@ beforeAll(async () => {
 afterAll(() => gateway.close())
 
 /** The status, and what the log gained. */
-async function call(name: string, key: string) {
+async function call(name: string, key: string, signal?: AbortSignal) {
   const before = memory.records().length
   const response = await gateway.application.fetch(
     new Request('http://app.test/v1/query', {
+      signal: signal ?? null,
       method: 'POST',
       headers: { 'content-type': 'application/json', 'x-service-key': key },
       body: JSON.stringify({
@@ -70,6 +77,7 @@ test('what each key was used for is logged, by how its requests ended', async ()
   await call('a.one', few)
   await call('a.bad', few)
   await call('a.none', few)
+  await call('a.left', few, caller.signal)
   expect((await call('a.one', many)).status).toBe(200)
   const limited = [await call('a.one', many), await call('a.one', many)].map((it) => it.status)
   expect(limited).toContain(429)
@@ -81,7 +89,7 @@ test('what each key was used for is logged, by how its requests ended', async ()
   expect(of(few)).toHaveLength(1)
   expect(of(few)[0]).toMatchObject({
     ...callerOf(few),
-    ...{ succeeded: 2, refused: 1, failed: 1, rateLimited: 0 },
+    ...{ succeeded: 2, refused: 2, failed: 1, rateLimited: 0 },
   })
   expect(of(many)[0]).toMatchObject({ succeeded: 3 - refused, refused, rateLimited: refused })
   expect(memory.text()).not.toContain(few)

@@ -33,7 +33,7 @@ export class KeyUsage {
     })
   }
 
-  /** Once for each request with a good key, with the status of its answer. */
+  /** Once for each request with a good key, with what its answer counts as. */
   answered(caller: ApplicationCaller, status: number): void {
     const { credentialId } = caller
     const usage =

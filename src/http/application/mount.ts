@@ -11,6 +11,8 @@ import { INVOCATIONS, type Invocation, PROBES } from './routes.ts'
 
 /** Seconds that a browser may keep a preflight answer. */
 const PREFLIGHT_SECONDS = 600
+/** Whoever is gone made the call fail; proxies write 499 for it. It is never sent. */
+const CALLER_GONE = 499
 const EXPOSED = 'Retry-After, X-Service-Request-Id, X-Service-Invocation-Id, X-Service-Release-Id'
 
 const INVOCATION_AT = new Map(INVOCATIONS.map(({ path, invoke }) => [path, invoke]))
@@ -91,9 +93,15 @@ async function answer(
     response = failed(gateway, error, incoming)
   }
   if (origin !== null && gateway.allowedOrigins.has(origin)) allowOrigin(response.headers, origin)
-  gateway.counts.answered(response.status)
-  if (incoming.caller !== null) gateway.keyUsage.answered(incoming.caller, response.status)
+  const status = countedStatus(request, response.status)
+  gateway.counts.answered(status)
+  if (incoming.caller !== null) gateway.keyUsage.answered(incoming.caller, status)
   return response
+}
+
+/** What an answer counts as: a failure of the server only where its caller is still there. */
+function countedStatus(request: Request, status: number): number {
+  return status >= 500 && request.signal.aborted ? CALLER_GONE : status
 }
 
 function isReady({ engine, serving }: Gateway): boolean {
@@ -157,8 +165,8 @@ function failed(gateway: Gateway, error: unknown, incoming: Incoming): Response 
     detail: fault.detail,
     error: fault.cause,
   }
-  // Whoever is gone made the call fail.
-  if (fault.status >= 500 && !request.signal.aborted) gateway.log.error('invocation.failed', entry)
+  const isOurs = countedStatus(request, fault.status) >= 500
+  if (isOurs) gateway.log.error('invocation.failed', entry)
   else gateway.log.debug('invocation.refused', entry)
   const response = errorResponse(fault, requestId, APPLICATION_CODES)
   if (invocationId !== null) response.headers.set('x-service-invocation-id', invocationId)

@@ -4,14 +4,20 @@ import { openTestGateway, type TestGateway } from '../../../build/testing/gatewa
 import { functionManifest } from '../../../build/testing/products.ts'
 import { CREDENTIAL_LIMIT, FAILURE_LIMIT } from '../rate-limits.ts'
 
+/** Of whoever calls a.left. */
+const caller = new AbortController()
 let gateway: TestGateway
 beforeAll(async () => {
   const common = { clients: ['confidential'], returns: { type: 'any' } } as const
   gateway = await openTestGateway({
-    functions: [functionManifest('a.bad', common), functionManifest('a.one', common)],
+    functions: ['a.bad', 'a.left', 'a.one'].map((name) => functionManifest(name, common)),
     tables: [],
     handlers: {
       'a.one': () => 1,
+      'a.left': () => {
+        caller.abort()
+        throw new TypeError('x')
+      },
       'a.bad': () => {
         throw new TypeError('x')
       },
@@ -27,8 +33,9 @@ async function request(path: string, init: RequestInit = {}): Promise<number> {
   return response.status
 }
 
-const query = (name: string, key: string) =>
+const query = (name: string, key: string, init: RequestInit = {}) =>
   request('/v1/query', {
+    ...init,
     method: 'POST',
     headers: { 'content-type': 'application/json', 'x-service-key': key },
     body: JSON.stringify({
@@ -57,6 +64,12 @@ async function counted(work: () => Promise<unknown>): Promise<number[]> {
 test.each<[string, () => Promise<number>, number, readonly number[]]>([
   ['an answer', () => query('a.one', gateway.key), 200, [1, 0, 0, 0, 0]],
   ['code that throws', () => query('a.bad', gateway.key), 500, [0, 0, 1, 0, 0]],
+  [
+    'a caller who left',
+    () => query('a.left', gateway.key, { signal: caller.signal }),
+    500,
+    [0, 1, 0, 0, 0],
+  ],
   ['an unknown key', () => query('a.one', 'rk_sec_v1_x'), 401, [0, 1, 0, 1, 0]],
   ['a URL with more', () => request('/v1/query?x=1', { method: 'POST' }), 400, [0, 1, 0, 0, 0]],
   ['another method', () => request('/v1/query'), 405, [0, 1, 0, 0, 0]],

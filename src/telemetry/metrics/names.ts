@@ -50,7 +50,8 @@ export const COUNTERS = {
   managementAuthenticationFailures: 'Requests of the management origin without good credentials',
   managementRateLimited: 'Requests of the management origin beyond a rate limit',
   applicationRequestsSucceeded: 'Requests of the application origin with an answer below 400',
-  applicationRequestsRefused: 'Requests of the application origin with an answer of 400 to 499',
+  applicationRequestsRefused:
+    'Requests of the application origin with an answer of 400 to 499, or whose caller left',
   applicationRequestsFailed: 'Requests of the application origin with an answer of 500 or more',
   applicationAuthenticationFailures: 'Requests of the application origin without good credentials',
   applicationRateLimited: 'Requests of the application origin beyond a rate limit',
