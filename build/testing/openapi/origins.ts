@@ -1,5 +1,6 @@
 /** Both origins over one real identity database, one real Product and one engine, in process. */
 
+import { DeclaredFailure, type TestHandler } from '../../../src/engine/in-process-pool.ts'
 import { type ManagementApp, managementRoutes } from '../../../src/http/management/routes.ts'
 import { mountManagement } from '../../../src/http/mount.ts'
 import { openApiText } from '../../../src/http/openapi/published.ts'
@@ -14,6 +15,17 @@ import type { DocumentedOperation } from './contract.ts'
 
 const callable = { clients: ['confidential', 'public'], returns: { type: 'any' } } as const
 
+const failing = {
+  ...callable,
+  arguments: { code: { type: 'string' } },
+  errors: {
+    CONFLICT: 'conflict',
+    FORBIDDEN: 'forbidden',
+    INVALID: 'invalid',
+    NOT_FOUND: 'not_found',
+  },
+} as const
+
 /** One Function of each kind, which answers what it was given. */
 export const FUNCTIONS = [
   functionManifest('echo.action', {
@@ -23,6 +35,14 @@ export const FUNCTIONS = [
   }),
   functionManifest('echo.mutation', { ...callable, kind: 'mutation' }),
   functionManifest('echo.query', callable),
+  // One of each kind that fails as its caller says.
+  functionManifest('fail.action', {
+    ...failing,
+    kind: 'action',
+    uses: { network: [], secrets: [] },
+  }),
+  functionManifest('fail.mutation', { ...failing, kind: 'mutation' }),
+  functionManifest('fail.query', failing),
 ]
 
 export interface Origins {
@@ -43,10 +63,16 @@ export async function openOrigins(): Promise<Origins> {
   }
   const logins = await externalLogins({ oidc: { ...PROVIDER, nativeClient } })
   const echo = () => 'done'
+  const fail: TestHandler = (_, { code }) => {
+    throw new DeclaredFailure(code as string)
+  }
   const gateway = await openTestGateway({
     functions: FUNCTIONS,
     tables: [],
-    handlers: { 'echo.action': echo, 'echo.mutation': echo, 'echo.query': echo },
+    handlers: {
+      ...{ 'echo.action': echo, 'echo.mutation': echo, 'echo.query': echo },
+      ...{ 'fail.action': fail, 'fail.mutation': fail, 'fail.query': fail },
+    },
   })
   const { product, root } = gateway.it
   const management = mountManagement<ManagementApp>({

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { openTestGateway, type TestGateway } from '../../../build/testing/gateways.ts'
 import { functionManifest } from '../../../build/testing/products.ts'
 import { Fault } from '../../errors/fault.ts'
+import { INVOCATIONS } from './routes.ts'
 
 const action = (name: string, more: object = {}) =>
   functionManifest(name, {
@@ -12,6 +13,8 @@ const action = (name: string, more: object = {}) =>
     uses: { network: [], secrets: [] },
     ...more,
   })
+
+const CODE = { code: { type: 'string' } } as const
 
 let gateway: TestGateway
 beforeAll(async () => {
@@ -23,6 +26,8 @@ beforeAll(async () => {
       action('a.hidden', { visibility: 'internal', clients: [] }),
       action('a.late'),
       action('a.others', { clients: ['public'] }),
+      functionManifest('a.torn', { kind: 'mutation', arguments: CODE }),
+      action('a.writes', { arguments: CODE }),
     ],
     tables: [{ name: 'notes', fields: { n: { type: 'int64' } }, indexes: [] }],
     handlers: {
@@ -32,6 +37,10 @@ beforeAll(async () => {
         await ctx.run('mutation', 'a.add')
         return ctx.run('query', 'a.all')
       },
+      'a.torn': (_, { code }) => {
+        throw new Fault(code)
+      },
+      'a.writes': (ctx, input) => ctx.run('mutation', 'a.torn', input),
       'a.late': () => {
         throw new Fault('DEADLINE_EXCEEDED')
       },
@@ -98,6 +107,19 @@ describe('POST /v1/action', () => {
     const { response, times } = await post('/v1/action', name)
     expect([response.status, times]).toEqual([status, ['taken', 'returned']])
   })
+
+  test.each(['WRITE_CONFLICT', 'RESULT_UNCERTAIN'])(
+    'a Mutation that it calls may end with %s, and is not the call',
+    async (code) => {
+      const argument = { key: 'code', value: { type: 'string', value: code } }
+      const reply = await post('/v1/action', 'a.writes', {
+        arguments: { type: 'object', value: [argument] },
+      })
+      expect([reply.response.status, codeOf(reply)]).toEqual([500, 'FUNCTION_FAILED'])
+      const { errors } = INVOCATIONS.find(({ name }) => name === 'action')!
+      expect(errors).not.toContain(code)
+    },
+  )
 
   test('says of a deadline that the call may not be sent again, with the invocation', async () => {
     const { response, body } = await post('/v1/action', 'a.late')

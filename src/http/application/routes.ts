@@ -61,9 +61,6 @@ const CALL_ERRORS: readonly TableCode[] = [
   'DEADLINE_EXCEEDED',
 ]
 
-/** A Mutation of its own, or one that an Action calls. */
-const WRITE_ERRORS: readonly TableCode[] = ['WRITE_CONFLICT', 'RESULT_UNCERTAIN']
-
 export const INVOCATIONS: readonly Invocation[] = [
   {
     method: 'POST',
@@ -82,7 +79,7 @@ export const INVOCATIONS: readonly Invocation[] = [
     summary: 'Calls a Mutation, once for an Operation ID.',
     body: MutationRequest,
     replies: { 200: MutationAnswer },
-    errors: [...CALL_ERRORS, ...WRITE_ERRORS, 'OPERATION_REUSED'],
+    errors: [...CALL_ERRORS, 'WRITE_CONFLICT', 'RESULT_UNCERTAIN', 'OPERATION_REUSED'],
     invoke: invokeMutation,
   },
   {
@@ -92,7 +89,8 @@ export const INVOCATIONS: readonly Invocation[] = [
     summary: 'Calls an Action.',
     body: CallRequest,
     replies: { 200: ActionAnswer },
-    errors: [...CALL_ERRORS, ...WRITE_ERRORS],
+    // What a Mutation that it calls ends with is an error inside the Action.
+    errors: CALL_ERRORS,
     invoke: invokeAction,
   },
 ]

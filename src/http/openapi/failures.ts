@@ -25,12 +25,14 @@ export class Failures {
 
   /** References by status. */
   of({ origin, errors, declaredErrors }: Operation): Record<string, object> {
-    const byStatus = Map.groupBy(errors, (code) => KINDS[CODES[code].kind].status)
-    const statuses = [...byStatus].sort(([a], [b]) => a - b)
+    const byStatus = Map.groupBy(errors, (code): number => KINDS[CODES[code].kind].status)
+    const possible = declaredErrors ? DECLARED_STATUSES : []
+    const statuses = new Set([...byStatus.keys(), ...possible])
     return Object.fromEntries(
-      statuses.map(([status, codes]) => {
-        const declared = declaredErrors && DECLARED_STATUSES.includes(status)
-        return [String(status), this.#reference(origin, status, codes.toSorted(), declared)]
+      [...statuses].sort().map((status) => {
+        const codes = byStatus.get(status)?.toSorted() ?? []
+        const declared = possible.includes(status)
+        return [String(status), this.#reference(origin, status, codes, declared)]
       }),
     )
   }
@@ -51,8 +53,9 @@ export class Failures {
   #response(origin: Origin, status: number, codes: TableCode[], declared: boolean): object {
     const lines = codes.map((code) => `- \`${code}\`: ${CODES[code].message}`)
     if (declared) lines.push('- `APP_*`: an error that the Function declares.')
-    const known = { enum: codes }
-    const code = declared ? { anyOf: [known, this.#schemas.of(DECLARED_CODE)] } : known
+    const known = codes.length > 0 ? [{ enum: codes }] : []
+    const anyOf = declared ? [...known, this.#schemas.of(DECLARED_CODE)] : known
+    const code = anyOf.length === 1 ? anyOf[0] : { anyOf }
     const envelope = this.#schemas.of(ENVELOPES[origin])
     const schema = { ...envelope, properties: { error: { properties: { code } } } }
     return {

@@ -267,6 +267,31 @@ function isOverlooked({ name }: DocumentedOperation, defect: string): boolean {
   return ['readProcessLiveness', 'readAdmission'].includes(name) || /Affinity/.test(defect)
 }
 
+const KINDS_OF_FAILURE = [
+  ['INVALID', 400],
+  ['FORBIDDEN', 403],
+  ['NOT_FOUND', 404],
+  ['CONFLICT', 409],
+] as const
+const DECLARED = ['query', 'mutation', 'action'].flatMap((name) =>
+  KINDS_OF_FAILURE.map(([code, status]) => ({ name, code, status })),
+)
+
+test.each(DECLARED)('a $name that fails with $code is answered as documented', async (failure) => {
+  const { name, code, status } = failure
+  const sample = sent.get(name)!
+  const argument = { key: 'code', value: { type: 'string', value: code } }
+  const body = {
+    ...(sample.body as object),
+    function: `fail.${name}`,
+    arguments: { type: 'object', value: [argument] },
+    ...(name === 'mutation' && { operationId: newId('opn') }),
+  }
+  const operation = operationOf(name)
+  const answer = await contract.check(operation, await origins.send(operation, { ...sample, body }))
+  expect([answer.status, answer.code]).toEqual([status, `APP_${code}`])
+})
+
 test('whoever shows nothing is told so as documented', async () => {
   for (const operation of contract.operations.filter(({ security }) => security.length > 0)) {
     const nobody = { ...operation, security: [] }
