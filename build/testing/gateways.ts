@@ -59,7 +59,7 @@ export interface GatewayInput {
   readonly log?: Logger
 }
 
-const ORIGIN = 'https://app.example'
+export const ORIGIN = 'https://app.example'
 
 export async function openTestGateway(input: GatewayInput): Promise<TestGateway> {
   const it = await openTestProduct()

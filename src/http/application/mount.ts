@@ -52,7 +52,8 @@ function router(gateway: Gateway): Hono {
     hono.options(path, (context) => counted(preflight(gateway, context)))
   }
   for (const { path, asks } of PROBES) {
-    hono.get(path, () => counted(asks === 'liveness' ? probe(200, 'live') : readiness(gateway)))
+    const isLive = asks === 'liveness'
+    hono.get(path, () => counted(isLive ? probe(gateway, 200, 'live') : readiness(gateway)))
   }
   hono.notFound((context) => {
     const allow = ALLOW.get(context.req.path)
@@ -137,13 +138,17 @@ function bodyOf(text: string): string | ReadableStream {
   return new ReadableStream(source as unknown as UnderlyingSource)
 }
 
+/** Of every answer; those of failures are in errors.ts. */
+function commonHeaders(requestId: RequestId) {
+  return { 'x-content-type-options': 'nosniff', 'x-service-request-id': requestId }
+}
+
 function rendered(answer: Invoked, requestId: RequestId): Response {
   return new Response(bodyOf(answer.body), {
     headers: {
+      ...commonHeaders(requestId),
       'content-type': 'application/json; charset=utf-8',
       'cache-control': 'no-store',
-      'x-content-type-options': 'nosniff',
-      'x-service-request-id': requestId,
       'x-service-invocation-id': answer.invocationId,
       'x-service-release-id': answer.releaseId,
     },
@@ -193,11 +198,11 @@ function preflight(gateway: Gateway, context: Context): Response {
     return errorResponse(new Fault('ORIGIN_DENIED'), requestId, APPLICATION_CODES)
   }
   const headers = new Headers({
+    ...commonHeaders(requestId),
     'access-control-allow-methods': 'POST',
     'access-control-allow-headers':
       'Content-Type, Accept, Authorization, X-Service-Key, X-Service-Affinity',
     'access-control-max-age': String(PREFLIGHT_SECONDS),
-    'x-service-request-id': requestId,
   })
   allowOrigin(headers, origin)
   return new Response(null, { status: 204, headers })
@@ -210,12 +215,10 @@ function allowOrigin(headers: Headers, origin: string): void {
 }
 
 function readiness(gateway: Gateway): Response {
-  return isReady(gateway) ? probe(200, 'ready') : probe(503, 'unavailable')
+  return isReady(gateway) ? probe(gateway, 200, 'ready') : probe(gateway, 503, 'unavailable')
 }
 
-function probe(status: 200 | 503, text: string): Response {
-  return Response.json(
-    { status: text },
-    { status, headers: { 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' } },
-  )
+function probe({ system }: Gateway, status: 200 | 503, text: string): Response {
+  const headers = { ...commonHeaders(system.ids.make('req')), 'cache-control': 'no-store' }
+  return Response.json({ status: text }, { status, headers })
 }

@@ -12,7 +12,7 @@ const COMMON = {
   query: null,
   cache: 'no-store',
 } as const
-const HEADERS = ['Cache-Control', 'X-Content-Type-Options'] as const
+const HEADERS = ['Cache-Control', 'X-Content-Type-Options', 'X-Service-Request-Id'] as const
 const Affinity = message(AFFINITY).describe(
   'callers that say the same stay on one Release; only a weighted policy looks at it',
 )
@@ -26,12 +26,7 @@ export function invocationOperation(route: Invocation): Operation {
     headers: [{ name: AFFINITY_HEADER, schema: Affinity, required: false }],
     body: { mediaType: JSON_MEDIA_TYPE, schema: body, bytesMax: ENVELOPE_BYTES_MAX },
     replies: repliesOf(route),
-    replyHeaders: [
-      ...HEADERS,
-      'X-Service-Request-Id',
-      'X-Service-Invocation-Id',
-      'X-Service-Release-Id',
-    ],
+    replyHeaders: [...HEADERS, 'X-Service-Invocation-Id', 'X-Service-Release-Id'],
     declaredErrors: true,
   }
 }
