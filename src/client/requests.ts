@@ -10,6 +10,7 @@ import { isId } from '../value/ids.ts'
 import { Malformed } from '../value/malformed.ts'
 import type { Secret } from '../value/secret.ts'
 import { type Json, parseStrictJson } from '../value/strict-json.ts'
+import { isJson } from '../wire/media-types.ts'
 import { read, type Schema } from '../wire/schema.ts'
 import type { ClientEnvironment } from './environment.ts'
 import { pause } from './pauses.ts'
@@ -196,8 +197,7 @@ function readReply<T>(call: Call<T>, response: Response, bytes: Uint8Array): T {
 
 /** Strict JSON. Faults: CLIENT_RESPONSE_INVALID. */
 export function jsonOf(response: Response, bytes: Uint8Array): Json {
-  const type = response.headers.get('content-type') ?? ''
-  if (!/^application\/json(?:\s*;\s*charset=utf-8)?$/i.test(type)) {
+  if (!isJson(response.headers.get('content-type'))) {
     throw new Fault('CLIENT_RESPONSE_INVALID', {
       detail: `HTTP ${response.status} without a JSON body.`,
     })

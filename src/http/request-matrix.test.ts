@@ -273,6 +273,13 @@ describe('a body', () => {
     }
   })
 
+  test('of JSON whose encoding is quoted is read', async () => {
+    for (const route of json) {
+      const answer = await send(route, { text: '{', type: 'application/json; charset="utf-8"' })
+      expect(answer.slice(0, INVALID.length), nameOf(route)).toBe(INVALID)
+    }
+  })
+
   test.each(['text/plain', 'application/json; charset=latin1', 'multipart/form-data', ''])(
     'of the media type %j is unsupported',
     async (type) => {

@@ -12,6 +12,7 @@ import { Fault, isFault } from '../../errors/fault.ts'
 import type { Answer } from '../../system/answers.ts'
 import type { Principal } from '../../value/identities.ts'
 import type { FunctionKind, FunctionManifest } from '../../value/manifest.ts'
+import { isJson } from '../../wire/media-types.ts'
 import { readBody } from '../bodies.ts'
 import { APPLICATION_CODES } from '../errors.ts'
 import { affinityOf, identify } from './callers.ts'
@@ -28,7 +29,6 @@ const CODE_REFUSALS = [
   'ARGUMENTS_INVALID',
   'OPERATION_REUSED',
 ] as const
-const JSON_MEDIA_TYPE = /^application\/json(?:\s*;\s*charset=utf-8)?$/i
 
 /** What the response says about a call beyond its request. */
 export interface Invoked {
@@ -229,9 +229,7 @@ function callerKey({ clientId, credentialId }: ApplicationCaller, principal: Pri
 }
 
 export function readEnvelope(request: Request): Promise<Uint8Array> {
-  if (!JSON_MEDIA_TYPE.test(request.headers.get('content-type') ?? '')) {
-    throw new Fault('MEDIA_TYPE_UNSUPPORTED')
-  }
+  if (!isJson(request.headers.get('content-type'))) throw new Fault('MEDIA_TYPE_UNSUPPORTED')
   return readBody(request, ENVELOPE_BYTES_MAX, APPLICATION_CODES)
 }
 
