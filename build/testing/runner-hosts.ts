@@ -43,7 +43,9 @@ export class Driver {
     const cpuMicros = () => performance.now() * 1000
     const source = scriptOf(functions, schema)
     const emit = (text: string) => this.#output.append(text)
-    this.#host = new Host({ emit, progress, cpuMicros }, source, LIMITS)
+    // Left to the runner: here it would tell the test's own runner too.
+    const tellRejections = () => {}
+    this.#host = new Host({ emit, progress, cpuMicros, tellRejections }, source, LIMITS)
     this.loaded = decodeFromRunner(this.#host.load())
   }
 

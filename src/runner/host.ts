@@ -20,6 +20,8 @@ export interface HostPorts {
   readonly progress: Progress
   /** Microseconds of CPU that this thread has used. */
   cpuMicros(): number
+  /** Has `rejected` called for each promise that nobody has looked at. */
+  tellRejections(): void
 }
 
 export class Host {
@@ -67,6 +69,8 @@ export class Host {
     }
     const report = this.#realm.load(script)
     drainMicrotasks()
+    // Those of the load are no call's.
+    this.#ports.tellRejections()
     return report === null ? '["loaded"]' : `["loadFailed",${report}]`
   }
 
@@ -80,8 +84,14 @@ export class Host {
     this.#realm.dispatch(text)
     do drainMicrotasks()
     while (this.#realm.proceed())
+    this.#ports.tellRejections()
     this.#realm.settle(Math.round(cpuMicros() - this.#startedMicros))
     progress.end()
+  }
+
+  /** Of a promise that nobody has looked at. */
+  rejected(reason: unknown, promise: object): void {
+    this.#realm.rejected(reason, promise)
   }
 
   #spentMicros(): number {

@@ -17,6 +17,7 @@ import {
   SELF_TEST_FLAG,
 } from './messages.ts'
 import { Progress } from './progress.ts'
+import { makeTellRejections } from './rejections.ts'
 import { landlockProbes, lateProbes, runProbes } from './self-tests.ts'
 
 /** Added by the first start; the version of Landlock in force follows it. */
@@ -58,6 +59,7 @@ function answer({ progress, cpuMicros, hello }: Ports): never {
   output.append(JSON.stringify(['hello', ...hello]))
   let host: Host | null = null
   let flushedAt = 0
+  const tellRejections = makeTellRejections((reason, promise) => host?.rejected(reason, promise))
 
   function flush(): void {
     if (output.length > 0) writeAll(output.take())
@@ -74,7 +76,7 @@ function answer({ progress, cpuMicros, hello }: Ports): never {
     if (host === null) {
       const [, source, limits] = JSON.parse(text) as ['load', string, LoadLimits]
       progress.begin(LOADING, 0)
-      host = new Host({ emit, progress, cpuMicros }, source, limits)
+      host = new Host({ emit, progress, cpuMicros, tellRejections }, source, limits)
       output.append(host.load())
       progress.end()
       return

@@ -44,6 +44,8 @@ export interface Call extends LogSink {
   readonly handed: Handed
   /** Writes whose promise nobody looked at, with the place that made them. */
   readonly unwatched: Map<object, Error | null>
+  /** Promises whose rejection nobody looked at, with their reports; null while there was none. */
+  rejected: Map<object, string> | null
   /** Goes on before its operations are worked, and notes no places (engine/pace.ts). */
   readonly isAhead: boolean
   /** What it was given ahead and is still as the server would answer, by ID. */

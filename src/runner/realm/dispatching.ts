@@ -79,6 +79,7 @@ export function makeNewCall() {
     wakeAt: Number.POSITIVE_INFINITY,
     handed: { count: 0, copies: new Map() },
     unwatched: new Map(),
+    rejected: null,
     isAhead: given.isAhead,
     given: new Map(),
     inserts: 0,

@@ -50,6 +50,7 @@ export function makeRun(
       const message = 'an operation was still running when the Function ended: await each promise'
       endings.threw(call, report(new Error(message), operations.dangling(call)))
     } else if (failed !== null) failed()
+    else if (call.rejected?.size) endings.threw(call, call.rejected.values().next().value!)
     else endings.returned(call, text)
   }
 

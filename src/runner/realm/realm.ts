@@ -54,6 +54,7 @@ import { makeRun } from './handlers.ts'
 import { makeConsole, makeLog, makeWriteLog } from './logging.ts'
 import { makeRandom, makeRandomStream } from './random.ts'
 import { makeRangeBuilder, makeRangeText, makeRows } from './ranges.ts'
+import { makeRejected } from './rejections.ts'
 import { makeReport } from './reports.ts'
 import { makeForm, makePairsReader, makeSearchParams } from './search-params.ts'
 import { makeProceed, makeTelling } from './telling.ts'
@@ -89,6 +90,8 @@ export interface Realm {
   dispatch(text: string): void
   /** Goes on behind an operation that needs no frame; false where there is none. */
   proceed(): boolean
+  /** A promise was rejected in this frame, and nobody has looked at it. */
+  rejected(reason: unknown, promise: object): void
   /** What the call has taken of the CPU up to its last segment. */
   spentMicros(call: number): number
   /** After those microtasks, which with the frame took `elapsedMicros` of the CPU. */
@@ -147,6 +150,7 @@ const PARTS = {
   makeRangeText,
   makeReads,
   makeReadWorkspace,
+  makeRejected,
   makeReplies,
   makeReport,
   makeRequest,
@@ -313,6 +317,7 @@ export function makeRealm(parts: Parts, outer: Bridge, bounds: Bounds): Realm {
     },
     dispatch: (text) => dispatch!(text),
     proceed: parts.makeProceed(calls),
+    rejected: parts.makeRejected(calls, report),
     spentMicros(id) {
       const call = calls.active.get(id)
       return (call?.root ?? call)?.spentMicros ?? 0

@@ -63,13 +63,14 @@ export function makeReport(charactersMax: number, scriptName: string) {
     }
   }
 
-  return (thrown: unknown, place: unknown = thrown): string => {
+  /** `before` stands in front of its message. */
+  return (thrown: unknown, place: unknown = thrown, before = ''): string => {
     const name = text(() => (thrown as ErrorReport).name, 'Error')
     const message = text(
       () => (thrown instanceof Error ? thrown.message : `thrown: ${String(thrown)}`),
       'thrown',
     )
     const frames = framesOf(text(() => (place as ErrorReport).stack, ''))
-    return `[${stringify(name)},${stringify(mended(message))},${stringify(frames)}]`
+    return `[${stringify(name)},${stringify(before + mended(message))},${stringify(frames)}]`
   }
 }
