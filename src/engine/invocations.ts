@@ -2,6 +2,7 @@
 import type { StoredDocument } from '../documents/store.ts'
 import type { Code } from '../errors/codes.ts'
 import { Fault } from '../errors/fault.ts'
+import type { LogLine } from '../runner/messages.ts'
 import type { System } from '../system/system.ts'
 import type { LogFields, Logger } from '../telemetry/log.ts'
 import type { Principal } from '../value/identities.ts'
@@ -238,9 +239,7 @@ export function report(
     function: definition.name,
   }
   if ('logs' in outcome) {
-    for (const line of outcome.logs ?? []) {
-      log[line.level]('function.log', { ...fields, message: line.message })
-    }
+    for (const line of outcome.logs ?? []) writeLine(log, fields, line)
   }
   if (outcome.kind === 'threw') {
     const { name, message, stack } = outcome.error
@@ -248,6 +247,22 @@ export function report(
     log.warn('function.failed', { ...fields, message: `${name}: ${message}`, trace })
   } else if (outcome.kind === 'broken') {
     log.warn('function.failed', { ...fields, message: outcome.detail })
+  }
+}
+
+/** The level of the log keeps the server's own detail out, not what an author wants to see. */
+function writeLine(log: Logger, fields: LogFields, { level, message, data }: LogLine): void {
+  const shown = data === null ? {} : { data: plainData(data) }
+  if (level !== 'debug') log[level]('function.log', { ...fields, message, ...shown })
+  else log.info('function.log', { ...fields, lineLevel: level, message, ...shown })
+}
+
+/** Whatever code a runner has, its text may be no JSON. */
+function plainData(json: string): unknown {
+  try {
+    return JSON.parse(json)
+  } catch {
+    return json
   }
 }
 

@@ -490,7 +490,10 @@ interface SecretReader {
 
 // ---------------------------------------------------------------- Log
 
-/** Lines in the log of the Environment. Fields are shown beside the message; leave secrets out. */
+/**
+ * Lines in the log of the Environment, together at most 256 a call and 4,096 characters each.
+ * Fields are shown beside the message, as `data`; leave secrets out.
+ */
 export interface Log {
   debug(message: string, fields?: { readonly [name: string]: unknown }): void
   info(message: string, fields?: { readonly [name: string]: unknown }): void
