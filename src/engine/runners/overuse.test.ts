@@ -85,6 +85,11 @@ describe('an overuse', () => {
     },
   )
 
+  test('is told by whoever fails the call, which has its Function, not by the runner too', () => {
+    const told = bench.log.records().filter(({ message }) => message.includes('took too much'))
+    expect(new Set(told.map(({ level }) => level))).toEqual(new Set(['debug']))
+  })
+
   test('recursion without end is an error of the author', async () => {
     const outcome = await pool.invoke(code, call('recursion'), oneDocument)
     expect(outcome).toMatchObject({ kind: 'threw', error: { name: 'RangeError' } })

@@ -345,7 +345,9 @@ export class Runner {
   }
 
   #condemn({ call, limit }: Judgement): void {
-    this.#ports.log.warn('runner.stopped', { message: `A call took too much: ${limit}.` })
+    // A call that fails for it has a record of its own, with its Function.
+    const level = call === LOADING ? 'warn' : 'debug'
+    this.#ports.log[level]('runner.stopped', { message: `A call took too much: ${limit}.` })
     this.#die(call, { kind: 'limit', limit })
   }
 

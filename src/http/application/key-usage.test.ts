@@ -11,9 +11,10 @@ let gateway: TestGateway
 beforeAll(async () => {
   const common = { clients: ['confidential'], returns: { type: 'any' } } as const
   gateway = await openTestGateway({
-    functions: ['a.bad', 'a.left', 'a.one'].map((name) => functionManifest(name, common)),
+    functions: ['a.bad', 'a.left', 'a.much', 'a.one'].map((name) => functionManifest(name, common)),
     tables: [],
     handlers: {
+      'a.much': () => 'x'.repeat(8 * 1024 * 1024),
       'a.one': () => 1,
       'a.left': () => {
         caller.abort()
@@ -62,6 +63,23 @@ test('a record of a call names the key that it came with, and the Function', asy
   const [{ requestId, invocationId }] = records as [(typeof records)[number]]
   expect(invocationId).toMatch(/^ivc_/)
   expect(records[1]).toMatchObject({ requestId, invocationId })
+})
+
+test('one warning tells which limit a call exceeded, and of what Function', async () => {
+  const key = gateway.issueKey('confidential')
+  const { status, records } = await call('a.much', key)
+  expect(status).toBe(413)
+  expect(records).toMatchObject([
+    {
+      ...{ level: 'warn', errorCode: 'LIMIT_EXCEEDED', detail: 'result bytes' },
+      ...{
+        message: 'A call took too much: result bytes.',
+        requestId: expect.stringMatching(/^req_/),
+      },
+      ...{ invocationId: expect.stringMatching(/^ivc_/) },
+      ...{ ...callerOf(key), releaseId: gateway.releaseId, function: 'a.much' },
+    },
+  ])
 })
 
 test('a record of a call with no good key names none', async () => {

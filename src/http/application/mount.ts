@@ -170,9 +170,12 @@ function failed(gateway: Gateway, error: unknown, incoming: Incoming): Response 
     detail: fault.detail,
     error: fault.cause,
   }
-  const isOurs = countedStatus(request, fault.status) >= 500
-  if (isOurs) gateway.log.error('invocation.failed', entry)
-  else gateway.log.debug('invocation.refused', entry)
+  if (countedStatus(request, fault.status) >= 500) gateway.log.error('invocation.failed', entry)
+  else if (fault.code === 'LIMIT_EXCEEDED' && invocationId !== null) {
+    // The answer says that the log names the limit.
+    const message = `A call took too much: ${fault.detail}.`
+    gateway.log.warn('invocation.refused', { ...entry, message })
+  } else gateway.log.debug('invocation.refused', entry)
   const response = errorResponse(fault, requestId, APPLICATION_CODES)
   if (invocationId !== null) response.headers.set('x-service-invocation-id', invocationId)
   return response
