@@ -111,6 +111,7 @@ describe('ctx.db', () => {
   }
   const driver = new Driver(`
     take: query((ctx) => ctx.db.table('notes').scan().take(5)),
+    unread: query((ctx) => ({ notes: ctx.db.table('notes').scan().order('desc') })),
     collect: query((ctx) => ctx.db.table('notes').scan().collect()),
     walk: query(async (ctx) => {
       const all = []
@@ -189,6 +190,7 @@ describe('ctx.db', () => {
     ['accessor', 'ctx.db.insert was not awaited: write "await" in front of it'],
     ['promise', 'ctx.db.insert was not awaited: write "await" in front of it'],
     ['dangles', 'an operation was still running when the Function ended: await each promise'],
+    ['unread', 'is a list that was not read (end it with .collect(), .take(n) or .paginate())'],
     ['waits', 'waits for a promise that nothing will settle'],
     ['late', 'an operation was still running when the Function ended: await each promise'],
   ])('%s is an error that names the mend', (name, message) => {
@@ -206,6 +208,7 @@ describe('errors', () => {
     string: query(() => { throw 'text' }),
     nothing: query(() => { throw undefined }),
     fails: query((ctx) => ctx.fail(['OUT']), { errors: { OUT: 'conflict' } }),
+    object: query(() => { throw { error: 'quota', left: 4n } }),
     nasty: query(() => {
       throw { get message() { throw 1 }, get name() { throw 2 }, toString: null }
     }),
@@ -300,6 +303,7 @@ describe('errors', () => {
     ],
     ['string', 'Error: thrown: text'],
     ['nothing', 'Error: thrown: undefined'],
+    ['object', 'Error: thrown: {"error":"quota","left":"4n"}'],
     ['nasty', 'Error: thrown'],
     ['fails', 'TypeError: ctx.fail("OUT")'],
     ['named', 'Own: m'],

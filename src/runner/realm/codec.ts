@@ -3,6 +3,7 @@
  * of this folder it is evaluated there from its own text, so it uses nothing but its parameters
  * and the globals of that realm.
  */
+import type { makeRows } from './ranges.ts'
 
 export interface Codec {
   /** Turns what JSON.parse made into values, in place. */
@@ -190,8 +191,11 @@ export function makeEncode(
 }
 
 /** What a value that cannot be stored is, and what to store instead. */
-export function makeDescribe(): (value: object) => string {
+export function makeDescribe(Rows: ReturnType<typeof makeRows>): (value: object) => string {
   return (value) => {
+    if (value instanceof Rows) {
+      return 'a list that was not read (end it with .collect(), .take(n) or .paginate())'
+    }
     if (value instanceof Date) return 'a Date (use BigInt(date.getTime()) * 1000n)'
     if (value instanceof Map) return 'a Map (use Object.fromEntries(map))'
     if (value instanceof Set) return 'a Set (use [...set])'

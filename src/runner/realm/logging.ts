@@ -7,8 +7,8 @@ export interface LogSink {
   lineCount: number
 }
 
-/** Writes one line; those beyond the bounds are cut or dropped. */
-export function makeWriteLog(linesMax: number, charactersMax: number) {
+/** Any data as JSON text, for people; throws where it contains itself or its own code throws. */
+export function makeInspect() {
   const { stringify } = JSON
 
   function replace(_key: string, value: unknown): unknown {
@@ -20,10 +20,20 @@ export function makeWriteLog(linesMax: number, charactersMax: number) {
     return value
   }
 
-  /** JSON text; never throws for data that JSON cannot hold. */
+  return (data: unknown): string => stringify(data, replace) ?? stringify(`${data as string}`)
+}
+
+/** Writes one line; those beyond the bounds are cut or dropped. */
+export function makeWriteLog(
+  linesMax: number,
+  charactersMax: number,
+  textOf: ReturnType<typeof makeInspect>,
+) {
+  const { stringify } = JSON
+
   function inspect(data: unknown): string {
     try {
-      return stringify(data, replace) ?? stringify(`${data as string}`)
+      return textOf(data)
     } catch {
       return '"(it contains itself)"'
     }

@@ -51,7 +51,7 @@ import {
 } from './environment.ts'
 import { makeClock, makeGlobals } from './globals.ts'
 import { makeRun } from './handlers.ts'
-import { makeConsole, makeLog, makeWriteLog } from './logging.ts'
+import { makeConsole, makeInspect, makeLog, makeWriteLog } from './logging.ts'
 import { makeRandom, makeRandomStream } from './random.ts'
 import { makeRangeBuilder, makeRangeText, makeRows } from './ranges.ts'
 import { makeRejected } from './rejections.ts'
@@ -134,6 +134,7 @@ const PARTS = {
   makeGuard,
   makeHeaders,
   makeHeaderValues,
+  makeInspect,
   makeKeeping,
   makeLoad,
   makeLog,
@@ -258,15 +259,17 @@ export type Bounds = typeof BOUNDS & LoadLimits & { readonly globalNames: readon
 export function makeRealm(parts: Parts, outer: Bridge, bounds: Bounds): Realm {
   const bridge = parts.makeBridge(outer)
   const calls = parts.makeCalls(parts.TransientMap, bridge)
-  const write = parts.makeWriteLog(bounds.logLines, bounds.logCharacters)
+  const inspect = parts.makeInspect()
+  const write = parts.makeWriteLog(bounds.logLines, bounds.logCharacters, inspect)
   const trail = parts.makeTrail(bounds.pathCharacters)
   const { depth, entries } = bounds
   const plain = parts.makeEncodePlain(trail)
-  const encode = parts.makeEncode(depth, entries, trail, plain, parts.makeDescribe())
+  const Rows = parts.makeRows(bounds.batch, parts.makeRangeText())
+  const encode = parts.makeEncode(depth, entries, trail, plain, parts.makeDescribe(Rows))
   const decode = parts.makeDecode()
   const telling = parts.makeTelling(bridge, calls, bounds.toldCharacters)
   const endings = parts.makeEndings(bridge, calls, telling, bounds.resultBytes)
-  const report = parts.makeReport(bounds.errorCharacters, bounds.scriptName)
+  const report = parts.makeReport(bounds.errorCharacters, bounds.scriptName, inspect)
   const owners = new WeakMap()
   const writes = { Write: parts.makeWrite(owners), owners }
   const sending = parts.makeSending(bridge, calls, telling, writes)
@@ -279,13 +282,11 @@ export function makeRealm(parts: Parts, outer: Bridge, bounds: Bounds): Realm {
   const own = { calls, operations, endings, report, write, clock }
   parts.makeGlobals(parts, bridge, own, bounds)
   const keeping = parts.makeKeeping(parts.makeDefinitions())
-  const loadScript = parts.makeLoad(parts.makeReadWorkspace(), bounds.globalNames)
   let dispatch: Realm['dispatch'] | null = null
   let restore: (() => string | null) | null = null
 
   function load(script: Script): void {
-    const workspace = loadScript(script)
-    const Rows = parts.makeRows(bounds.batch, parts.makeRangeText())
+    const workspace = parts.makeLoad(parts.makeReadWorkspace(), bounds.globalNames)(script)
     const Builder = parts.makeRangeBuilder(encode)
     const Reads = parts.makeReads(workspace.tables, Rows, Builder)
     const Query = parts.makeQueryDatabase(Reads)

@@ -1,11 +1,16 @@
 /** What a server reads of an error that a Workspace's code threw. */
 import type { ErrorReport } from '../messages.ts'
+import type { makeInspect } from './logging.ts'
 
 /**
  * An error, or whatever else was thrown, as the JSON text of an ErrorReport. No method of an array
  * and no iterator is used: the code that threw may have changed them.
  */
-export function makeReport(charactersMax: number, scriptName: string) {
+export function makeReport(
+  charactersMax: number,
+  scriptName: string,
+  inspect: ReturnType<typeof makeInspect>,
+) {
   const { stringify } = JSON
   const frame = new RegExp(`^ *(at .*?${scriptName.replace('.', '\\.')}:)(\\d+)(.*)$`)
   const absent: Readonly<Record<string, string>> = Object.assign(Object.create(null), {
@@ -66,10 +71,10 @@ export function makeReport(charactersMax: number, scriptName: string) {
   /** `before` stands in front of its message. */
   return (thrown: unknown, place: unknown = thrown, before = ''): string => {
     const name = text(() => (thrown as ErrorReport).name, 'Error')
-    const message = text(
-      () => (thrown instanceof Error ? thrown.message : `thrown: ${String(thrown)}`),
-      'thrown',
-    )
+    const message = text(() => {
+      if (thrown instanceof Error) return thrown.message
+      return `thrown: ${typeof thrown === 'object' ? inspect(thrown) : String(thrown)}`
+    }, 'thrown')
     const frames = framesOf(text(() => (place as ErrorReport).stack, ''))
     return `[${stringify(name)},${stringify(before + mended(message))},${stringify(frames)}]`
   }
