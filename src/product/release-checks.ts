@@ -6,7 +6,7 @@ import { Malformed } from '../value/malformed.ts'
 import { parseDescription, type WorkspaceDescription } from '../value/manifest.ts'
 import type { Json } from '../value/strict-json.ts'
 import type { LoadedRelease } from './release-cache.ts'
-import { refusedDocuments, removedTables } from './schema-compatibility.ts'
+import { removedTables, SchemaComparison } from './schema-compatibility.ts'
 
 /** Names that one detail spells out. */
 const NAMES_MAX = 5
@@ -44,7 +44,7 @@ export function loadFailure(fault: Fault): ReleaseCheck {
 /** Whether documents that the other Release stored stay within reach and valid. */
 export function compatibilityChecks(next: LoadedRelease, current: LoadedRelease): ReleaseCheck[] {
   const removed = removedTables(next.tables, current.tables)
-  const refused = refusedDocuments(next.tables, current.tables)
+  const refused = new SchemaComparison().refusedDocuments(next.tables, current.tables)
   return [
     removed.length === 0
       ? passed('against:tables', 'no table was removed')

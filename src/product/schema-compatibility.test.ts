@@ -8,13 +8,15 @@ import {
   type ValidatorJson,
 } from '../value/validators.ts'
 import { Timestamp, TypedId, type Value } from '../value/values.ts'
-import { refusedDocuments, removedTables } from './schema-compatibility.ts'
+import { removedTables, SchemaComparison, STEPS_MAX } from './schema-compatibility.ts'
 
-function tables(fields: FieldsJson): ReadonlyMap<string, TableManifest> {
-  return new Map([['notes', { name: 'notes', fields, indexes: [] }]])
+type Tables = ReadonlyMap<string, TableManifest>
+
+function tables(fields: FieldsJson, names: readonly string[] = ['notes']): Tables {
+  return new Map(names.map((name) => [name, { name, fields, indexes: [] }]))
 }
 function refused(next: FieldsJson, previous: FieldsJson): string[] {
-  return refusedDocuments(tables(next), tables(previous))
+  return new SchemaComparison().refusedDocuments(tables(next), tables(previous))
 }
 
 const string: ValidatorJson = { type: 'string' }
@@ -28,7 +30,7 @@ const object = (fields: FieldsJson): ValidatorJson => ({ type: 'object', fields 
 test('a removed table is named', () => {
   expect(removedTables(new Map(), tables({}))).toEqual(['notes'])
   expect(removedTables(tables({}), new Map())).toEqual([])
-  expect(refusedDocuments(new Map(), tables({ a: string }))).toEqual([])
+  expect(new SchemaComparison().refusedDocuments(new Map(), tables({ a: string }))).toEqual([])
 })
 
 describe('earlier documents stay valid', () => {
@@ -122,18 +124,105 @@ describe('earlier documents may be refused', () => {
   ])('under %s', (_, previous, next, path) => {
     expect(refused(next, previous)).toEqual([expect.stringContaining(`${path}: `)])
   })
+})
 
-  test('where the schemas are too complex to compare, in bounded time', () => {
-    const wide = (depth: number): ValidatorJson =>
-      depth === 0 ? string : union(...Array.from({ length: 200 }, () => nullable(wide(depth - 1))))
-    const started = performance.now()
-    const result = refused(
-      { a: union(...Array(250).fill({ type: 'null' }), wide(2)) },
-      { a: wide(2) },
+describe('what a comparison costs is bounded', () => {
+  const times = <T>(count: number, make: (i: number) => T): T[] =>
+    Array.from({ length: count }, (_, i) => make(i))
+  const literals = (count: number, prefix = 'v'): ValidatorJson =>
+    union(...times(count, (i) => literal(`${prefix}${i}`)))
+  const fields = (count: number, of: ValidatorJson): FieldsJson =>
+    Object.fromEntries(times(count, (i) => [`f${i}`, of]))
+  const tooComplex = [expect.stringMatching(/^[a-z0-9]+: too complex to compare$/)]
+
+  function compared(next: Tables, previous: Tables) {
+    const comparison = new SchemaComparison()
+    return { refused: comparison.refusedDocuments(next, previous), steps: comparison.steps }
+  }
+
+  test('a literal costs one step beside a validator that takes none, whatever its size', () => {
+    const huge = object(fields(1_000, object(fields(32, { type: 'null' }))))
+    const next = tables({ a: union({ type: 'array', items: huge }, string) })
+    const previous = tables({ a: union(...times(64, (i) => literals(64, `v${i}_`))) })
+    const { refused, steps } = compared(next, previous)
+    expect(refused).toEqual([])
+    expect(steps).toBeLessThan(4 * 64 * 64)
+  })
+
+  test('a union costs as many steps as it has members where their order stays', () => {
+    const names = times(300, (i) => `t${i}`)
+    const next = tables({ a: literals(256), b: optional(string) }, names)
+    const { refused, steps } = compared(next, tables({ a: literals(256) }, names))
+    expect(refused).toEqual([])
+    expect(steps).toBeLessThan(300 * 3 * 256)
+    const grown = tables({ a: union(literal('new'), ...times(255, (i) => literal(`v${i}`))) })
+    expect(compared(grown, tables({ a: literals(255) })).steps).toBeLessThan(3 * 256)
+  })
+
+  test('tables that are the same cost no step', () => {
+    const names = times(300, (i) => `t${i}`)
+    const { refused, steps } = compared(
+      tables({ a: literals(256) }, names),
+      tables({ a: literals(256) }, names),
     )
-    // One that takes all is among the members, beyond what is looked at.
-    expect(result).toHaveLength(1)
-    expect(performance.now() - started).toBeLessThan(2_000)
+    expect({ refused, steps }).toEqual({ refused: [], steps: 0 })
+  })
+
+  test('tables and pairs of one request share the steps', () => {
+    const names = times(1_000, (i) => `t${i}`)
+    const reversed = union(...times(200, (i) => literal(`v${199 - i}`)))
+    const comparison = new SchemaComparison()
+    const next = tables({ a: reversed }, names)
+    const previous = tables({ a: literals(200) }, names)
+    expect(comparison.refusedDocuments(next, previous)).toEqual(tooComplex)
+    expect(comparison.steps).toBeLessThan(STEPS_MAX + 10_000)
+    expect([comparison.conflict(previous, next)]).toEqual(tooComplex)
+    expect(comparison.steps).toBeLessThan(STEPS_MAX + 20_000)
+  })
+
+  test.each<[string, ValidatorJson, ValidatorJson]>([
+    [
+      'unions inside unions',
+      union(...times(250, () => ({ type: 'null' }) as const), string),
+      union(...times(200, () => nullable(union(...times(200, () => nullable(string)))))),
+    ],
+    [
+      'unions of wide objects',
+      union(...times(60, (i) => object({ ...fields(1_000, string), [`x${i}`]: string }))),
+      union(...times(60, (i) => object({ ...fields(1_000, string), [`x${59 - i}`]: string }))),
+    ],
+    [
+      'long literals that differ in their last character',
+      union(...times(256, (i) => literal('x'.repeat(8_000) + String.fromCharCode(256 + i)))),
+      union(...times(256, (i) => literal('x'.repeat(8_000) + String.fromCharCode(511 - i)))),
+    ],
+    ['a long literal and a pattern', slug, literal('a'.repeat(30_000))],
+    [
+      'many patterns',
+      union(...times(30, (i) => union(...times(30, (j) => ({ ...slug, pattern: `${i}_${j}` }))))),
+      literal('a'),
+    ],
+  ])('%s are too complex', (_, next, previous) => {
+    const { refused, steps } = compared(tables({ a: next }), tables({ a: previous }))
+    expect(refused).toEqual(['notes: too complex to compare'])
+    expect(steps).toBeLessThan(2 * STEPS_MAX)
+  })
+
+  test('many indexes are too complex', () => {
+    const index = (i: number) => ({ name: `i${i}`, fields: ['a', 'b'], unique: true })
+    const indexed = (count: number): Tables =>
+      new Map(
+        times(1_000, (t) => {
+          const name = `t${t}`
+          return [name, { name, fields: {}, indexes: times(count, index) }]
+        }),
+      )
+    const one = indexed(64)
+    const other = indexed(63)
+    const comparison = new SchemaComparison()
+    const found = times(10, () => comparison.conflict(one, other))
+    expect(found[0]).toBeNull()
+    expect(found.slice(-1)).toEqual(tooComplex)
   })
 })
 

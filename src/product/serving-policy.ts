@@ -20,14 +20,14 @@ import { requireServable } from './channels.ts'
 import { type Applied, applyOnce, isApplied } from './operations.ts'
 import type { Product } from './product.ts'
 import type { LoadedRelease } from './release-cache.ts'
-import { conflicts } from './schema-compatibility.ts'
+import { SchemaComparison } from './schema-compatibility.ts'
 import type { ServedPolicy } from './serving/serving.ts'
 
 /** Releases of one policy: a runner of each stays warm. */
 export const POLICY_RELEASES_MAX = 16
 /** Sum of the weights. */
 export const WEIGHTS_TOTAL = 10_000
-/** Names that one violation spells out. */
+/** Pairs that one refusal spells out. */
 const CONFLICTS_SHOWN = 5
 
 const NO_POLICY = { revision: 0n, mode: 'atomic', releases: [] } as const
@@ -165,7 +165,7 @@ async function requireCompatible(
   })
   const found = findConflicts(await loadAll(app, releases))
   if (found.length === 0) return
-  const violations = found.slice(0, CONFLICTS_SHOWN).map((rule) => ({ path: 'releases', rule }))
+  const violations = found.map((rule) => ({ path: 'releases', rule }))
   throw new Fault('PRODUCT_INCOMPATIBLE', { violations })
 }
 
@@ -173,17 +173,19 @@ function loadAll({ releases }: Pick<Product, 'releases'>, named: readonly Weight
   return Promise.all(named.map(({ releaseId }) => releases.load(releaseId)))
 }
 
-/** Of every pair, the first reason why the one may not run beside the other. */
+/** The first pairs that conflict, as many as a violation spells out, each with its first reason. */
 function findConflicts(releases: readonly LoadedRelease[]): string[] {
-  return releases.flatMap((a) =>
-    releases
-      .filter((b) => a !== b)
-      .flatMap((b) =>
-        conflicts(a.tables, b.tables)
-          .slice(0, 1)
-          .map((reason) => `${a.releaseId} beside ${b.releaseId}: ${reason}`),
-      ),
-  )
+  const comparison = new SchemaComparison()
+  const found: string[] = []
+  for (const a of releases) {
+    for (const b of releases) {
+      if (a === b) continue
+      const reason = comparison.conflict(a.tables, b.tables)
+      if (reason !== null) found.push(`${a.releaseId} beside ${b.releaseId}: ${reason}`)
+      if (found.length === CONFLICTS_SHOWN) return found
+    }
+  }
+  return found
 }
 
 function stateOf(
