@@ -1,5 +1,5 @@
 /** The routes of the linked Environment that the commands use, one function each. */
-import { Fault } from '../errors/fault.ts'
+import { Fault, isFault } from '../errors/fault.ts'
 import type { OperationId, ReleaseId, WorkspaceRevisionId } from '../value/ids.ts'
 import { PACKAGE_MEDIA_TYPE } from '../value/packages/workspace-package.ts'
 import { Promoted } from '../wire/channels.ts'
@@ -27,8 +27,11 @@ import { OperatorSession } from './sessions.ts'
 
 /** A package of 64 MiB at 256 KiB/s, and the checks of the server. */
 const PUBLISH_DEADLINE_MS = 300_000
-/** The sandbox loads the Release and looks at every Function. */
-const VALIDATE_DEADLINE_MS = 120_000
+/**
+ * Indexes are built of the documents that are there, 10 s for each million. Node gives an
+ * answer 5 minutes to begin; the attempt after that waits in the server's queue behind the first.
+ */
+const VALIDATE_DEADLINE_MS = 1_200_000
 const CATALOG_BYTES_MAX = 16 * 1024 * 1024
 /** 1,000 names whose values came in bodies of 72 KiB at most. */
 const CONFIGURATION_BYTES_MAX = 80 * 1024 * 1024
@@ -119,18 +122,26 @@ export function publish(
   })
 }
 
-export function validate(
+/** Faults: CLIENT_RESULT_UNCERTAIN for a lost answer: the server goes on without a listener. */
+export async function validate(
   { session, base }: Remote,
-  input: { readonly releaseId: ReleaseId; readonly against: string | undefined },
+  { releaseId, against }: { readonly releaseId: ReleaseId; readonly against: string | undefined },
 ): Promise<Validated> {
-  return session.management({
-    method: 'POST',
-    path: `${base}/releases/${input.releaseId}`,
-    body: input.against === undefined ? {} : { against: input.against },
-    reply: Validated,
-    replay: 'safe',
-    deadlineMs: VALIDATE_DEADLINE_MS,
-  })
+  try {
+    return await session.management({
+      method: 'POST',
+      path: `${base}/releases/${releaseId}`,
+      body: against === undefined ? {} : { against },
+      reply: Validated,
+      replay: 'safe',
+      deadlineMs: VALIDATE_DEADLINE_MS,
+    })
+  } catch (error) {
+    if (!isFault(error, 'CLIENT_SERVER_UNREACHABLE')) throw error
+    const again = `repeat the command with \`--release ${releaseId}\``
+    const detail = `The server may still check it; ${again}.`
+    throw new Fault('CLIENT_RESULT_UNCERTAIN', { detail, cause: error })
+  }
 }
 
 export interface Promotion {

@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { Fault } from '../../errors/fault.ts'
 import { FakeServer, failure, newId, type Recorded } from '../testing/fake-server.ts'
 import { packageFrame, TestClient } from '../testing/test-client.ts'
@@ -158,6 +158,52 @@ describe('release', () => {
     expect(ran.exit).toBe(0)
     const [request] = server.asked('POST', `${server.base}/releases/${releaseId}`)
     expect(request!.body).toBe('{"against":"main"}')
+  })
+
+  describe('whose validation builds indexes for long', () => {
+    const releaseId = newId.make('rel')
+    const signals: AbortSignal[] = []
+
+    /** The server holds each validation, and `then` is what becomes of the request. */
+    function validating(then: (signal: AbortSignal) => Promise<Response>) {
+      signals.length = 0
+      client.fetch = (url, init) => {
+        if (!url.includes('/releases/')) return fetch(url, init)
+        const { signal } = init!
+        signals.push(signal!)
+        return then(signal!)
+      }
+      return client.run('release', ...REMOTE, '--release', releaseId, '--json')
+    }
+
+    it('waits twenty minutes, and then names the Release to go on with', async () => {
+      const timeout = vi.spyOn(AbortSignal, 'timeout')
+      const ran = await validating(async () => {
+        throw new DOMException('The operation timed out.', 'TimeoutError')
+      })
+      expect(Math.max(...timeout.mock.calls.map(([millis]) => millis))).toBeGreaterThan(1_190_000)
+      timeout.mockRestore()
+      // A runtime that gave up sooner asks again.
+      expect(signals.length).toBeGreaterThan(1)
+      expect(ran.exit).toBe(9)
+      const { error } = JSON.parse(ran.out)
+      expect(error).toMatchObject({ code: 'CLIENT_RESULT_UNCERTAIN', retryable: false })
+      expect(error.message).toContain(
+        `still check it; repeat the command with \`--release ${releaseId}\``,
+      )
+    })
+
+    it('can be interrupted', async () => {
+      const ran = await validating((signal) => {
+        setTimeout(() => client.interrupt(), 10)
+        return new Promise((_, reject) => {
+          signal.addEventListener('abort', () => reject(signal.reason), { once: true })
+        })
+      })
+      expect(ran.exit).toBe(130)
+      expect(JSON.parse(ran.out).error.code).toBe('CLIENT_INTERRUPTED')
+      expect(signals).toHaveLength(1)
+    })
   })
 
   it('from source needs the executable and says so', async () => {
