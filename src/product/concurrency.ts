@@ -46,6 +46,22 @@ export class Serial {
   }
 }
 
+/** What was made for the newest key, once: who asks while it is made waits for it. */
+export class Newest<K, V> {
+  #kept: { readonly key: K; readonly made: Promise<V> } | null = null
+
+  /** Rejects as `make` does; whoever asks after that has it made again. */
+  of(key: K, make: () => Promise<V>): Promise<V> {
+    if (this.#kept?.key === key) return this.#kept.made
+    const kept = { key, made: make() }
+    this.#kept = kept
+    kept.made.catch(() => {
+      if (this.#kept === kept) this.#kept = null
+    })
+    return kept.made
+  }
+}
+
 /** Work in the background: what is asked for while it runs makes it run once more. */
 export class Background {
   readonly #work: () => Promise<void>

@@ -11,12 +11,13 @@ import type { Json } from '../value/strict-json.ts'
 import { ApplicationKeys } from './application-keys.ts'
 import { ArtifactCollection } from './artifact-collection.ts'
 import { AuditOutbox, type AuditSink } from './audit.ts'
-import { Gate, Serial } from './concurrency.ts'
+import { Gate, Newest, Serial } from './concurrency.ts'
 import { EngineCollection } from './engine-collection.ts'
 import type { LiveConfiguration } from './live-configuration.ts'
 import { ReleaseCache } from './release-cache.ts'
 import { Lifecycle } from './serving/lifecycle.ts'
 import { Serving } from './serving/serving.ts'
+import type { SchemaEvidence } from './serving-policy.ts'
 
 /** What validation asks of the Function engine. */
 export interface ReleaseEngine {
@@ -63,6 +64,8 @@ export interface Product {
   readonly publications: Gate
   /** Validations load code and build indexes: one at a time. */
   readonly validations: Serial
+  /** By revision of the desired policy: whoever may read compares up to 240 pairs of Releases. */
+  readonly schemaEvidence: Newest<bigint, SchemaEvidence>
 }
 
 const PUBLICATIONS_MAX = 4
@@ -98,6 +101,7 @@ export function openProduct({ auditSink, ...options }: ProductOptions): Product 
     engineCollection: new EngineCollection({ log, control, artifacts, engine, validations }),
     publications: new Gate(PUBLICATIONS_MAX),
     validations,
+    schemaEvidence: new Newest(),
   }
   product.lifecycle.start()
   product.audit.deliver()

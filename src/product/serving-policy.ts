@@ -108,11 +108,19 @@ export async function setServingPolicy(
 }
 
 /** Throws PRODUCT_CORRUPT and PRODUCT_UNAVAILABLE where an artifact cannot be read. */
-export async function readSchemaEvidence(
-  app: Pick<Product, 'root' | 'releases'>,
+export function readSchemaEvidence(
+  app: Pick<Product, 'root' | 'releases' | 'schemaEvidence'>,
 ): Promise<SchemaEvidence> {
-  const desired = app.root.control.read(findDesiredPolicy)
-  const loaded = await loadAll(app, desired?.releases ?? [])
+  const { revision, releases } = app.root.control.read(findDesiredPolicy) ?? NO_POLICY
+  // Neither the policy of a revision nor a Release ever changes.
+  return app.schemaEvidence.of(revision, () => makeEvidence(app, releases))
+}
+
+async function makeEvidence(
+  app: Pick<Product, 'releases'>,
+  releases: readonly WeightedRelease[],
+): Promise<SchemaEvidence> {
+  const loaded = await loadAll(app, releases)
   return {
     compatible: findConflicts(loaded).length === 0,
     releases: loaded.map(({ releaseId, manifest: { tables } }) => ({

@@ -1,6 +1,7 @@
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { answer, ProductRoutes, refusal } from '../../../build/testing/product-routes.ts'
 import { publishRelease, type TestProduct } from '../../../build/testing/products.ts'
+import { Fault } from '../../errors/fault.ts'
 import { retire } from '../../product/retirement.ts'
 import type { ReleaseId } from '../../value/ids.ts'
 import type { TableManifest } from '../../value/manifest.ts'
@@ -338,6 +339,19 @@ describe('the schemas', () => {
 
   test('of no policy are compatible', async () => {
     expect(await evidence()).toEqual({ version: 1, compatible: true, releases: [] })
+  })
+
+  test('are compared once for each policy', async () => {
+    await set(shares([a, b], [5_000, 5_000]))
+    const load = vi.spyOn(it.product.releases, 'load')
+    load.mockRejectedValueOnce(new Fault('PRODUCT_UNAVAILABLE'))
+    await refusal(routes.call('GET', '/schemas/compatibility'), 503, 'PRODUCT_UNAVAILABLE')
+    const first = await evidence()
+    const loads = load.mock.calls.length
+    expect(await Promise.all([evidence(), evidence()])).toEqual([first, first])
+    expect(load).toHaveBeenCalledTimes(loads)
+    await set(all(a), { expectedRevision: 1 })
+    expect((await evidence()).releases.map(({ releaseId }) => releaseId)).toEqual([a])
   })
 
   test('have the same hash exactly where they are the same, part by part', async () => {
