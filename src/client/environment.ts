@@ -4,12 +4,17 @@
  */
 import { homedir } from 'node:os'
 import process from 'node:process'
+import { Fault } from '../errors/fault.ts'
 import { realSystem, type System } from '../system/system.ts'
+import { errorCode } from './files.ts'
 import { openBrowser } from './oidc/browsers.ts'
 
 export interface OutputStream {
   readonly isTTY: boolean
-  /** Settles when the text has left the process, so that an exit cannot cut it off. */
+  /**
+   * Settles when the text has left the process, so that an exit cannot cut it off. Faults:
+   * CLIENT_FILE_FAILED where a result could not be written.
+   */
   write(text: string): Promise<void>
 }
 
@@ -44,8 +49,9 @@ export function processEnvironment(): ClientEnvironment {
     homeDirectory: homedir(),
     workingDirectory: process.cwd(),
     stdin: { isTTY: process.stdin.isTTY === true, readAll, readLine },
-    stdout: outputStream(process.stdout),
-    stderr: outputStream(process.stderr),
+    stdout: outputStream(process.stdout, { forgives: isReaderGone }),
+    // Whoever would be told of its failure reads it there.
+    stderr: outputStream(process.stderr, { forgives: () => true }),
     fetch: (url, init) => fetch(url, init),
     variable: (name) => process.env[name],
     openBrowser: (url) => openBrowser(process.platform, url),
@@ -53,16 +59,34 @@ export function processEnvironment(): ClientEnvironment {
   }
 }
 
-function outputStream(stream: NodeJS.WriteStream): OutputStream {
-  // A reader that has seen enough, such as `head`, is no failure of the command.
+/** A reader that has seen enough, such as `head`, is no failure of the command. */
+function isReaderGone(error: Error): boolean {
+  return errorCode(error) === 'EPIPE'
+}
+
+function outputStream(
+  stream: NodeJS.WriteStream,
+  { forgives }: { readonly forgives: (error: Error) => boolean },
+): OutputStream {
+  // Each write is told of its own failure.
   stream.on('error', () => {})
   return {
     isTTY: stream.isTTY === true,
     write: (text) =>
-      new Promise((resolve) => {
-        stream.write(text, () => resolve())
+      new Promise((resolve, reject) => {
+        stream.write(text, (error) => {
+          if (!error || forgives(error)) resolve()
+          else reject(unwritten(error))
+        })
       }),
   }
+}
+
+function unwritten(cause: Error): Fault {
+  return new Fault('CLIENT_FILE_FAILED', {
+    detail: `The result could not be printed: ${errorCode(cause) ?? cause.message}.`,
+    cause,
+  })
 }
 
 async function readAll(bytesMax: number): Promise<Uint8Array | null> {

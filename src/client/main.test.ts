@@ -1,3 +1,4 @@
+import { closeSync, openSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
@@ -229,6 +230,27 @@ describe('as a process', () => {
     const failed = await runProcess(client, ['statsu'])
     expect([failed.exit, failed.out]).toEqual([2, ''])
     expect(failed.err).toMatch(/^svc: CLIENT_USAGE: .+\n {2}See `svc --help`\.\n$/)
+  })
+
+  it('whose result cannot be written fails and says what nobody got', async () => {
+    const full = openSync('/dev/full', 'w')
+    const run = (...line: string[]) => runProcess(client, line, undefined, full)
+    const create = ['credentials', 'create', ...REMOTE, '--client', CLIENT_ID, '--name', 'ci']
+    const invite = ['--operator-name', 'ana', '--role', 'observer', '--scope', 'installation']
+    const [key, code, json] = await Promise.all([
+      run(...create),
+      run('invite', ...invite),
+      run(...STATUS, '--json'),
+    ])
+    expect([key.exit, key.err]).toEqual([1, expect.stringMatching(/ENOSPC\. Revoke crd_\w+, /)])
+    expect([code.exit, code.err]).toEqual([9, expect.stringContaining('invitations revoke opi_')])
+    expect([json.exit, json.err]).toEqual([1, expect.stringContaining('CLIENT_FILE_FAILED')])
+    closeSync(full)
+  })
+
+  it('whose reader has seen enough has not failed', async () => {
+    const ran = await runProcess(client, ['--help'], (child) => child.stdout?.destroy())
+    expect([ran.exit, ran.err]).toEqual([0, ''])
   })
 
   it('that is interrupted ends with 130 at once', async () => {

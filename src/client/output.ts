@@ -93,8 +93,7 @@ export class Output {
       const violations = fault.violations.map(({ path, rule }) => ({ path, rule }))
       const error = { code, message, retryable, requestId, next }
       const document = { error: violations.length === 0 ? error : { ...error, violations } }
-      await this.#environment.stdout.write(`${JSON.stringify(document, null, 2)}\n`)
-      return exit
+      if (await this.#isPrinted(document)) return exit
     }
     const lines = [
       `${this.#errorColors.red('svc')}: ${this.#errorColors.bold(fault.code)}: ${message}`,
@@ -104,6 +103,16 @@ export class Output {
     if (requestId !== null) lines.push(`  ${this.#errorColors.dim(`request ${requestId}`)}`)
     await this.#environment.stderr.write(`${lines.join('\n')}\n`)
     return exit
+  }
+
+  /** Whoever cannot read stdout is told on stderr. */
+  async #isPrinted(document: Json): Promise<boolean> {
+    try {
+      await this.#environment.stdout.write(`${JSON.stringify(document, null, 2)}\n`)
+      return true
+    } catch {
+      return false
+    }
   }
 }
 

@@ -175,10 +175,19 @@ async function receiveKey(
       }),
     )
   const created = await withSecretFile(file, creation, ({ key }) => key)
-  await context.output.result(
-    { ...created, key: file === null ? created.key : null, keyFile: file },
-    humanResult(created, file),
-  )
+  const document = { ...created, key: file === null ? created.key : null, keyFile: file }
+  try {
+    await context.output.result(document, humanResult(created, file))
+  } catch (error) {
+    throw document.key === null ? error : unshown(error, wanted)
+  }
+}
+
+/** The key is active although nobody has it. */
+function unshown(error: unknown, { credentialId }: CredentialPath): unknown {
+  if (!isFault(error, 'CLIENT_FILE_FAILED')) return error
+  const detail = `${error.detail} Revoke ${credentialId}, which was made, and create another one.`
+  return new Fault('CLIENT_FILE_FAILED', { detail, cause: error })
 }
 
 function explained(error: unknown, { clientId, credentialId }: CredentialPath): unknown {

@@ -12,22 +12,26 @@ export interface Finished {
   readonly err: string
 }
 
-/** Its environment is `client.variables` and nothing else; `whenStarted` may send it signals. */
+/**
+ * Its environment is `client.variables` and nothing else; `whenStarted` may send it signals. With
+ * `stdout`, a descriptor, its results go there.
+ */
 export function runProcess(
   client: TestClient,
   argv: readonly string[],
   whenStarted: (child: ChildProcess) => void = () => {},
+  stdout: number | 'pipe' = 'pipe',
 ): Promise<Finished> {
   const child = spawn(process.execPath, [MAIN, 'svc', ...argv], {
     cwd: client.home,
     env: client.variables,
-    stdio: ['ignore', 'pipe', 'pipe'],
+    stdio: ['ignore', stdout, 'pipe'],
   })
   let [out, err] = ['', '']
-  child.stdout.on('data', (chunk) => {
+  child.stdout?.on('data', (chunk) => {
     out += chunk
   })
-  child.stderr.on('data', (chunk) => {
+  child.stderr?.on('data', (chunk) => {
     err += chunk
   })
   whenStarted(child)

@@ -64,7 +64,12 @@ export const inviteCommand: CommandSpec = command({
       context.output.progress('issuing the invitation', issue(session, operationId, request))
     const issued = await withSecretFile(file, issuance, ({ code }) => code)
     const document = { ...issued, code: file === null ? issued.code : null, codeFile: file }
-    await context.output.result(document, humanResult(session, issued, file))
+    try {
+      await context.output.result(document, humanResult(session, issued, file))
+    } catch (error) {
+      if (file !== null || !isFault(error, 'CLIENT_FILE_FAILED')) throw error
+      throw undelivered(issued)
+    }
   },
 })
 
