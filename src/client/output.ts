@@ -3,7 +3,7 @@
  * `--json` one JSON document on stdout and nothing else there.
  */
 import pc from 'picocolors'
-import { CODES, type TableCode } from '../errors/codes.ts'
+import { CODES, type Code, type TableCode } from '../errors/codes.ts'
 import type { Fault } from '../errors/fault.ts'
 import type { Kind } from '../errors/kinds.ts'
 import type { Json } from '../value/strict-json.ts'
@@ -13,6 +13,7 @@ import { serverAnswer } from './requests.ts'
 
 /** Exit code of a command that a signal ended (wire decisions, section 6). */
 export const EXIT_INTERRUPTED = 130
+const INTERRUPTED: readonly Code[] = ['CLIENT_INTERRUPTED', 'CLIENT_CHANGE_INTERRUPTED']
 const SPINNER_AFTER_MS = 500
 const SPINNER_EVERY_MS = 120
 const FRAMES = ['|', '/', '-', '\\']
@@ -87,7 +88,7 @@ export class Output {
   /** Prints the failure and answers the exit code. */
   async fail(fault: Fault): Promise<number> {
     const { message, next, requestId } = describe(fault)
-    const exit = fault.code === 'CLIENT_INTERRUPTED' ? EXIT_INTERRUPTED : fault.exit
+    const exit = INTERRUPTED.includes(fault.code) ? EXIT_INTERRUPTED : fault.exit
     if (this.json) {
       const { code, retryable } = fault
       const violations = fault.violations.map(({ path, rule }) => ({ path, rule }))

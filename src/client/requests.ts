@@ -68,7 +68,10 @@ class AnswerCause implements ServerAnswer {
   }
 }
 
-/** Faults: the server's code, CLIENT_SERVER_UNREACHABLE, _RESULT_UNCERTAIN, _RESPONSE_INVALID. */
+/**
+ * Faults: the server's code, CLIENT_SERVER_UNREACHABLE, _RESULT_UNCERTAIN, _RESPONSE_INVALID;
+ * when interrupted CLIENT_CHANGE_INTERRUPTED, or CLIENT_INTERRUPTED for a GET.
+ */
 export async function send<T>(network: Network, call: Call<T>): Promise<T> {
   const { system } = network.environment
   const ends = system.monotonicMillis() + (call.deadlineMs ?? DEADLINE_MS)
@@ -79,7 +82,9 @@ export async function send<T>(network: Network, call: Call<T>): Promise<T> {
       if (!isFault(error) || !isRetried(error, call.replay) || attempt === ATTEMPTS_MAX) throw error
       const wait = retryWait(error, attempt, system.randomBytes(1)[0]!)
       if (system.monotonicMillis() + wait >= ends) throw error
-      await pause(wait, network.signal)
+      await pause(wait, network.signal).catch(() => {
+        throw interruptedFault(call)
+      })
     }
   }
 }
@@ -178,8 +183,7 @@ function transportFault(network: Network, call: Call<unknown>, error: unknown): 
 }
 
 function interruptedFault(call: Call<unknown>): Fault {
-  if (call.method === 'GET') return new Fault('CLIENT_INTERRUPTED')
-  return new Fault('CLIENT_INTERRUPTED', { detail: 'The change may have been made.' })
+  return new Fault(call.method === 'GET' ? 'CLIENT_INTERRUPTED' : 'CLIENT_CHANGE_INTERRUPTED')
 }
 
 /** Node keeps the code in the cause of a `fetch failed`, Bun on the error itself. */

@@ -482,6 +482,11 @@ export const CODES = {
     message: 'Interrupted.',
     next: 'Run the command again.',
   },
+  CLIENT_CHANGE_INTERRUPTED: {
+    kind: 'uncertain',
+    message: 'Interrupted; the change may have been made.',
+    next: 'Read the current state with `svc status --remote` before you try again.',
+  },
   WORKSPACE_INVALID: {
     kind: 'invalid',
     message: 'The Workspace does not build.',

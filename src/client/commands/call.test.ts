@@ -1,6 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import type { Json } from '../../value/strict-json.ts'
 import { APPLICATION_KEY, FakeServer, failure, newId } from '../testing/fake-server.ts'
 import { TestClient } from '../testing/test-client.ts'
 
@@ -136,6 +137,22 @@ describe('call', () => {
     const ran = await call(...SEND, '--operation-id', operationId)
     expect(ran.exit).toBe(9)
     expect(ran.err).toContain(`--operation-id ${operationId}`)
+  })
+
+  it.each([
+    ['messages.list', 'CLIENT_INTERRUPTED: Interrupted.\n  Run the command again.'],
+    ['messages.send', 'CLIENT_CHANGE_INTERRUPTED: .+ Repeat the call with --operation-id opn_'],
+    ['outside.pay', 'CLIENT_CHANGE_INTERRUPTED: .+ may have been made.\n  Read the current state'],
+  ])('of %s that is interrupted advises no second write', async (name, said) => {
+    const action = { ...FUNCTION, name: 'outside.pay', kind: 'action', clients: [], arguments: {} }
+    server.functions = [...(server.functions as Json[]), action]
+    server.gate = async ({ method }) => {
+      if (method === 'GET') return
+      client.interrupt()
+      await new Promise(() => {})
+    }
+    const ran = await call(...(name === SEND[0] ? SEND : [name]))
+    expect([ran.exit, ran.err]).toEqual([130, expect.stringMatching(said)])
   })
 
   it('prints the code that a Function declares', async () => {

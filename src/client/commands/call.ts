@@ -197,17 +197,22 @@ async function invoke(context: Context, input: Input, values: Value): Promise<In
     responseBytesMax: RESULT_BYTES_MAX,
     ...(kind === 'action' && { deadlineMs: ACTION_MS }),
   }).catch((error) => {
-    throw kind === 'mutation' ? lostMutation(error, operation) : error
+    throw explained(error, kind, operation)
   })
   const invoked = await context.output.progress(`calling ${name}`, request)
   if (invoked.metadata.kind === kind) return invoked
   throw new Fault('CLIENT_RESPONSE_INVALID', { detail: 'The answer is of another kind of call.' })
 }
 
-function lostMutation(error: unknown, operation: string): unknown {
-  if (!isFault(error, 'CLIENT_SERVER_UNREACHABLE')) return error
+/** A Query changes nothing, and a Mutation that was lost can be settled. */
+function explained(error: unknown, kind: FunctionKind, operation: string): unknown {
+  const interrupted = isFault(error, 'CLIENT_CHANGE_INTERRUPTED')
+  if (kind === 'query' && interrupted) return new Fault('CLIENT_INTERRUPTED', { cause: error })
+  const lost = interrupted || isFault(error, 'CLIENT_SERVER_UNREACHABLE')
+  if (kind !== 'mutation' || !lost) return error
   const detail = `Repeat the call with --operation-id ${operation}: it takes effect once.`
-  return new Fault('CLIENT_RESULT_UNCERTAIN', { detail, cause: error })
+  const code = interrupted ? 'CLIENT_CHANGE_INTERRUPTED' : 'CLIENT_RESULT_UNCERTAIN'
+  return new Fault(code, { detail, cause: error })
 }
 
 async function report(context: Context, invoked: Invoked, isTagged: boolean): Promise<void> {

@@ -1,4 +1,5 @@
 /** `svc credentials`: Application Keys. A confidential key is shown once and kept nowhere. */
+import type { TableCode } from '../../errors/codes.ts'
 import { Fault, isFault } from '../../errors/fault.ts'
 import { type ClientId, type CredentialId, isId } from '../../value/ids.ts'
 import { formatTimestamp } from '../../value/plain.ts'
@@ -191,8 +192,8 @@ function unshown(error: unknown, { credentialId }: CredentialPath): unknown {
 }
 
 function explained(error: unknown, { clientId, credentialId }: CredentialPath): unknown {
-  if (!isFault(error, 'CLIENT_RESULT_UNCERTAIN')) return error
-  return new Fault('CLIENT_RESULT_UNCERTAIN', {
+  if (!isFault(error, 'CLIENT_RESULT_UNCERTAIN', 'CLIENT_CHANGE_INTERRUPTED')) return error
+  return new Fault(error.code as TableCode, {
     detail:
       `Look for ${credentialId} in \`svc credentials list --remote --client ${clientId}\`; ` +
       'if it is there and secret, revoke it and create another one.',

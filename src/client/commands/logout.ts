@@ -1,8 +1,16 @@
 /** `svc logout`: ends the session on the server and forgets it here. */
+import type { Code } from '../../errors/codes.ts'
 import { isFault } from '../../errors/fault.ts'
 import { type Context, command } from '../contexts.ts'
 import { ProfileStore } from '../profiles.ts'
 import { OperatorSession } from '../sessions.ts'
+
+/** What ends the command; any other failure of the server leaves only the session there. */
+const STOPS: readonly Code[] = [
+  'CLIENT_INTERRUPTED',
+  'CLIENT_CHANGE_INTERRUPTED',
+  'CLIENT_ORIGIN_MISMATCH',
+]
 
 export const logoutCommand = command({
   name: 'logout',
@@ -34,8 +42,7 @@ async function revoke(context: Context, session: OperatorSession): Promise<boole
     return true
   } catch (error) {
     if (isFault(error, 'PLATFORM_AUTHENTICATION_FAILED')) return true
-    if (!isFault(error)) throw error
-    if (error.code === 'CLIENT_INTERRUPTED' || error.code === 'CLIENT_ORIGIN_MISMATCH') throw error
+    if (!isFault(error) || STOPS.includes(error.code)) throw error
     await context.output.warn(
       `warning: ${error.code}: the server was not told; the session ${sessionId} ends there when ` +
         'its refresh token does, or when an operator revokes it.',

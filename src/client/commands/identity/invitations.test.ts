@@ -189,6 +189,18 @@ describe('an issuance whose answer is lost', () => {
     expect(ran.err).toContain('PLATFORM_IDENTITY_RESULT_UNCERTAIN')
   })
 
+  it.each([['POST'], ['GET']])('by an interrupt in its %s names the Operation ID', async (at) => {
+    server.intercept = ({ method }) => (method === 'POST' && at === 'GET' ? 'drop-after' : null)
+    server.gate = async ({ method }) => {
+      if (method !== at) return
+      client.interrupt()
+      await new Promise(() => {})
+    }
+    const ran = await invite()
+    const said = `svc invitations show ${OPERATION}`
+    expect([ran.exit, ran.err]).toEqual([130, expect.stringContaining(said)])
+  })
+
   it('for ever is given up after a few attempts', async () => {
     server.intercept = ({ method }) => (method === 'POST' ? 'drop' : null)
     const ran = await invite()

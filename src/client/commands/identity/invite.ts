@@ -133,7 +133,7 @@ interface Request {
 
 type Delivered = InvitationIssued & { readonly code: string }
 
-/** Faults: CLIENT_CODE_UNDELIVERED, PLATFORM_IDENTITY_RESULT_UNCERTAIN. */
+/** Faults: CLIENT_CODE_UNDELIVERED, _CHANGE_INTERRUPTED, PLATFORM_IDENTITY_RESULT_UNCERTAIN. */
 async function issue(
   session: OperatorSession,
   operationId: OperationId,
@@ -145,6 +145,7 @@ async function issue(
       if (issued.code === undefined) throw undelivered(issued)
       return { ...issued, code: issued.code }
     } catch (error) {
+      if (isFault(error, 'CLIENT_CHANGE_INTERRUPTED')) throw interrupted(operationId)
       if (!isUncertain(error)) throw error
       const committed = await lookUp(session, operationId)
       if (committed !== null) throw undelivered(committed)
@@ -188,7 +189,8 @@ async function lookUp(
     return await readInvitation(session, operationId)
   } catch (error) {
     if (isFault(error, 'PLATFORM_NOT_FOUND')) return null
-    if (!isFault(error) || error.code === 'CLIENT_INTERRUPTED') throw error
+    if (isFault(error, 'CLIENT_INTERRUPTED')) throw interrupted(operationId)
+    if (!isFault(error)) throw error
     throw uncertain(operationId, error.cause)
   }
 }
@@ -199,11 +201,19 @@ function undelivered({ invitationId }: Pick<InvitationIssued, 'invitationId'>): 
   })
 }
 
+function interrupted(operationId: OperationId): Fault {
+  return new Fault('CLIENT_CHANGE_INTERRUPTED', { detail: lookUpAdvice(operationId) })
+}
+
 function uncertain(operationId: OperationId, cause: unknown): Fault {
   return new Fault('PLATFORM_IDENTITY_RESULT_UNCERTAIN', {
-    detail: `Look it up with \`svc invitations show ${operationId}\`.`,
+    detail: lookUpAdvice(operationId),
     cause,
   })
+}
+
+function lookUpAdvice(operationId: OperationId): string {
+  return `Look it up with \`svc invitations show ${operationId}\`.`
 }
 
 function humanResult({ profile }: OperatorSession, issued: Delivered, file: string | null) {
