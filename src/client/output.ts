@@ -117,6 +117,8 @@ export class Output {
   }
 }
 
+/** What an application refuses is nothing that an operator mends. */
+const NEXT_OF_APPLICATION = 'The Function declares this error: the application says what to do.'
 const NEXT_OF_KIND: Partial<Record<Kind, string>> = {
   invalid: 'Correct the request.',
   unauthenticated: 'Log in again with `svc login`.',
@@ -139,8 +141,14 @@ function describe(fault: Fault): { message: string; next: string; requestId: str
   }
   const said = row?.message ?? answer?.message ?? fault.message
   const message = fault.detail === undefined ? said : `${said} ${fault.detail}`
-  const next = row?.next ?? NEXT_OF_KIND[fault.kind] ?? 'Look for the request ID in the server log.'
+  const next = row?.next ?? nextOfUnknown(fault)
   return { message: printable(message), next, requestId }
+}
+
+/** Of a code that is not in the table. */
+function nextOfUnknown({ code, kind }: Fault): string {
+  if (code.startsWith('APP_')) return NEXT_OF_APPLICATION
+  return NEXT_OF_KIND[kind] ?? 'Look for the request ID in the server log.'
 }
 
 /** Text of a server or a file must not move the cursor of whoever reads it. */

@@ -155,12 +155,14 @@ describe('call', () => {
     expect([ran.exit, ran.err]).toEqual([130, expect.stringMatching(said)])
   })
 
-  it('prints the code that a Function declares', async () => {
+  it('prints the code that a Function declares, without advice for operators', async () => {
     server.intercept = ({ path }) =>
       path === '/v1/mutation' ? failure('APP_CHANNEL_ARCHIVED', 409) : null
     const ran = await call(...SEND)
     expect(ran.exit).toBe(4)
-    expect(ran.err).toContain('svc: APP_CHANNEL_ARCHIVED: Said by the server.\n')
+    const said =
+      'svc: APP_CHANNEL_ARCHIVED: Said by the server.\n  The Function declares this error'
+    expect(ran.err).toContain(said)
   })
 
   it.each([
