@@ -58,16 +58,16 @@ export function openRemote(context: Context, path: string | undefined): Remote {
     })
   }
   const session = new OperatorSession(context)
-  requireOrigin(session, origin)
+  requireOrigin(session, origin, 'The root is linked to')
   return { ...root, session, base: basePath(root.descriptor) }
 }
 
-/** Faults: CLIENT_ORIGIN_MISMATCH. */
-export function requireOrigin(session: OperatorSession, origin: string): void {
+/** `needs` is the sentence that ends with the origin. Faults: CLIENT_ORIGIN_MISMATCH. */
+export function requireOrigin(session: OperatorSession, origin: string, needs: string): void {
   const { managementOrigin } = session.profile
   if (managementOrigin === origin) return
   throw new Fault('CLIENT_ORIGIN_MISMATCH', {
-    detail: `The root is linked to ${origin}; the session is of ${managementOrigin}.`,
+    detail: `${needs} ${origin}; the session is of ${managementOrigin}.`,
   })
 }
 

@@ -429,8 +429,8 @@ export const CODES = {
   },
   CLIENT_ORIGIN_MISMATCH: {
     kind: 'conflict',
-    message: 'The root is linked to another Management origin than the session.',
-    next: 'Log in to the origin that the root is linked to, or link another root.',
+    message: 'The session is of another Management origin.',
+    next: 'Log in to that origin, or use a root that is linked to the one of the session.',
   },
   CLIENT_ROOT_INVALID: {
     kind: 'invalid',

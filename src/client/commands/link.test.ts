@@ -114,6 +114,9 @@ describe('a linked root', () => {
   it('refuses --url with another origin', async () => {
     const ran = await link(...ids(), '--url', 'https://other.example.com')
     expect([ran.exit, existsSync(client.root)]).toEqual([4, false])
+    const said = `--url names https://other.example.com; the session is of ${server.origin}.`
+    expect(ran.err).toContain(said)
+    expect(ran.err).not.toContain('root is linked')
   })
 
   it.each([

@@ -44,10 +44,10 @@ export const linkCommand: CommandSpec = command({
     const session = new OperatorSession(context)
     const directory = resolvePath(context.environment, options.root)
     if (options.url !== undefined) {
-      requireOrigin(session, parseOrigin(context.environment, options.url))
+      requireOrigin(session, parseOrigin(context.environment, options.url), '--url names')
     }
     const linked = readLink(directory)
-    if (linked !== null) requireOrigin(session, linked)
+    if (linked !== null) requireOrigin(session, linked, 'The root is linked to')
     const descriptor = readDescriptor(directory)
     const chosen =
       idsOf(options['project-id'], options['environment-id']) ??
@@ -110,7 +110,7 @@ async function choose(context: Context, session: OperatorSession): Promise<Chose
   if (line === null) throw new Fault('CLIENT_INTERRUPTED')
   const chosen = /^[1-9][0-9]{0,3}$/.test(line.trim()) ? resources[Number(line) - 1] : undefined
   if (chosen === undefined) throw usage('That is not a number of the list.', linkCommand)
-  requireOrigin(session, managementOriginOf(session, chosen))
+  requireOrigin(session, managementOriginOf(session, chosen), 'The Environment is managed at')
   return idsOf(chosen.projectId, chosen.environmentId)!
 }
 
