@@ -1,5 +1,5 @@
 /** The files of a Workspace: which ones count, what they are called, and what svc.json says. */
-import { readdirSync, readFileSync, realpathSync, statSync } from 'node:fs'
+import { type Dirent, readdirSync, readFileSync, realpathSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { Malformed } from '../value/malformed.ts'
 import { WORKSPACE_NAME } from '../value/manifest.ts'
@@ -74,8 +74,9 @@ interface Found {
 
 /** Symbolic links are not followed: they could lead out of the Workspace, or in a circle. */
 function collect(directory: string, segments: readonly string[], found: Found): void {
-  const file = (name: string) => [FUNCTIONS_DIRECTORY, ...segments, name].join('/')
-  for (const entry of entriesOf(directory)) {
+  const folder = [FUNCTIONS_DIRECTORY, ...segments].join('/')
+  const file = (name: string) => `${folder}/${name}`
+  for (const entry of entriesOf(directory, folder, found.problems)) {
     if (entry.name.startsWith('.') || entry.name === 'node_modules') continue
     if (entry.isDirectory()) {
       if (segments.length === DEPTH_MAX) {
@@ -103,10 +104,21 @@ function collect(directory: string, segments: readonly string[], found: Found): 
   }
 }
 
-function entriesOf(directory: string) {
-  return statSync(directory, { throwIfNoEntry: false })?.isDirectory()
-    ? readdirSync(directory, { withFileTypes: true })
-    : []
+/** None where there is no such folder, or where it cannot be read, which is a problem. */
+function entriesOf(directory: string, folder: string, problems: Problem[]): Dirent[] {
+  try {
+    return statSync(directory, { throwIfNoEntry: false })?.isDirectory()
+      ? readdirSync(directory, { withFileTypes: true })
+      : []
+  } catch (error) {
+    problems.push(unreadable(folder, error))
+    return []
+  }
+}
+
+function unreadable(file: string, error: unknown): Problem {
+  const { code } = error as NodeJS.ErrnoException
+  return fileProblem(file, `It cannot be read: ${code}.`, 'Give this user the right to read it.')
 }
 
 /** Two files that macOS and Windows take for one would build there differently, or not at all. */
@@ -129,13 +141,14 @@ function readSettings(directory: string, problems: Problem[]): string {
   try {
     json = parseStrictJson(readFileSync(path))
   } catch (error) {
-    if (!(error instanceof Malformed)) throw error
     problems.push(
-      fileProblem(
-        SETTINGS_FILE,
-        `Expected ${error.rule} (${error.path}).`,
-        'Write JSON: { "workspace": "default" }',
-      ),
+      error instanceof Malformed
+        ? fileProblem(
+            SETTINGS_FILE,
+            `Expected ${error.rule} (${error.path}).`,
+            'Write JSON: { "workspace": "default" }',
+          )
+        : unreadable(SETTINGS_FILE, error),
     )
     return 'default'
   }
