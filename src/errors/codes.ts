@@ -101,8 +101,8 @@ export const CODES = {
   },
   SERVER_PRODUCT_ROOT_INVALID: {
     kind: 'startup',
-    message: 'The Product root is not an initialized one, or its files do not fit together.',
-    next: 'Create one with `svc init --root DIR`, or restore the whole directory from a backup.',
+    message: 'The Product root is not an initialized one, or its files cannot be used as they are.',
+    next: 'Mend what is named, or restore the whole directory; `svc init` makes a new, empty root.',
   },
   SERVER_PRODUCT_ROOT_LOCKED: {
     kind: 'startup',

@@ -68,6 +68,8 @@ function checkOwner(path: string, stats: Stats, access: Access): void {
   if (user === undefined) return
   if (stats.uid !== user) throw invalidRoot(`${path} has another owner`)
   if ((stats.mode & (access === 'private' ? 0o077 : 0o022)) !== 0) {
-    throw invalidRoot(`${path} is open to others: mode ${(stats.mode & 0o777).toString(8)}`)
+    const mode = (stats.mode & 0o777).toString(8)
+    const mend = `chmod ${access === 'private' ? '600' : 'go-w'} ${path}`
+    throw invalidRoot(`${path} is open to others: mode ${mode}; run \`${mend}\``)
   }
 }

@@ -96,6 +96,16 @@ describe('a Product root', () => {
     expect(await refusal(path)).toMatchObject({ code: 'SERVER_PRODUCT_ROOT_INVALID' })
   })
 
+  test.each([
+    ['keyring.json', 0o644, 'chmod 600'],
+    ['service.json', 0o666, 'chmod go-w'],
+  ])('with %s of mode %i says which rights mend it', async (file, mode, mend) => {
+    const directory = newRoot()
+    chmodSync(join(directory, file), mode)
+    const detail = expect.stringContaining(`run \`${mend} ${join(directory, file)}\``)
+    expect(await refusal(directory)).toMatchObject({ detail })
+  })
+
   test('is left untouched where its two files are not a root', async () => {
     const directory = newRoot()
     write(directory, 'service.json', '{}')
