@@ -31,7 +31,7 @@ export function resolvePath(environment: ClientEnvironment, path: string): strin
   return resolve(environment.workingDirectory, path)
 }
 
-/** The working directory unless one is given. Faults: CLIENT_ROOT_INVALID. */
+/** The working directory unless one is given. Faults: CLIENT_ROOT_INVALID, CLIENT_FILE_FAILED. */
 export function openRoot(environment: ClientEnvironment, path: string | undefined): Root {
   const directory = resolvePath(environment, path ?? '.')
   const descriptor = readDescriptor(directory)
@@ -39,7 +39,7 @@ export function openRoot(environment: ClientEnvironment, path: string | undefine
   return { directory, descriptor }
 }
 
-/** Null where there is none. Faults: CLIENT_ROOT_INVALID. */
+/** Null where there is none. Faults: CLIENT_ROOT_INVALID, CLIENT_FILE_FAILED. */
 export function readDescriptor(directory: string): RootDescriptor | null {
   return readRootFile(join(directory, DESCRIPTOR_FILE), parseRootDescriptor)
 }
@@ -50,7 +50,7 @@ export function createDescriptor(directory: string, descriptor: RootDescriptor):
   return createFile(path, formatRootDescriptor(descriptor), PUBLIC_FILE)
 }
 
-/** Null where the root is not linked. Faults: CLIENT_ROOT_INVALID. */
+/** Null where the root is not linked. Faults: CLIENT_ROOT_INVALID, CLIENT_FILE_FAILED. */
 export function readLink(directory: string): string | null {
   return readRootFile(join(directory, LINK_FILE), parseLink)
 }
@@ -78,9 +78,9 @@ function parseLink(text: string): string {
   return managementOrigin
 }
 
-/** Null where it is missing. Faults: CLIENT_ROOT_INVALID. */
+/** Null where it is missing. Faults: CLIENT_FILE_FAILED, CLIENT_ROOT_INVALID for what is in it. */
 export function readRootFile<T>(path: string, parse: (text: string) => T): T | null {
-  const bytes = readIfPresent(path, ROOT_FILE_BYTES_MAX, 'CLIENT_ROOT_INVALID')
+  const bytes = readIfPresent(path, ROOT_FILE_BYTES_MAX)
   if (bytes === null) return null
   try {
     return parse(new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes))

@@ -1,4 +1,4 @@
-import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { parseRootDescriptor } from '../../value/product-root.ts'
@@ -130,6 +130,15 @@ describe('a linked root', () => {
     writeFileSync(join(client.root, name), content)
     const ran = await client.run('status', '--remote', '--root', client.root)
     expect([ran.exit, ran.err]).toEqual([8, expect.stringContaining(join(client.root, name))])
+  })
+
+  it('whose descriptor cannot be read is not taken for none', async () => {
+    await link(...ids())
+    rmSync(join(client.root, 'service.json'))
+    mkdirSync(join(client.root, 'service.json'))
+    const ran = await client.run('status', '--remote', '--root', client.root)
+    expect([ran.exit, ran.err]).toEqual([1, expect.stringContaining('CLIENT_FILE_FAILED')])
+    expect(ran.err).not.toContain('svc init')
   })
 
   it('that is not linked says how to link it', async () => {
