@@ -37,7 +37,7 @@ export const PACKAGE_OPTIONS = {
   workspace: option('DIR', 'The Workspace to build; by default the one of the root'),
 }
 
-/** Faults: CLIENT_USAGE, CLIENT_FILE_FAILED, WORKSPACE_INVALID. */
+/** Faults: CLIENT_USAGE, CLIENT_FILE_FAILED, CLIENT_PACKAGE_INVALID, WORKSPACE_INVALID. */
 export async function loadPackage(
   context: Context,
   root: Root,
@@ -50,8 +50,8 @@ export async function loadPackage(
   const loaded = check(await frameOf(context, root, options))
   const { projectId } = root.descriptor
   if (loaded.manifest.projectId === projectId) return loaded
-  throw new Fault('WORKSPACE_INVALID', {
-    detail: `The package is of ${loaded.manifest.projectId}, the root of ${projectId}.`,
+  throw new Fault('CLIENT_PACKAGE_INVALID', {
+    detail: `It is of ${loaded.manifest.projectId}, the root of ${projectId}.`,
   })
 }
 
@@ -72,7 +72,7 @@ function frameOf(
   }
   const manifest = readRequired(resolvePath(environment, options.manifest), MANIFEST_BYTES_MAX)
   const artifact = readRequired(resolvePath(environment, options.artifact), PACKAGE_BYTES_MAX)
-  return malformedIsInvalid(() =>
+  return packageInvalid(() =>
     encodePackage({ manifest: Buffer.from(manifest).toString('utf8'), artifact }, sha256),
   )
 }
@@ -107,18 +107,21 @@ export async function requireTools(context: Context, what: string): Promise<Work
 
 /** What the server would refuse is refused before it travels. */
 export function check(frame: Uint8Array): LoadedPackage {
-  return malformedIsInvalid(() => {
+  return packageInvalid(() => {
     const { manifest, packageDigest } = decodePackage(frame, sha256)
     return { frame, manifest: parseManifest(manifest), packageDigest }
   })
 }
 
-function malformedIsInvalid<T>(work: () => T): T {
+function packageInvalid<T>(work: () => T): T {
   try {
     return work()
   } catch (error) {
     if (!(error instanceof Malformed)) throw error
-    throw new Fault('WORKSPACE_INVALID', { detail: `${error.message}.` })
+    throw new Fault('CLIENT_PACKAGE_INVALID', {
+      detail: `Expected ${error.rule} (${error.path}).`,
+      cause: error,
+    })
   }
 }
 

@@ -467,6 +467,11 @@ export const CODES = {
     message: 'A local file could not be read or written.',
     next: 'Check the path and its permissions.',
   },
+  CLIENT_PACKAGE_INVALID: {
+    kind: 'invalid',
+    message: 'The package cannot be published.',
+    next: 'Build one with `svc build --out FILE` in a root of the same Project.',
+  },
   CLIENT_ROOT_EXISTS: {
     kind: 'conflict',
     message: 'The directory is a root already.',

@@ -83,9 +83,10 @@ describe('publish', () => {
     damaged[40]! ^= 1
     writeFileSync(join(client.home, 'damaged'), damaged)
     writeFileSync(join(client.home, 'foreign'), packageFrame(newId.make('prj')))
-    for (const file of ['damaged', 'foreign']) {
+    writeFileSync(join(client.home, 'other'), '127.0.0.1 localhost\n')
+    for (const file of ['damaged', 'foreign', 'other']) {
       const ran = await client.run('publish', ...REMOTE, '--package', file)
-      expect([ran.exit, ran.err]).toEqual([8, expect.stringContaining('WORKSPACE_INVALID')])
+      expect([ran.exit, ran.err]).toEqual([8, expect.stringContaining('CLIENT_PACKAGE_INVALID')])
     }
     expect(server.requests).toEqual([])
   })
