@@ -32,6 +32,10 @@ export function withPath<T>(
   try {
     return work()
   } catch (error) {
+    if (isMissing(error)) {
+      // Whoever reads asks for the file before: what is missing is where one should be made.
+      throw new Fault(code, { detail: `There is no directory ${dirname(path)}.`, cause: error })
+    }
     if (error instanceof FileFailure) {
       throw new Fault(code, { detail: `${path} is not ${error.message}.`, cause: error })
     }
@@ -39,6 +43,10 @@ export function withPath<T>(
     if (reason === undefined) throw error
     throw new Fault(code, { detail: `${path}: ${reason}.`, cause: error })
   }
+}
+
+function isMissing(error: unknown): boolean {
+  return error instanceof FileFailure ? error.reason === 'missing' : errorCode(error) === 'ENOENT'
 }
 
 /** Null where nothing is there. Follows no link and never blocks. */
@@ -53,7 +61,7 @@ export function readIfPresent(
       try {
         return readSecretFile(path, { bytesMax })
       } catch (error) {
-        if (error instanceof FileFailure && error.reason === 'missing') return null
+        if (isMissing(error)) return null
         throw error
       }
     },

@@ -228,6 +228,15 @@ describe('release', () => {
     expect(asked).toEqual([{ workspaceDirectory, projectId: server.projectId }])
   })
 
+  it('names the directory that is missing where the package should go', async () => {
+    const build = async () => packageFrame(server.projectId)
+    client.tools = { build, writeWorkspace: async () => [] }
+    const out = join(client.home, 'nodir', 'x.pkg')
+    const ran = await client.run('build', '--root', 'root', '--workspace', 'app', '--out', out)
+    const said = `There is no directory ${join(client.home, 'nodir')}.`
+    expect([ran.exit, ran.err]).toEqual([1, expect.stringContaining(said)])
+  })
+
   it('shows what the builder found wrong', async () => {
     client.tools = {
       build: async () => {
