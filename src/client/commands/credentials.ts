@@ -36,7 +36,7 @@ const REMOTE = {
 }
 const CREDENTIAL = { ...REMOTE, credential: requiredOption('crd_ID', 'The credential') }
 const KEY_OUT = option('FILE', 'Write the key to this new file instead of printing it')
-const RATE_LIMIT = option('NUMBER', 'Calls a second that the key may make; by default 2000')
+const RATE_LIMIT = 'Calls a second that the key may make'
 
 const create: CommandSpec = command({
   name: 'credentials create',
@@ -49,7 +49,7 @@ const create: CommandSpec = command({
     ...REMOTE,
     name: requiredOption('NAME', 'What people see'),
     scopes: option('LIST', `What the key may do; by default ${DEFAULT_SCOPES}`),
-    'rate-limit': RATE_LIMIT,
+    'rate-limit': option('NUMBER', `${RATE_LIMIT}; by default 2000`),
     'credential-id': option('crd_ID', 'The identifier; a new one by default'),
     'key-out': KEY_OUT,
   },
@@ -84,7 +84,7 @@ const rotate: CommandSpec = command({
     ...CREDENTIAL,
     name: option('NAME', 'What people see'),
     scopes: option('LIST', 'What the key may do'),
-    'rate-limit': RATE_LIMIT,
+    'rate-limit': option('NUMBER', RATE_LIMIT),
     'credential-id': option('crd_ID', 'The identifier of the new one; by default made here'),
     'key-out': KEY_OUT,
   },
