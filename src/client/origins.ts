@@ -3,10 +3,10 @@ import { Fault } from '../errors/fault.ts'
 import type { ClientEnvironment } from './environment.ts'
 
 export const LOCAL_ORIGIN = 'http://127.0.0.1:3220'
-/** Lets tests and a quickstart on a busy machine use another port of the same loopback address. */
+/** Lets tests, a quickstart on a busy machine and a server on IPv6 use other loopback origins. */
 export const ALLOW_LOOPBACK_HTTP = 'SVC_ALLOW_LOOPBACK_HTTP'
 
-const LOOPBACK = /^http:\/\/127\.0\.0\.1:[0-9]{1,5}$/
+const LOOPBACK = /^http:\/\/(?:127\.0\.0\.1|\[::1\]):[0-9]{1,5}$/
 
 /** The canonical origin. Faults: CLIENT_ORIGIN_INVALID. */
 export function parseOrigin(

@@ -110,6 +110,16 @@ describe('login', () => {
     },
   )
 
+  it('asks a server on the IPv6 loopback address where loopback is allowed', async () => {
+    const asked: string[] = []
+    client.fetch = async (address) => {
+      asked.push(address)
+      throw Object.assign(new TypeError('fetch failed'), { code: 'CERT_HAS_EXPIRED' })
+    }
+    await client.run('login', '--url', 'http://[::1]:4820', '--code-env', 'SVC_CODE')
+    expect(asked[0]).toBe('http://[::1]:4820/v1/auth/config')
+  })
+
   it('with a wrong code leaves the stored session as it is', async () => {
     await client.login(server)
     const before = readFileSync(client.credentials, 'utf8')

@@ -33,7 +33,7 @@ export const loginCommand: CommandSpec = command({
     'login of a person also needs --code-env. The token goes to the server and is kept nowhere.',
     'A second login replaces the stored session.',
     `ORIGIN is HTTPS, or exactly ${LOCAL_ORIGIN} for a local server; with`,
-    `${ALLOW_LOOPBACK_HTTP}=true any port of http://127.0.0.1 is accepted.`,
+    `${ALLOW_LOOPBACK_HTTP}=true any port of http://127.0.0.1 and http://[::1] is accepted.`,
   ],
   options: {
     url: requiredOption('ORIGIN', 'Origin of the management service'),
