@@ -73,6 +73,8 @@ export function errorResponse(fault: Fault, requestId: string, codes: SurfaceCod
   return new Response(body, { status: fault.status, headers })
 }
 
-function shown(violation: Violation): Violation {
-  return { path: violation.path, rule: violation.rule.slice(0, VIOLATION_RULE_MAX) }
+/** A list of identifiers may be longer; the mark says that its last one is not whole. */
+function shown({ path, rule }: Violation): Violation {
+  if (rule.length <= VIOLATION_RULE_MAX) return { path, rule }
+  return { path, rule: `${rule.slice(0, VIOLATION_RULE_MAX - 3)}...` }
 }
