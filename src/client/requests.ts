@@ -75,10 +75,13 @@ class AnswerCause implements ServerAnswer {
 export async function send<T>(network: Network, call: Call<T>): Promise<T> {
   const { system } = network.environment
   const ends = system.monotonicMillis() + (call.deadlineMs ?? DEADLINE_MS)
+  let sent = false
   for (let attempt = 1; ; attempt++) {
     try {
       return await sendOnce(network, call, ends - system.monotonicMillis())
-    } catch (error) {
+    } catch (caught) {
+      const error: unknown = sent && isUnsent(caught) ? lostBefore(caught) : caught
+      sent ||= !isUnsent(error)
       if (!isFault(error) || !isRetried(error, call.replay) || attempt === ATTEMPTS_MAX) throw error
       const wait = retryWait(error, attempt, system.randomBytes(1)[0]!)
       if (system.monotonicMillis() + wait >= ends) throw error
@@ -87,6 +90,11 @@ export async function send<T>(network: Network, call: Call<T>): Promise<T> {
       })
     }
   }
+}
+
+/** This attempt was not sent, but one before it may have arrived. */
+function lostBefore({ detail }: Fault): Fault {
+  return new Fault('CLIENT_SERVER_UNREACHABLE', { detail })
 }
 
 function isRetried(fault: Fault, replay: Call<unknown>['replay']): boolean {
@@ -166,6 +174,10 @@ const NOT_SENT = new Set([
   'UND_ERR_CONNECT_TIMEOUT',
   'ConnectionRefused',
   'FailedToOpenSocket',
+  // No TLS where some was expected, such as on a port of plain HTTP. Bun says it of a record that
+  // is spoilt after the handshake too, but no server sends such a one.
+  'EPROTO',
+  'ERR_SSL_WRONG_VERSION_NUMBER',
 ])
 /** A certificate is judged before the first byte of a request. */
 const CERTIFICATE = /^(?:ERR_TLS_CERT|CERT_|UNABLE_TO_|SELF_SIGNED|DEPTH_ZERO)/
@@ -179,7 +191,17 @@ function transportFault(network: Network, call: Call<unknown>, error: unknown): 
     error instanceof Error && error.name === 'TimeoutError' ? 'no answer in time' : code
   const detail = `${call.origin}: ${reason ?? 'the connection was lost'}.`
   if (sent && call.replay === 'unsafe') return new Fault('CLIENT_RESULT_UNCERTAIN', { detail })
-  return new Fault('CLIENT_SERVER_UNREACHABLE', { detail })
+  return new Fault('CLIENT_SERVER_UNREACHABLE', {
+    detail,
+    cause: sent ? undefined : new UnsentCause(),
+  })
+}
+
+class UnsentCause {}
+
+/** Whether the request never left this machine, in no attempt. */
+export function isUnsent(error: unknown): error is Fault {
+  return isFault(error) && error.cause instanceof UnsentCause
 }
 
 function interruptedFault(call: Call<unknown>): Fault {

@@ -50,6 +50,11 @@ function call(...more: string[]) {
   return client.run('call', ...more, ...where, '--target', 'channel:production')
 }
 
+/** The server speaks none there. */
+function withTls(url: string): string {
+  return url.replace('http:', 'https:')
+}
+
 const SEND = ['messages.send', '{"body":"hi","at":"1970-01-01T00:00:00.000005Z"}']
 
 describe('call', () => {
@@ -137,6 +142,32 @@ describe('call', () => {
     const ran = await call(...SEND, '--operation-id', operationId)
     expect(ran.exit).toBe(9)
     expect(ran.err).toContain(`--operation-id ${operationId}`)
+  })
+
+  it.each(['messages.send', 'outside.pay'])(
+    'of %s that was never sent is not lost',
+    async (name) => {
+      const action = {
+        ...FUNCTION,
+        name: 'outside.pay',
+        kind: 'action',
+        clients: [],
+        arguments: {},
+      }
+      server.functions = [...(server.functions as Json[]), action]
+      client.fetch = (url, init) => fetch(url.includes('/functions?') ? url : withTls(url), init)
+      const ran = await call(...(name === SEND[0] ? SEND : [name]))
+      expect([ran.exit, ran.err]).toEqual([5, expect.stringContaining('SERVER_UNREACHABLE')])
+    },
+  )
+
+  it('that was sent once may have arrived, although its repeats were never sent', async () => {
+    server.intercept = ({ path }) => (path === '/v1/mutation' ? 'drop-after' : null)
+    client.fetch = (url, init) =>
+      fetch(server.asked('POST', '/v1/mutation').length > 0 ? withTls(url) : url, init)
+    const ran = await call(...SEND)
+    expect(server.asked('POST', '/v1/mutation')).toHaveLength(1)
+    expect([ran.exit, ran.err]).toEqual([9, expect.stringContaining('Repeat the call')])
   })
 
   it.each([

@@ -27,7 +27,7 @@ import {
 import { readIfPresent } from '../files.ts'
 import { parseOrigin } from '../origins.ts'
 import { openRemote, type Remote, readFunctions } from '../remotes.ts'
-import { send } from '../requests.ts'
+import { isUnsent, send } from '../requests.ts'
 import { resolvePath } from '../roots.ts'
 import { secretFrom } from '../secret-variables.ts'
 
@@ -208,7 +208,7 @@ async function invoke(context: Context, input: Input, values: Value): Promise<In
 function explained(error: unknown, kind: FunctionKind, operation: string): unknown {
   const interrupted = isFault(error, 'CLIENT_CHANGE_INTERRUPTED')
   if (kind === 'query' && interrupted) return new Fault('CLIENT_INTERRUPTED', { cause: error })
-  const lost = interrupted || isFault(error, 'CLIENT_SERVER_UNREACHABLE')
+  const lost = interrupted || (isFault(error, 'CLIENT_SERVER_UNREACHABLE') && !isUnsent(error))
   if (kind !== 'mutation' || !lost) return error
   const detail = `Repeat the call with --operation-id ${operation}: it takes effect once.`
   const code = interrupted ? 'CLIENT_CHANGE_INTERRUPTED' : 'CLIENT_RESULT_UNCERTAIN'
