@@ -43,17 +43,13 @@ export function makeReport(
   }
 
   /** The wrapper stands on a line of its own above the script. */
-  function frameOf(line: string): string | null {
-    const found = frame.exec(line)
-    return found === null ? null : `${found[1]}${Number(found[2]) - 1}${found[3]}`
-  }
-
   function framesOf(stack: string): string {
     const lines = stack.split('\n')
     let frames = ''
     for (let i = 0; i < lines.length; i++) {
-      const found = frameOf(lines[i]!)
-      if (found !== null) frames += frames === '' ? found : `\n${found}`
+      const found = frame.exec(lines[i]!)
+      if (found === null) continue
+      frames += `${frames === '' ? '' : '\n'}${found[1]}${Number(found[2]) - 1}${found[3]}`
     }
     return frames
   }
