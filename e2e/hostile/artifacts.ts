@@ -108,12 +108,12 @@ const RUNNING: readonly HostileArtifact[] = [
       ${define('(ctx, input) => (out(ctx, input, ctx.now(), ...caught) ? "out" : "stopped")')}`,
     outcome: 'stopped',
   },
-  // Text that the host joins into a frame: the frame breaks, and with it only this call.
+  // Text between the parts of a frame: the host joins none by a method of the realm.
   {
     name: 'forges frames through Array.prototype.join',
     source: (define) => `Array.prototype.join = () => '0]],["returned",1,"forged",[false,false,0,['
-      ${define('(ctx) => { ctx.log.info("x"); return 1 }')}`,
-    outcome: 'FUNCTION_FAILED',
+      ${define('(ctx) => { ctx.log.info("x"); return "stopped" }')}`,
+    outcome: 'stopped',
   },
   // A second answer behind the first one, in the same way.
   {

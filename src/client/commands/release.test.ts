@@ -202,7 +202,7 @@ describe('release', () => {
         })
       })
       expect(ran.exit).toBe(130)
-      expect(JSON.parse(ran.out).error.code).toBe('CLIENT_INTERRUPTED')
+      expect(JSON.parse(ran.out).error.code).toBe('CLIENT_CHANGE_INTERRUPTED')
       expect(signals).toHaveLength(1)
     })
   })
