@@ -5,7 +5,7 @@
  * a 404.
  */
 import { type Context, Hono } from 'hono'
-import { Fault, isFault } from '../errors/fault.ts'
+import { Fault } from '../errors/fault.ts'
 import { type Actor, requireCapability, requireCapabilitySomewhere } from '../identity/actor.ts'
 import type { System } from '../system/system.ts'
 import type { Logger } from '../telemetry/log.ts'
@@ -111,9 +111,10 @@ async function answer<A>(
   }
 }
 
-/** Whoever leaves before the body is whole makes the reading of it fail: that is not ours. */
+/** Whoever leaves before the body is whole makes the reading of it fail: that alone is not ours. */
 function faultOf(error: unknown, { aborted }: AbortSignal): Fault {
-  return aborted && !isFault(error)
+  const left = aborted && error instanceof DOMException && error.name === 'AbortError'
+  return left
     ? new Fault(MANAGEMENT_CODES.invalid, { detail: 'the client left', cause: error })
     : toFault(error, MANAGEMENT_CODES)
 }
