@@ -10,7 +10,7 @@ import type {
   RunnerHost,
   RunnerOutcome,
 } from './outcomes.ts'
-import type { RunnerOwner, RunnerRole } from './ports.ts'
+import type { Blame, RunnerOwner, RunnerRole } from './ports.ts'
 import type { Runner } from './runner.ts'
 
 export interface GroupLimits {
@@ -25,6 +25,7 @@ export interface GroupLimits {
   /**
    * Milliseconds during which each runner takes one call at a time, after one ended and nobody
    * could tell through which call: run again alone, the call at fault is told from the others.
+   * And those during which a Function runs apart from the others, after a call of it ended one.
    */
   readonly isolationMillis: number
   /**
@@ -43,6 +44,8 @@ export interface GroupPorts {
   readonly take: TakeRunner
   readonly limits: GroupLimits
   readonly system: Pick<System, 'monotonicMillis'>
+  /** Told of a Function through which a runner ended, where that is not for the group itself. */
+  readonly onCulprit?: (name: string) => void
 }
 
 interface Waiting {
@@ -72,6 +75,10 @@ export class RunnerGroup implements RunnerOwner {
   #restartAt = 0
   /** Monotonic milliseconds. */
   #isolatedUntil = 0
+  /** Functions through which a runner ended, and until when they run apart (the same). */
+  readonly #suspects = new Map<string, number>()
+  /** Of their calls, one in a runner: each would take those beside it with it, again and again. */
+  #apart: RunnerGroup | null = null
 
   constructor(code: ReleaseCode, ports: GroupPorts) {
     this.#code = code
@@ -80,6 +87,10 @@ export class RunnerGroup implements RunnerOwner {
   }
 
   get size(): number {
+    return this.#ownSize + (this.#apart?.size ?? 0)
+  }
+
+  get #ownSize(): number {
     return this.#ready.length + this.#leaving.size + this.#starting
   }
 
@@ -88,15 +99,20 @@ export class RunnerGroup implements RunnerOwner {
   }
 
   get inFlight(): number {
-    return this.#runners().reduce((sum, runner) => sum + runner.inFlight, this.#waiting.length)
+    const apart = this.#apart?.inFlight ?? 0
+    const waiting = this.#waiting.length
+    return this.#runners().reduce((sum, runner) => sum + runner.inFlight, waiting + apart)
   }
 
   /** Bytes that its runners have not taken yet. */
   get backlogBytes(): number {
-    return this.#runners().reduce((sum, { process }) => sum + process.backlogBytes, 0)
+    const apart = this.#apart?.backlogBytes ?? 0
+    return this.#runners().reduce((sum, { process }) => sum + process.backlogBytes, apart)
   }
 
   invoke(call: RunnerCall, host: RunnerHost): Promise<RunnerOutcome> {
+    const apart = this.#apart
+    if (apart !== null && this.#suspects.has(call.function)) return apart.invoke(call, host)
     const runner = this.#idlest()
     return runner !== null ? runner.invoke(call, host) : this.#invokeLater(call, host)
   }
@@ -133,9 +149,10 @@ export class RunnerGroup implements RunnerOwner {
     }
   }
 
-  onEnd(runner: Runner, blamed: boolean): void {
-    const { system, limits } = this.#ports
-    if (!blamed) this.#isolatedUntil = system.monotonicMillis() + limits.isolationMillis
+  onEnd(runner: Runner, blame: Blame): void {
+    const { system, limits, onCulprit = this.#suspect } = this.#ports
+    if (blame === 'unknown') this.#isolatedUntil = system.monotonicMillis() + limits.isolationMillis
+    else if (blame !== 'nobody') onCulprit(blame.function)
     this.#leaving.delete(runner)
     const at = this.#ready.indexOf(runner)
     if (at === -1) return
@@ -153,12 +170,34 @@ export class RunnerGroup implements RunnerOwner {
       else if (waiting.signal?.aborted === true) waiting.fail({ kind: 'cancelled' })
       else this.#waiting.push(waiting)
     }
+    if (this.#apart !== null) this.#tickApart(this.#apart, nowMillis)
   }
 
   close(): void {
     this.#closed = true
+    this.#apart?.close()
     for (const runner of this.#runners()) runner.stop()
     this.#failWaiting(null)
+  }
+
+  readonly #suspect = (name: string): void => {
+    const { system, limits } = this.#ports
+    this.#suspects.set(name, system.monotonicMillis() + limits.isolationMillis)
+    this.#apart ??= new RunnerGroup(this.#code, {
+      ...this.#ports,
+      limits: { ...limits, runners: Math.ceil(limits.runners / 2), callsPerRunner: 1 },
+      onCulprit: this.#suspect,
+    })
+  }
+
+  #tickApart(apart: RunnerGroup, nowMillis: number): void {
+    apart.tick(nowMillis)
+    for (const [name, until] of this.#suspects) {
+      if (nowMillis >= until) this.#suspects.delete(name)
+    }
+    if (this.#suspects.size > 0 || apart.inFlight > 0) return
+    apart.close()
+    this.#apart = null
   }
 
   #runners(): Runner[] {
@@ -201,19 +240,20 @@ export class RunnerGroup implements RunnerOwner {
     return this.#ports.system.monotonicMillis() >= this.#restartAt
   }
 
-  /** Null where every runner is full or none is ready. */
+  /** Of those that have room; null where every runner is full or none is ready. */
   #idlest(): Runner | null {
-    let best: Runner | null = null
-    for (const runner of this.#ready) if (best === null || load(runner) < load(best)) best = runner
-    if (best === null) return null
     const { callsPerRunner } = this.#limits
     const most = this.#ports.system.monotonicMillis() < this.#isolatedUntil ? 1 : callsPerRunner
-    if (best.inFlight >= most) this.#grow()
-    return best.inFlight < most ? best : null
+    let best: Runner | null = null
+    for (const runner of this.#ready) {
+      if (runner.inFlight < most && (best === null || load(runner) < load(best))) best = runner
+    }
+    if (best === null && this.#ready.length > 0) this.#grow()
+    return best
   }
 
   #grow(): void {
-    const fits = this.#starting === 0 && this.size < this.#limits.runners
+    const fits = this.#starting === 0 && this.#ownSize < this.#limits.runners
     if (fits && this.#mayStart) this.#start()
   }
 

@@ -14,6 +14,7 @@ export const CANCELLED_MAX = 1_024
 
 export interface InFlight {
   readonly id: number
+  readonly function: string
   /** The call that it is part of; itself where it is part of none. */
   readonly root: number
   /** The call that made it; 0 where the server did. */
@@ -38,11 +39,13 @@ export interface InFlight {
 export function inFlight(
   id: number,
   parent: InFlight | null,
-  { deadline, signal, ahead }: RunnerCall,
+  call: RunnerCall,
   { host, end, abort }: Pick<InFlight, 'host' | 'end' | 'abort'>,
 ): InFlight {
+  const { deadline, signal, ahead } = call
   return {
     id,
+    function: call.function,
     root: parent?.root ?? id,
     parent: parent?.id ?? 0,
     host,

@@ -1,4 +1,5 @@
 /** Calls in real runner processes: what they return, how they end, and where they run. */
+import { setTimeout as delay } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { DOCUMENT, heldHost, oneDocument, poolBench } from '../../../build/testing/runners.ts'
 import { type Fault, isFault } from '../../errors/fault.ts'
@@ -281,6 +282,49 @@ describe('processes', () => {
       expect(await invoke('one')).toMatchObject({ kind: 'returned' })
       held[0].letGo()
       expect(await first).toMatchObject({ kind: 'returned' })
+    } finally {
+      await grows.pool.close()
+    }
+  })
+
+  test('one that grew leaves once, also when its last call leaves parts in flight', async () => {
+    const limits = { keptGrowthBytes: 20 * 1024 * 1024, callsPerRunner: 1 }
+    const grows = poolBench({ size: 4, limits })
+    try {
+      await grows.pool.start({ sandbox: 'preferred' })
+      const code = release(`
+        one: query(async (ctx) => ctx.db.get('x')),
+        grow: query(async (ctx) => {
+          const kept = new Uint8Array(45e6).fill(1)
+          await ctx.db.get('x')
+          await ctx.runQuery(ref('query', 'one'))
+          return kept.length
+        }),`)
+      const runners = () => grows.pool.statistics().runners
+      const three = Array.from({ length: 3 }, () => heldHost(() => DOCUMENT))
+      const calls = three.map(({ host }) => grows.pool.invoke(code, call('one'), host))
+      await expect.poll(runners).toBe(3)
+      for (const { asked } of three) await asked(1)
+      for (const { letGo } of three) letGo()
+      await Promise.all(calls)
+      const never = new Promise<never>(() => {})
+      const host: RunnerHost = {
+        operation: ([type], invokePart) => {
+          if (type !== 'run') return delay(200).then(() => DOCUMENT)
+          void invokePart(call('one'), { operation: () => never })
+          return never
+        },
+      }
+      const cut = await grows.pool.invoke(code, call('grow', { millis: 600 }), host)
+      expect(cut).toEqual({ kind: 'deadline' })
+      // The other two take what comes: nothing has to be started, and nothing was left behind.
+      await expect.poll(runners).toBe(2)
+      const two = Array.from({ length: 2 }, () => heldHost(() => DOCUMENT))
+      const held = two.map((one) => grows.pool.invoke(code, call('one'), one.host))
+      for (const { asked } of two) await asked(1)
+      expect(runners()).toBe(2)
+      for (const { letGo } of two) letGo()
+      await Promise.all(held)
     } finally {
       await grows.pool.close()
     }

@@ -38,10 +38,13 @@ export interface Hello {
   readonly probes: readonly ProbeResult[] | null
 }
 
+/** Whose fault the end of a runner was. Unknown: calls were lost, and none was found at fault. */
+export type Blame = { readonly function: string } | 'nobody' | 'unknown'
+
 /** What a runner tells the group that it works for. */
 export interface RunnerOwner {
   /** A call ended, so there is room. */
   onRoom(runner: Runner): void
-  /** It takes no more calls. Not `blamed`: calls were lost, and none was found at fault. */
-  onEnd(runner: Runner, blamed: boolean): void
+  /** It takes no more calls, and this is the last that it tells. */
+  onEnd(runner: Runner, blame: Blame): void
 }

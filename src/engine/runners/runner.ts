@@ -23,7 +23,7 @@ import {
   type RunnerHost,
   type RunnerOutcome,
 } from './outcomes.ts'
-import type { Hello, RunnerOwner, RunnerPorts, RunnerRole } from './ports.ts'
+import type { Blame, Hello, RunnerOwner, RunnerPorts, RunnerRole } from './ports.ts'
 import { SentDocuments } from './sent-documents.ts'
 import { type Judgement, RunnerWatch } from './watch.ts'
 
@@ -260,17 +260,14 @@ export class Runner {
 
   #perform(call: InFlight, id: number | null, op: Operation): void {
     try {
-      const invokePart = op[0] === 'run' ? this.#partsOf(call) : noParts
+      const invokePart: InvokePart =
+        op[0] === 'run' ? (part, host) => this.invoke(part, host, call) : noParts
       const answer = call.host.operation(op, invokePart)
       if (answer instanceof Promise) this.#replyLater(call, id, op, answer)
       else this.#reply(call, id, answer)
     } catch (error) {
       this.#refuse(call, id, op, error)
     }
-  }
-
-  #partsOf(call: InFlight): InvokePart {
-    return (part, host) => this.invoke(part, host, call)
   }
 
   #replyLater(call: InFlight, id: number | null, op: Operation, answer: Promise<OperationAnswer>) {
@@ -387,10 +384,15 @@ export class Runner {
     this.#sayLoaded?.(fate)
     for (const [id, answer] of this.#descriptions) answer(id === guilty ? fate : { kind: 'lost' })
     // Before the outcomes are known, so that calls which run again find the group prepared.
-    const blamed = this.#isStopped || this.inFlight === 0 || this.#calls.has(guilty)
     this.#ports.onEnd(this, this.#isStopped ? null : fate)
-    this.owner?.onEnd(this, blamed)
+    this.owner?.onEnd(this, this.#blame(guilty))
+    this.owner = null
     for (const [id, call] of this.#calls) call.end(id === guilty ? fate : { kind: 'lost' })
     this.#calls.clear()
+  }
+
+  #blame(guilty: number): Blame {
+    if (this.#isStopped || this.inFlight === 0) return 'nobody'
+    return this.#calls.get(guilty) ?? 'unknown'
   }
 }

@@ -1,0 +1,68 @@
+/** A Function through which a runner ended runs apart: over real runners. */
+import { expect, test } from 'vitest'
+import { heldHost, oneDocument, type PoolBench, poolBench } from '../../../build/testing/runners.ts'
+import type { PoolLimits, RunnerHost, RunnerOutcome } from '../runner-pool.ts'
+
+const CODE = `
+  one: query(async (ctx) => { await ctx.db.get('x'); return 'done' }),
+  loop: query(async (ctx) => { await ctx.db.get('x'); for (;;); }),`
+
+interface Running extends PoolBench {
+  invoke(name: string, host?: RunnerHost): Promise<RunnerOutcome>
+}
+
+async function withPool(
+  options: { size: number; limits?: Partial<PoolLimits> },
+  use: (bench: Running) => Promise<void>,
+): Promise<void> {
+  const { size, limits } = options
+  const bench = poolBench({ size, limits: { callCpuMillis: 200, ...limits } })
+  const code = bench.release(CODE)
+  try {
+    await bench.pool.start({ sandbox: 'preferred' })
+    const invoke = (name: string, host = oneDocument) =>
+      bench.pool.invoke(code, bench.call(name), host)
+    await use({ ...bench, invoke })
+  } finally {
+    await bench.pool.close()
+  }
+}
+
+const CPU = { kind: 'limit', limit: 'cpu' }
+const DONE = { kind: 'returned', result: 'done' }
+
+test('calls of others are not lost with it again, nor held up', () =>
+  withPool({ size: 1 }, async ({ invoke }) => {
+    expect(await invoke('loop')).toMatchObject(CPU)
+    const loops = [invoke('loop'), invoke('loop')]
+    let ended = 0
+    for (const loop of loops) void loop.then(() => ended++)
+    for (let i = 0; i < 50; i++) expect(await invoke('one')).toMatchObject(DONE)
+    expect(ended).toBe(0)
+    for (const loop of loops) expect(await loop).toMatchObject(CPU)
+  }))
+
+test('of its own calls none takes another with it', () =>
+  withPool({ size: 4 }, async ({ invoke }) => {
+    expect(await invoke('loop')).toMatchObject(CPU)
+    const held = heldHost(() => 'null')
+    const waiting = invoke('loop', held.host)
+    await held.asked(1)
+    expect(await invoke('loop')).toMatchObject(CPU)
+    held.letGo()
+    expect(await waiting).toMatchObject(CPU)
+  }))
+
+test('it is among the others again after a while, and what it ran in is gone', () =>
+  withPool({ size: 1, limits: { isolationMillis: 400 } }, async ({ invoke, pool }) => {
+    expect(await invoke('loop')).toMatchObject(CPU)
+    const held = heldHost(() => 'null')
+    const apart = invoke('loop', held.host)
+    await held.asked(1)
+    expect(await invoke('one')).toMatchObject(DONE)
+    expect(pool.statistics().runners).toBe(2)
+    held.fail(new Error('stopped'))
+    await expect(apart).rejects.toThrow('stopped')
+    await expect.poll(() => pool.statistics().runners, { timeout: 5_000 }).toBe(1)
+    expect(await invoke('loop')).toMatchObject(CPU)
+  }))
