@@ -15,6 +15,16 @@ const FUNCTIONS = `
     await new Promise((resolve) => setTimeout(resolve, 300))
     await ctx.runMutation(ref('mutation', 'add'), {})
     return ctx.runQuery(ref('query', 'count'), {})
+  }),
+  slow: mutation(async (ctx) => {
+    const notes = () => ctx.db.table('notes').index('byA', (q) => q.eq('a', 'x')).collect()
+    await notes()
+    for (const at = { i: 0 }; at.i < 1e8; at.i++);
+    await ctx.db.insert('notes', { a: String((await notes()).length) })
+  }),
+  leave: action(async (ctx) => {
+    ctx.runMutation(ref('mutation', 'slow'), {})
+    await new Promise((resolve) => setTimeout(resolve, 20))
   }),`
 
 test('what runs is carried out, and what it needs goes when the last of it has ended', async () => {
@@ -31,6 +41,23 @@ test('what runs is carried out, and what it needs goes when the last of it has e
     expect(ended).toBe(1)
     expect(await keepNone()).toBe(2)
     expect(bench.pool.statistics().releases).toBe(0)
+  } finally {
+    await bench.close()
+  }
+})
+
+test('a Mutation that outlives its Action is one of them', async () => {
+  const bench = await engineBench(FUNCTIONS, { schema: SCHEMA })
+  try {
+    await bench.call('count')
+    let ended = 0
+    await expect(bench.call('leave')).rejects.toMatchObject({ code: 'FUNCTION_FAILED' })
+    expect(await bench.engine.keepOnly(new Map(), () => ended++)).toBe(0)
+    expect(ended).toBe(0)
+    expect(bench.engine.statistics().durableSequence).toBe(0)
+    await bench.engine.idle()
+    expect(bench.engine.statistics().durableSequence).toBe(1)
+    expect(ended).toBe(1)
   } finally {
     await bench.close()
   }

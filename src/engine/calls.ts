@@ -2,7 +2,7 @@
 import { Fault } from '../errors/fault.ts'
 import type { Answer } from '../system/answers.ts'
 import type { ActionOutcome, Actions } from './actions/actions.ts'
-import { CallsInFlight } from './calls-in-flight.ts'
+import type { CallsInFlight } from './calls-in-flight.ts'
 import { type Checked, CheckedArguments, callKeyOf, checkedArguments } from './checked-arguments.ts'
 import type { MutationRequest, QueryRequest } from './engine.ts'
 import { INVOCATIONS_MAX } from './limits.ts'
@@ -10,13 +10,13 @@ import type { MutationOutcome, Mutations } from './mutations.ts'
 import type { Preparations } from './preparations.ts'
 import type { PreparedRelease } from './prepared-release.ts'
 import { keysOf, type Queries, type QueryOutcome } from './queries.ts'
-import type { LiveReleases } from './release.ts'
 
 export interface CallsPort {
   readonly preparations: Preparations
   readonly queries: Queries
   readonly mutations: Mutations
   readonly actions: Actions
+  readonly inFlight: CallsInFlight
 }
 
 type Input<R> = R & {
@@ -30,14 +30,9 @@ type Work<R, T> = (input: Input<R>) => Promise<T>
 export class Calls {
   readonly #port: CallsPort
   readonly #checked = new CheckedArguments()
-  readonly #inFlight = new CallsInFlight()
 
   constructor(port: CallsPort) {
     this.#port = port
-  }
-
-  get inFlight(): number {
-    return this.#inFlight.count
   }
 
   /** Answers at once where the result is kept: it costs no run, so nothing has to be let in. */
@@ -60,16 +55,6 @@ export class Calls {
     return this.#run(request, this.#action)
   }
 
-  /** Resolves once no invocation is in flight. */
-  idle(): Promise<void> {
-    return this.#inFlight.idle()
-  }
-
-  /** Those of `live`, and those that calls are in flight of; `again` as the engine says. */
-  keepOnly(live: LiveReleases, again: () => void): LiveReleases {
-    return this.#inFlight.keepOnly(live, again)
-  }
-
   readonly #query = (input: Input<QueryRequest>): Promise<QueryOutcome> =>
     this.#port.queries.invoke(input, keysOf(input, input.callKey ?? callKeyOf(input)))
 
@@ -81,9 +66,9 @@ export class Calls {
 
   /** Raises BUSY, and what the preparation, the check of the arguments and the work throw. */
   #run<R extends QueryRequest, T>(request: R, work: Work<R, T>, checked?: Checked): Promise<T> {
-    if (this.inFlight >= INVOCATIONS_MAX) return Promise.reject(new Fault('BUSY'))
-    const end = this.#inFlight.begin(request.release)
-    const { preparations } = this.#port
+    const { inFlight, preparations } = this.#port
+    if (inFlight.count >= INVOCATIONS_MAX) return Promise.reject(new Fault('BUSY'))
+    const end = inFlight.begin(request.release)
     const prepared = preparations.find(request.release.releaseId)
     const pending =
       prepared === null

@@ -11,6 +11,7 @@ import type { ValueObject } from '../value/values.ts'
 import { type ActionOutcome, Actions } from './actions/actions.ts'
 import { Requests, type RequestsOptions } from './actions/requests.ts'
 import { Calls } from './calls.ts'
+import { CallsInFlight } from './calls-in-flight.ts'
 import { Committer } from './commits/committer.ts'
 import { Retention } from './commits/retention.ts'
 import type { PreparationCheck } from './compatibility.ts'
@@ -107,14 +108,15 @@ export function createEngine(options: EngineOptions): Engine {
     onCommit: (_, writes) => cache.invalidate(writes),
   })
   const usage = new FunctionUsage(options)
-  const port = { ...options, cache, committer, usage }
+  const inFlight = new CallsInFlight()
+  const port = { ...options, cache, committer, usage, inFlight }
   const queries = new Queries(port)
   const mutations = new Mutations(port)
   const requests = new Requests(options.outbound ?? { allowedNetworks: [] }, pool)
   const actions = new Actions({ ...port, queries, mutations, requests })
   const retention = new Retention({ store, committer, system, log })
   const preparations = new Preparations(store, committer)
-  const calls = new Calls({ preparations, queries, mutations, actions })
+  const calls = new Calls({ preparations, queries, mutations, actions, inFlight })
   retention.start()
 
   const engine: Engine = {
@@ -136,16 +138,16 @@ export function createEngine(options: EngineOptions): Engine {
       await pool.warm(release, rolesOf(release))
     },
     keepOnly: (live, again) => {
-      const kept = calls.keepOnly(live, again)
+      const kept = inFlight.keepOnly(live, again)
       pool.keepOnly(kept)
       return preparations.keepOnly(kept)
     },
     ready: () => store.status.state === 'open',
     health: () => healthOf(store, pool.statistics()),
-    idle: () => calls.idle(),
+    idle: () => inFlight.idle(),
     statistics: () => ({
       cache: cache.statistics,
-      inFlight: calls.inFlight,
+      inFlight: inFlight.count,
       durableSequence: committer.durable,
     }),
     close: async () => {

@@ -3,6 +3,7 @@
  * which is an invocation of its own; what they did before they failed stays done.
  */
 import { Fault, isFault } from '../../errors/fault.ts'
+import type { CallsInFlight } from '../calls-in-flight.ts'
 import { callKeyOf } from '../checked-arguments.ts'
 import {
   beginInvocation,
@@ -23,6 +24,7 @@ export interface ActionPort extends InvocationPort {
   readonly queries: Queries
   readonly mutations: Mutations
   readonly requests: Requests
+  readonly inFlight: CallsInFlight
 }
 
 export interface ActionOutcome {
@@ -83,21 +85,31 @@ export class Actions {
   }
 
   readonly #callee: RunCallee = async (input, depth) => {
-    const { queries, mutations, system } = this.#port
+    const { queries } = this.#port
     switch (input.definition.kind) {
       case 'query': {
         const keys = keysOf(input, callKeyOf(input))
         return (queries.find(keys) ?? (await queries.invoke(input, keys))).resultText
       }
-      case 'mutation': {
-        // Nobody else knows the ID: the record is there to settle a commit whose answer was lost.
-        const operationId = system.ids.make('opn')
-        const caller = input.context.invocationId
-        const outcome = await mutations.invoke({ ...input, operationId, target: 'action', caller })
-        return outcome.resultText
-      }
+      case 'mutation':
+        return this.#mutate(input)
       case 'action':
         return this.#run(input, depth)
+    }
+  }
+
+  /** Carried out also where the Action ends before it: then it is a call in flight by itself. */
+  async #mutate(input: InvocationInput): Promise<string> {
+    const { mutations, inFlight, system } = this.#port
+    const end = inFlight.begin(input.prepared.release)
+    try {
+      // Nobody else knows the ID: the record is there to settle a commit whose answer was lost.
+      const operationId = system.ids.make('opn')
+      const caller = input.context.invocationId
+      const outcome = await mutations.invoke({ ...input, operationId, target: 'action', caller })
+      return outcome.resultText
+    } finally {
+      end()
     }
   }
 }
