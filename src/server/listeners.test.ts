@@ -1,26 +1,33 @@
+import { once } from 'node:events'
+import { connect } from 'node:net'
 import { Hono } from 'hono'
-import { afterEach, expect, test } from 'vitest'
-import { MANAGEMENT_CODES } from '../http/errors.ts'
+import { afterEach, describe, expect, onTestFinished, test } from 'vitest'
+import { mountApplication } from '../http/application/mount.ts'
+import { APPLICATION_CODES, MANAGEMENT_CODES } from '../http/errors.ts'
+import { healthRoutes } from '../http/management/health.ts'
+import { mountManagement } from '../http/mount.ts'
 import { TOKEN_BYTES_MAX } from '../identity/jwt/tokens.ts'
 import { TestSystem } from '../system/system.ts'
-import { type OpenListener, openListener } from './listeners.ts'
+import { memoryLog } from '../telemetry/log.ts'
+import { type ListenOptions, type OpenListener, openListener } from './listeners.ts'
 import { peerAddress } from './peers.ts'
 
 let open: OpenListener | undefined
 
 afterEach(() => open?.cut())
 
+const COMMON = {
+  surface: 'management',
+  listen: { host: '127.0.0.1', port: 0, loopback: true },
+  codes: MANAGEMENT_CODES,
+  system: new TestSystem(),
+  tlsTerminated: false,
+} as const
+
 function listen(tlsTerminated: boolean): string {
   const app = new Hono<{ Bindings: { peer: string } }>()
   app.get('/', (context) => context.text(context.env.peer))
-  open = openListener({
-    surface: 'management',
-    listen: { host: '127.0.0.1', port: 0, loopback: true },
-    app: app as unknown as Hono,
-    codes: MANAGEMENT_CODES,
-    system: new TestSystem(),
-    tlsTerminated,
-  })
+  open = openListener({ ...COMMON, app: app as unknown as Hono, tlsTerminated })
   return `http://${open.address}/`
 }
 
@@ -65,4 +72,67 @@ test('a head has room for the largest token, and is refused where it has too muc
 
 test('a request without any address shares one key', () => {
   expect(peerAddress(new Headers(), undefined, false)).toBe('unknown')
+})
+
+const { system } = COMMON
+const { log } = memoryLog()
+const { fetch: echo } = new Hono().post('/', async ({ req }) => new Response(await req.text()))
+
+/** What each origin needs for its probes. */
+const ORIGINS: Readonly<Record<string, Pick<ListenOptions, 'app' | 'codes'>>> = {
+  '/health/live': {
+    app: mountManagement({
+      app: { identity: { ready: async () => true } } as never,
+      routes: healthRoutes,
+      system,
+      log,
+    }),
+    codes: MANAGEMENT_CODES,
+  },
+  '/healthz': {
+    app: mountApplication({ system, log, counts: { answered: () => undefined } } as never),
+    codes: APPLICATION_CODES,
+  },
+}
+
+/** The first bytes of the answer. */
+async function raw(given: Pick<ListenOptions, 'app' | 'codes'>, text: string): Promise<string> {
+  open = openListener({ ...COMMON, ...given })
+  const socket = connect(Number(open.address.split(':')[1]), '127.0.0.1')
+  onTestFinished(() => void socket.destroy())
+  socket.write(text)
+  return String((await once(socket, 'data'))[0])
+}
+
+describe.each(Object.entries(ORIGINS))('the probe %s', (path, origin) => {
+  test.each([
+    ['HTTP/1.0 without a Host', '1.0\r\n'],
+    ['HTTP/1.0 with an empty Host', '1.0\r\nHost:\r\n'],
+    ['HTTP/1.1 with an empty Host', '1.1\r\nHost:\r\n'],
+  ])('is answered in %s', async (_, rest) => {
+    const answer = await raw(origin, `GET ${path} HTTP/${rest}\r\n`)
+    expect(answer).toMatch(/^HTTP\/1.1 200 /)
+    expect(answer).toContain('{"status":"live"}')
+  })
+
+  test('is under its own path alone, also where the request names no host', async () => {
+    const answer = await raw(origin, `GET /12345678${path} HTTP/1.0\r\n\r\n`)
+    expect(answer).toMatch(/^HTTP\/1.1 404 /)
+  })
+
+  test.each([
+    ['HTTP/1.1 without a Host', ''],
+    ['two Hosts', 'Host: a\r\nHost: a\r\n'],
+    ['a Host that is none', 'Host: a b\r\n'],
+    ['a Host with a path', 'Host: a/b\r\n'],
+  ])('is refused in a request of %s', async (_, host) => {
+    const answer = await raw(origin, `GET ${path} HTTP/1.1\r\n${host}\r\n`)
+    expect(answer).toMatch(/^HTTP\/1.1 400 /)
+  })
+})
+
+test('a request that names no host keeps its body', async () => {
+  const head = 'POST / HTTP/1.0\r\nContent-Length: 3\r\n\r\n'
+  const answer = await raw({ app: { fetch: echo }, codes: MANAGEMENT_CODES }, `${head}abc`)
+  expect(answer).toMatch(/abc$/)
 })

@@ -1,6 +1,6 @@
 /**
  * The two HTTP listeners. What the runtime would let through is refused here: a second Host header,
- * and connections that say nothing for too long.
+ * one that is no host, and connections that say nothing for too long.
  */
 import http from 'node:http'
 import { formatListener, type Listener } from '../config/addresses.ts'
@@ -41,6 +41,9 @@ const HEAD_BYTES_MAX = 32 * 1024
 /** Above the largest bound of a route, so that the route answers with its own error. */
 const BODY_BYTES_MAX = 80 * 1024 * 1024
 
+/** Begins the URL of a request whose Host is none, empty or no host; any other begins with http. */
+const SLASH = 0x2f
+
 /** Throws SERVER_LISTEN_FAILED. */
 export function openListener(options: ListenOptions): OpenListener {
   const { listen, app, codes, system, surface } = options
@@ -54,11 +57,14 @@ export function openListener(options: ListenOptions): OpenListener {
       maxRequestBodySize: BODY_BYTES_MAX,
       development: false,
       fetch: (request, server) => {
+        const host = request.headers.get('host')
+        const isNamed = request.url.charCodeAt(0) !== SLASH
         // Two Host headers arrive joined; which of them a proxy believed cannot be known.
-        if (request.headers.get('host')?.includes(',') === true) {
+        if (host?.includes(',') === true || (!isNamed && host)) {
           return errorResponse(new Fault(codes.invalid), system.ids.make('req'), codes)
         }
-        return app.fetch(request, new Binding(request, server, options.tlsTerminated))
+        const binding = new Binding(request, server, options.tlsTerminated)
+        return app.fetch(isNamed ? request : named(request), binding)
       },
       error: (error) =>
         errorResponse(new Fault(codes.internal, { cause: error }), system.ids.make('req'), codes),
@@ -71,6 +77,11 @@ export function openListener(options: ListenOptions): OpenListener {
     stop: () => server.stop(false),
     cut: () => void server.stop(true),
   }
+}
+
+/** HTTP/1.0 needs no Host, and any version may leave it empty (RFC 9112, 3.2): routes need one. */
+function named(request: Request): Request {
+  return new Request(`http://localhost${request.url}`, request)
 }
 
 /** Few application calls ask it anything, and to look up the peer alone would cost each 2 us. */
