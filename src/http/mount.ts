@@ -210,7 +210,12 @@ function checkParams(params: Record<string, string>): void {
 }
 
 function readQuery<A>(request: Request, route: Route<A>): unknown {
-  const pairs = [...new URL(request.url).searchParams]
+  const url = URL.parse(request.url)
+  // Its authority is the Host as the client sent it.
+  if (url === null) {
+    throw new Fault('PLATFORM_REQUEST_INVALID', { violations: [{ path: 'host', rule: 'a host' }] })
+  }
+  const pairs = [...url.searchParams]
   const query = Object.fromEntries(pairs)
   if (Object.keys(query).length < pairs.length) {
     throw new Fault('PLATFORM_REQUEST_INVALID', {

@@ -131,6 +131,16 @@ describe.each(Object.entries(ORIGINS))('the probe %s', (path, origin) => {
   })
 })
 
+test.each(['a:b', 'a:99999', '[::1', '1.2.3.4.5'])(
+  'the Host %s, which makes no URL, is the fault of the request',
+  async (host) => {
+    const head = `GET /health/live HTTP/1.1\r\nHost: ${host}\r\n\r\n`
+    const answer = await raw(ORIGINS['/health/live']!, head)
+    expect(answer).toMatch(/^HTTP\/1.1 400 /)
+    expect(answer).toContain('"path":"host"')
+  },
+)
+
 test('a request that names no host keeps its body', async () => {
   const head = 'POST / HTTP/1.0\r\nContent-Length: 3\r\n\r\n'
   const answer = await raw({ app: { fetch: echo }, codes: MANAGEMENT_CODES }, `${head}abc`)
