@@ -35,7 +35,7 @@ export interface PublishedKeysOptions {
   readonly allowLoopbackHttp: boolean
   /** Answers the URL of the key set; `read` gives it what stands in the way there. */
   readonly locate: (read: (url: string) => Promise<Uint8Array>) => Promise<string>
-  /** Thrown where no key set of the last day is known. */
+  /** Thrown where no key set of the last day is known, and for an unknown key after a failure. */
   readonly unavailable: TableCode
   readonly system: Pick<System, 'monotonicMillis'>
   readonly log: Logger
@@ -49,7 +49,6 @@ export class PublishedKeys {
   #set: KeySet | null = null
   #loading: Promise<void> | null = null
   #failedAtMillis = Number.NEGATIVE_INFINITY
-  #unknownAtMillis = Number.NEGATIVE_INFINITY
 
   constructor(options: PublishedKeysOptions) {
     const { allowedOrigins, allowLoopbackHttp, network } = options
@@ -66,40 +65,48 @@ export class PublishedKeys {
 
   /**
    * The key of that name; without a name, the only one of the algorithm. null where there is none.
-   * Throws `unavailable`.
+   * Throws `unavailable`: of an unknown one too while the publisher cannot say whether it is new.
    */
   async find(kid: string | null, algorithm: SignatureAlgorithm): Promise<VerificationKey | null> {
     const known = await this.#current()
     const found = selectKey(known.keys, kid, algorithm)
     if (found !== null) return found
-    const now = this.#options.system.monotonicMillis()
-    // A set that was loaded for this very call has nothing newer behind it.
-    const recent = Math.max(known.atMillis, this.#unknownAtMillis)
     if (this.#loading === null) {
-      if (now - recent < UNKNOWN_KEY_PAUSE_MS) return null
-      this.#unknownAtMillis = now
+      // A set that was loaded for this very call has nothing newer behind it.
+      if (this.#age() < UNKNOWN_KEY_PAUSE_MS) return null
+      if (this.#sinceFailure() < FAILURE_PAUSE_MS) throw this.#unavailable()
     }
     await this.#load()
+    if (this.#sinceFailure() < Number.POSITIVE_INFINITY) throw this.#unavailable()
     return selectKey(this.#set?.keys ?? [], kid, algorithm)
   }
 
   async #current(): Promise<KeySet> {
     const age = this.#age()
     if (this.#set !== null && age < KEYS_FRESH_MS) return this.#set
-    const sinceFailure = this.#options.system.monotonicMillis() - this.#failedAtMillis
+    const sinceFailure = this.#sinceFailure()
     if (sinceFailure >= FAILURE_PAUSE_MS) {
       const loading = this.#load()
       // Whoever did not answer last time is asked while the kept keys go on serving.
       if (sinceFailure === Number.POSITIVE_INFINITY || age >= KEYS_KEPT_MS) await loading
     }
     if (this.#set !== null && this.#age() < KEYS_KEPT_MS) return this.#set
-    const { publisher, unavailable } = this.#options
-    throw new Fault(unavailable, { detail: `no keys of ${publisher}` })
+    throw this.#unavailable()
   }
 
   #age(): number {
     const atMillis = this.#set?.atMillis ?? Number.NEGATIVE_INFINITY
     return this.#options.system.monotonicMillis() - atMillis
+  }
+
+  /** Infinite where the newest load succeeded. */
+  #sinceFailure(): number {
+    return this.#options.system.monotonicMillis() - this.#failedAtMillis
+  }
+
+  #unavailable(): Fault {
+    const { publisher, unavailable } = this.#options
+    return new Fault(unavailable, { detail: `no current keys of ${publisher}` })
   }
 
   /** Never throws: a failure leaves the last known good set in place. Callers share one load. */

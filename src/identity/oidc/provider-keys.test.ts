@@ -133,12 +133,30 @@ describe('an unknown key', () => {
     expect(loads()).toBe(3)
   })
 
-  it('stays unknown while the provider is down, and known ones go on', async () => {
+  it('may be a new one while the provider is down, and known ones go on', async () => {
     await find()
     system.advance(30_000)
     idp.intercept = failing
-    expect(await find('key-2')).toBe('unknown')
+    for (let i = 0; i < 20; i++) expect(await find('key-2')).toBe(DOWN)
+    expect(loads()).toBe(1)
+    expect(idp.requests).toHaveLength(3)
     expect(await find('key-1')).toBe('found')
+  })
+
+  it('is looked for again five seconds after the provider failed', async () => {
+    await find()
+    system.advance(30_000)
+    idp.intercept = failing
+    await find('key-2')
+    idp.intercept = null
+    idp.jwks = { keys: [idp.key.jwk, (await makeKey('key-2')).jwk] }
+    system.advance(4_999)
+    expect(await find('key-2')).toBe(DOWN)
+    system.advance(1)
+    expect(await find('key-2')).toBe('found')
+    system.advance(29_999)
+    expect(await find('key-3')).toBe('unknown')
+    expect(loads()).toBe(2)
   })
 
   it('without a name is none where several keys are published', async () => {
