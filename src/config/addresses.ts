@@ -48,6 +48,15 @@ export function isOrigin(text: string, schemes: readonly OriginScheme[]): boolea
   return url !== null && url.origin === text && hasScheme(url, schemes)
 }
 
+/** `file` is not among them: what is loaded from there says `null`. */
+const APP_ORIGIN =
+  /^(?!(?:https?|wss?|ftp|file):)[a-z][a-z0-9+.-]*:\/\/[a-z0-9._-]+(?::[1-9][0-9]{0,4})?$/
+
+/** Whether the text is the origin of a web view or an extension, as capacitor://localhost. */
+export function isAppOrigin(text: string): boolean {
+  return APP_ORIGIN.test(text) && URL.canParse(text)
+}
+
 export function hasScheme(url: URL, schemes: readonly OriginScheme[]): boolean {
   if (url.protocol === 'https:') return schemes.includes('https')
   if (url.protocol !== 'http:') return false

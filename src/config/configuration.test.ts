@@ -186,6 +186,43 @@ describe('a valid environment', () => {
     expect(parseConfiguration(environment, 'serve').product?.allowedOrigins).toHaveLength(64)
   })
 
+  it('takes the origins of web views and extensions, as they send them', () => {
+    const origins = [
+      'capacitor://localhost',
+      'tauri://localhost',
+      'chrome-extension://abcdefghijklmnopabcdefghijklmnop',
+      'moz-extension://0e5ab3e6-2b9d-4d1c-8f0a-1d2c3b4a5f60',
+      'my.app+x://a-b.test:8080',
+    ]
+    const environment = { ...BASE, ...ROOT, SERVICE_PRODUCT_ALLOWED_ORIGINS: origins.join() }
+    expect(parseConfiguration(environment, 'serve').product?.allowedOrigins).toEqual(origins)
+  })
+
+  it.each([
+    'file://',
+    'file://localhost',
+    'capacitor://',
+    'capacitor:localhost',
+    'capacitor://localhost/',
+    'capacitor://localhost?x',
+    'capacitor://localhost#x',
+    'capacitor://a@localhost',
+    'capacitor://localhost:',
+    'capacitor://localhost:080',
+    'capacitor://localhost:65536',
+    'Capacitor://localhost',
+    'capacitor://Localhost',
+    'chrome-extension://*',
+    '*://localhost',
+    '1app://localhost',
+    'wss://canary.test',
+    'https://canary.test:443',
+    'https://Canary.test',
+  ])('takes no origin that none sends: %s', (origin) => {
+    const environment = { ...BASE, ...ROOT, SERVICE_PRODUCT_ALLOWED_ORIGINS: origin }
+    expect(() => parseConfiguration(environment, 'serve')).toThrow()
+  })
+
   it.each([
     ['SERVICE_DATABASE_URL', URL_OK],
     ['SERVICE_DATABASE_URL_FILE', file('legacy-url', URL_OK)],

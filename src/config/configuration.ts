@@ -10,6 +10,7 @@ import type { Secret } from '../value/secret.ts'
 import {
   type DatabaseAddress,
   formatListener,
+  isAppOrigin,
   isOrigin,
   type Listener,
   parseDatabaseUrl,
@@ -265,7 +266,7 @@ function allowedOrigins(environment: Environment): readonly string[] | null {
   if (value === null) return null
   const origins = value.split(',')
   if (origins.length > ALLOWED_ORIGINS_MAX) throw invalid(name, 'at most 64 origins')
-  if (!origins.every((origin) => isOrigin(origin, ['https', 'http']))) {
+  if (!origins.every((origin) => isOrigin(origin, ['https', 'http']) || isAppOrigin(origin))) {
     throw invalid(name, 'exact origins, separated by commas alone: https://app.example.com')
   }
   if (new Set(origins).size !== origins.length) throw invalid(name, 'each origin once')

@@ -115,7 +115,8 @@ export const VARIABLES = [
     required: 'no',
     secret: false,
     file: false,
-    description: 'Up to 64 exact browser origins, separated by commas; needs the Product root',
+    description:
+      'Up to 64 exact browser or web view origins, separated by commas; needs the Product root',
   },
   {
     name: 'SERVICE_PRODUCT_AUTH_CONFIG',
