@@ -153,8 +153,8 @@ export const CODES = {
   },
   PLATFORM_MEDIA_TYPE_UNSUPPORTED: {
     kind: 'media_type',
-    message: 'The body has an unsupported media type.',
-    next: 'Send the Content-Type that the route documents.',
+    message: 'The body has an unsupported media type or is compressed.',
+    next: 'Send the Content-Type that the route documents, and the body as it is.',
   },
   PLATFORM_CONFLICT: {
     kind: 'conflict',
@@ -335,8 +335,8 @@ export const CODES = {
   },
   MEDIA_TYPE_UNSUPPORTED: {
     kind: 'media_type',
-    message: 'The body has an unsupported media type.',
-    next: 'Send Content-Type: application/json.',
+    message: 'The body has an unsupported media type or is compressed.',
+    next: 'Send Content-Type: application/json, and the body as it is.',
   },
   OPERATION_REUSED: {
     kind: 'conflict',

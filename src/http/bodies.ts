@@ -1,8 +1,20 @@
 /** Request bodies, within a bound that holds for declared and chunked ones alike. */
 import { Fault } from '../errors/fault.ts'
+import { isJson } from '../wire/media-types.ts'
 import type { SurfaceCodes } from './errors.ts'
 
 const NO_BODY = Promise.resolve(new Uint8Array(0))
+
+/** Throws the surface's media type code for a body that is no JSON as it is. */
+export function requireJson({ headers }: Request, codes: SurfaceCodes): void {
+  if (!isJson(headers.get('content-type')) || isPacked(headers)) throw new Fault(codes.mediaType)
+}
+
+/** Whether a body is compressed. None is unpacked, as its length would say nothing of its size. */
+export function isPacked(headers: Headers): boolean {
+  const encoding = headers.get('content-encoding')
+  return encoding !== null && encoding.toLowerCase() !== 'identity'
+}
 
 /**
  * Throws, or rejects with, the surface's too-large or invalid code. `bytesMax` 0 means that no body

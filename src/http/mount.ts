@@ -12,10 +12,9 @@ import type { Logger } from '../telemetry/log.ts'
 import { isId, type OperationId, type RequestId } from '../value/ids.ts'
 import { environmentScope } from '../value/scope.ts'
 import { parseStrictJson } from '../value/strict-json.ts'
-import { isJson } from '../wire/media-types.ts'
 import { OPERATION_ID_HEADER } from '../wire/operations.ts'
 import { message, read } from '../wire/schema.ts'
-import { readBody } from './bodies.ts'
+import { isPacked, readBody, requireJson } from './bodies.ts'
 import { errorResponse, MANAGEMENT_CODES, toFault } from './errors.ts'
 import { preferredType } from './media-types.ts'
 import { PATH_PARAMETERS, type PathParameter } from './parameters.ts'
@@ -246,11 +245,12 @@ function readOperationId<A>(request: Request, route: Route<A>): OperationId | nu
 async function readRouteBody<A>(request: Request, route: Route<A>): Promise<unknown> {
   if (route.body === null) return readNothing(request, route)
   if ('mediaType' in route.body) {
-    const mediaType = request.headers.get('content-type')?.toLowerCase()
-    if (mediaType !== route.body.mediaType) throw new Fault('PLATFORM_MEDIA_TYPE_UNSUPPORTED')
-    return undefined
+    const { headers } = request
+    const mediaType = headers.get('content-type')?.toLowerCase()
+    if (mediaType === route.body.mediaType && !isPacked(headers)) return undefined
+    throw new Fault('PLATFORM_MEDIA_TYPE_UNSUPPORTED')
   }
-  requireJson(request)
+  requireJson(request, MANAGEMENT_CODES)
   const { schema, bytesMax } = route.body as Body<unknown>
   const bytes = await readBody(request, bytesMax ?? JSON_BODY_BYTES_MAX, MANAGEMENT_CODES)
   return read(schema, parseStrictJson(bytes), 'PLATFORM_REQUEST_INVALID')
@@ -261,12 +261,8 @@ async function readNothing<A>(request: Request, { method }: Route<A>): Promise<u
   const bytesMax = method === 'POST' ? JSON_BODY_BYTES_MAX : 0
   const bytes = await readBody(request, bytesMax, MANAGEMENT_CODES)
   if (bytes.length === 0) return
-  requireJson(request)
+  requireJson(request, MANAGEMENT_CODES)
   read(NO_FIELDS, parseStrictJson(bytes), 'PLATFORM_REQUEST_INVALID')
-}
-
-function requireJson({ headers }: Request): void {
-  if (!isJson(headers.get('content-type'))) throw new Fault('PLATFORM_MEDIA_TYPE_UNSUPPORTED')
 }
 
 function render<A>(reply: Reply, route: Route<A>, requestId: RequestId): Response {

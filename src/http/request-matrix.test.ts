@@ -9,6 +9,7 @@ import {
 import { Gate } from '../product/concurrency.ts'
 import type { Product } from '../product/product.ts'
 import { Metrics } from '../telemetry/metrics/metrics.ts'
+import { PACKAGE_MEDIA_TYPE } from '../value/packages/workspace-package.ts'
 import { jsonSchemaOf } from '../wire/schema.ts'
 import { EXPECTED_HEAD_HEADER } from '../wire/workspace.ts'
 import { type ManagementApp, managementRoutes } from './management/routes.ts'
@@ -289,6 +290,15 @@ describe('a body', () => {
       }
     },
   )
+
+  test('that is compressed is unsupported', async () => {
+    for (const route of managementRoutes.filter((each) => !bare.includes(each))) {
+      const type = bodyOf(route) === FRAME ? PACKAGE_MEDIA_TYPE : 'application/json'
+      const text = Bun.gzipSync('{}')
+      const answer = await send(route, { text, type, headers: [['content-encoding', 'gzip']] })
+      expect(answer, nameOf(route)).toBe('415 PLATFORM_MEDIA_TYPE_UNSUPPORTED')
+    }
+  })
 })
 
 describe('an Idempotency-Key', () => {

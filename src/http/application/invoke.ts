@@ -12,8 +12,7 @@ import { Fault, isFault } from '../../errors/fault.ts'
 import type { Answer } from '../../system/answers.ts'
 import type { Principal } from '../../value/identities.ts'
 import type { FunctionKind, FunctionManifest } from '../../value/manifest.ts'
-import { isJson } from '../../wire/media-types.ts'
-import { readBody } from '../bodies.ts'
+import { readBody, requireJson } from '../bodies.ts'
 import { APPLICATION_CODES } from '../errors.ts'
 import { affinityOf, identify } from './callers.ts'
 import { type MutationEnvelope, type QueryEnvelope, readAction, readMutation } from './envelopes.ts'
@@ -229,7 +228,7 @@ function callerKey({ clientId, credentialId }: ApplicationCaller, principal: Pri
 }
 
 export function readEnvelope(request: Request): Promise<Uint8Array> {
-  if (!isJson(request.headers.get('content-type'))) throw new Fault('MEDIA_TYPE_UNSUPPORTED')
+  requireJson(request, APPLICATION_CODES)
   return readBody(request, ENVELOPE_BYTES_MAX, APPLICATION_CODES)
 }
 

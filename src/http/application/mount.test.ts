@@ -16,10 +16,10 @@ afterAll(() => gateway.close())
 const request = async (path: string, init: RequestInit = {}): Promise<Response> =>
   gateway.application.fetch(new Request(`http://app.test${path}`, init))
 
-const query = (contentType: string) =>
+const query = (contentType: string, given: Readonly<Record<string, string>> = {}) =>
   request('/v1/query', {
     method: 'POST',
-    headers: { 'content-type': contentType, 'x-service-key': gateway.key },
+    headers: { 'content-type': contentType, 'x-service-key': gateway.key, ...given },
     body: JSON.stringify({
       ...{ version: 1, target: 'channel:production', function: 'a.one' },
       arguments: { type: 'object', value: [] },
@@ -33,6 +33,7 @@ test.each<[string, () => Promise<Response>, number]>([
   ['a call', () => query('application/json'), 200],
   ['a call that quotes', () => query('application/json; charset="utf-8"'), 200],
   ['a call that is refused', () => query('text/plain'), 415],
+  ['a packed call', () => query('application/json', { 'content-encoding': 'gzip' }), 415],
   ['a probe of the process', () => request('/healthz'), 200],
   ['a probe of admission', () => request('/readyz'), 200],
   ['a preflight', () => preflight(ORIGIN), 204],
