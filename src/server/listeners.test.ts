@@ -18,18 +18,32 @@ afterEach(() => open?.cut())
 
 const COMMON = {
   surface: 'management',
-  listen: { host: '127.0.0.1', port: 0, loopback: true },
   codes: MANAGEMENT_CODES,
   system: new TestSystem(),
   tlsTerminated: false,
 } as const
+const LISTEN = { host: '127.0.0.1', port: 0, loopback: true }
 
-function listen(tlsTerminated: boolean): string {
+function openAt(port: number, tlsTerminated: boolean): OpenListener {
   const app = new Hono<{ Bindings: { peer: string } }>()
   app.get('/', (context) => context.text(context.env.peer))
-  open = openListener({ ...COMMON, app: app as unknown as Hono, tlsTerminated })
+  const listen = { ...LISTEN, port }
+  return openListener({ ...COMMON, listen, app: app as unknown as Hono, tlsTerminated })
+}
+
+function listen(tlsTerminated: boolean): string {
+  open = openAt(0, tlsTerminated)
   return `http://${open.address}/`
 }
+
+test('an address that another server of ours has is taken', () => {
+  const port = Number(new URL(listen(false)).port)
+  let second: OpenListener | undefined
+  onTestFinished(() => second?.cut())
+  expect(() => {
+    second = openAt(port, false)
+  }).toThrow(expect.objectContaining({ code: 'SERVER_LISTEN_FAILED' }))
+})
 
 const FORWARDED = { 'x-forwarded-for': '203.0.113.9, 198.51.100.7' }
 
@@ -97,7 +111,7 @@ const ORIGINS: Readonly<Record<string, Pick<ListenOptions, 'app' | 'codes'>>> = 
 
 /** The first bytes of the answer. */
 async function raw(given: Pick<ListenOptions, 'app' | 'codes'>, text: string): Promise<string> {
-  open = openListener({ ...COMMON, ...given })
+  open = openListener({ ...COMMON, listen: LISTEN, ...given })
   const socket = connect(Number(open.address.split(':')[1]), '127.0.0.1')
   onTestFinished(() => void socket.destroy())
   socket.write(text)
