@@ -251,6 +251,7 @@ export const acts = action({
     const signal = AbortSignal.timeout(Number(await ctx.config.secret('KEY')))
     const response = await fetch('https://api.example.com', { method: 'POST', body: 'x', signal })
     clearTimeout(setTimeout((n: number) => n, 5, 1))
+    await new Promise((resolve) => setTimeout(resolve, setInterval(resolve, 5)))
     const { used } = (await ctx.usage()).requests
     return response.ok ? used : response.headers.has('a') ? 1 : 0
   },

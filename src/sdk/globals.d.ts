@@ -187,13 +187,16 @@ declare const Response: {
 /** Actions only: to the hosts in `uses.network`, by https. A response has at most 16 MiB. */
 declare function fetch(input: string | URL | Request, init?: RequestInit): Promise<Response>
 
+// Apart, for a task that is given nothing: else the `resolve` of a Promise would ask for its value.
 /** Actions only: at most 1,024 timers, which end with the call. */
+declare function setTimeout(task: (value: undefined) => unknown, milliseconds?: number): number
 declare function setTimeout<Given extends unknown[]>(
   task: (...given: Given) => unknown,
   milliseconds?: number,
   ...given: Given
 ): number
 /** Actions only. */
+declare function setInterval(task: (value: undefined) => unknown, milliseconds?: number): number
 declare function setInterval<Given extends unknown[]>(
   task: (...given: Given) => unknown,
   milliseconds?: number,
