@@ -104,6 +104,12 @@ export const CODES = {
     message: 'The Product root is not an initialized one, or its files cannot be used as they are.',
     next: 'Mend what is named, or restore the whole directory; `svc init` makes a new, empty root.',
   },
+  SERVER_PRODUCT_ROOT_UNAVAILABLE: {
+    kind: 'startup',
+    message:
+      'The Product root cannot be read or written; nothing says that what it holds is wrong.',
+    next: 'Make room on its disk, have it writable, or give this user the rights that are missing.',
+  },
   SERVER_PRODUCT_ROOT_LOCKED: {
     kind: 'startup',
     message: 'Another process owns this Product root.',

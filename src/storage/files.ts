@@ -15,8 +15,22 @@ export const realFiles: Files = promises
 /** What others may do with a path: read it, or nothing. Nobody else may ever write. */
 export type Access = 'shared' | 'private'
 
+/** What a disk that is full or read-only, or the rights of this user, refuse. */
+const REFUSED =
+  /^(?:SQLITE_(?:FULL|READONLY|CANTOPEN|IOERR|PERM)|(?:ENOSPC|EDQUOT|EROFS|EACCES|EPERM|EIO)$)/
+
+/**
+ * SERVER_PRODUCT_ROOT_INVALID, or SERVER_PRODUCT_ROOT_UNAVAILABLE where `cause` tells nothing of
+ * what is in the root. The detail ends with the code of the cause.
+ */
 export function invalidRoot(detail: string, cause?: unknown): Fault {
-  return new Fault('SERVER_PRODUCT_ROOT_INVALID', { detail, cause })
+  const code = (cause as NodeJS.ErrnoException | undefined)?.code
+  if (code === undefined) return new Fault('SERVER_PRODUCT_ROOT_INVALID', { detail, cause })
+  const refused = REFUSED.test(code)
+  return new Fault(refused ? 'SERVER_PRODUCT_ROOT_UNAVAILABLE' : 'SERVER_PRODUCT_ROOT_INVALID', {
+    detail: `${detail}: ${code}`,
+    cause,
+  })
 }
 
 /** Throws SERVER_PRODUCT_ROOT_INVALID unless it is a directory that only this user may write. */

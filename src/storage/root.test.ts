@@ -1,5 +1,14 @@
 import { Database } from 'bun:sqlite'
-import { chmodSync, rmSync, statSync, symlinkSync, unlinkSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  chownSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  unlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
 import { ENVIRONMENT_ID, makeRoot, ROOT_HOLDER } from '../../build/testing/product-roots.ts'
@@ -106,6 +115,27 @@ describe('a Product root', () => {
     expect(await refusal(directory)).toMatchObject({ detail })
   })
 
+  test.each<[string, (directory: string) => Promise<void> | void, string]>([
+    ['no file can be made', (directory) => chmodSync(directory, 0o500), 'lock.db cannot .* EACCES'],
+    ['nothing can be written', used('.', 0o500), 'lock.db cannot .* SQLITE_READONLY'],
+    ['control.db cannot be opened', used('control.db', 0), 'control.db cannot .* SQLITE_CANTOPEN'],
+    ['the keyring cannot be read', used('keyring.json', 0), 'keyring.json.* EACCES'],
+  ])('in which %s is not called an invalid one, and the cause is named', async (_, spoil, said) => {
+    const directory = newRoot()
+    await spoil(directory)
+    // The root user may do everything.
+    const isRoot = process.geteuid!() === 0
+    const names = isRoot ? ['.', ...readdirSync(directory)] : []
+    for (const name of names) chownSync(join(directory, name), 65_534, 65_534)
+    if (isRoot) process.seteuid!(65_534)
+    const opening = refusal(directory)
+    if (isRoot) process.seteuid!(0)
+    expect(await opening).toMatchObject({
+      code: 'SERVER_PRODUCT_ROOT_UNAVAILABLE',
+      detail: expect.stringMatching(said),
+    })
+  })
+
   test('is left untouched where its two files are not a root', async () => {
     const directory = newRoot()
     write(directory, 'service.json', '{}')
@@ -207,6 +237,14 @@ describe('the lock', () => {
     await child.exited
   })
 })
+
+/** Opens it once, then takes rights away. */
+function used(file: string, mode: number): (directory: string) => Promise<void> {
+  return async (directory) => {
+    ;(await openProductRoot(directory, system)).close()
+    chmodSync(join(directory, file), mode)
+  }
+}
 
 function write(directory: string, file: string, text: string): undefined {
   const mode = file === 'service.json' ? 0o644 : 0o600

@@ -32,8 +32,9 @@ export interface ProductRoot {
 
 /**
  * Throws SERVER_PRODUCT_ROOT_INVALID where the directory, its owner or modes, a file in it or their
- * agreement is not right, SERVER_PRODUCT_ROOT_LOCKED where another process has it. Writes nothing
- * before both files are known to be a root's.
+ * agreement is not right, SERVER_PRODUCT_ROOT_UNAVAILABLE where its disk or the rights of this user
+ * refuse, SERVER_PRODUCT_ROOT_LOCKED where another process has it. Writes nothing before both files
+ * are known to be a root's.
  */
 export async function openProductRoot(
   path: string,

@@ -39,7 +39,7 @@ export class ControlDatabase {
     }
   }
 
-  /** Opens, or makes, and migrates. Throws SERVER_PRODUCT_ROOT_INVALID. */
+  /** Opens, or makes, and migrates. Throws SERVER_PRODUCT_ROOT_INVALID or _UNAVAILABLE. */
   static open(path: string, at: bigint): ControlDatabase {
     // Made before SQLite does: its log files take their mode from this file.
     ensureOwnFile(path)
@@ -60,7 +60,8 @@ export class ControlDatabase {
       return control
     } catch (cause) {
       database?.close()
-      throw isFault(cause) ? cause : invalidRoot('control.db cannot be opened', cause)
+      const refused = isFault(cause, 'PRODUCT_UNAVAILABLE') ? cause.cause : cause
+      throw isFault(refused) ? refused : invalidRoot('control.db cannot be opened', refused)
     }
   }
 
