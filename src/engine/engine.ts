@@ -143,7 +143,7 @@ export function createEngine(options: EngineOptions): Engine {
       return preparations.keepOnly(kept)
     },
     ready: () => store.status.state === 'open',
-    health: () => healthOf(store, pool.statistics()),
+    health: () => healthOf(store, committer, pool.statistics()),
     idle: () => inFlight.idle(),
     statistics: () => ({
       cache: cache.statistics,

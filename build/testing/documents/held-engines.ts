@@ -86,7 +86,7 @@ export async function heldEngine(
     await engine.close()
     rmSync(directory, { recursive: true, force: true })
   }
-  return { held, pool, metrics, call, account, close }
+  return { held, engine, pool, metrics, call, account, close }
 }
 
 /** IDs come as `{"$d":...}`. */

@@ -8,7 +8,8 @@ export const healthCommand = command({
   summary: 'Show whether the parts of the Environment do their work',
   details: [
     'The runtime is degraded where the system cannot contain Functions, or runners keep breaking;',
-    'documents are unavailable where their store does not answer. The server log says why.',
+    'documents are degraded while commits fail, as on a full disk, and unavailable where their',
+    'store does not answer. The server log says why.',
   ],
   options: REMOTE,
   async run(context, { root }) {

@@ -94,6 +94,7 @@ export class Committer {
   readonly #queue: Batch[] = []
   #scheduled = false
   #inFlight: Promise<void> | null = null
+  #newestFailed = false
   #unsettled = new UnsettledCommits()
   #exclusive: { readonly turn: Turn; readonly done: Promise<void> } | null = null
 
@@ -121,6 +122,11 @@ export class Committer {
 
   get unsettled(): UnsettledCommits {
     return this.#unsettled
+  }
+
+  /** Whether the store refused the newest batch: reads may well go on. */
+  get isFailing(): boolean {
+    return this.#newestFailed
   }
 
   /** Before an attempt takes one of the two snapshots; `endUse` once nothing is asked of it. */
@@ -259,10 +265,12 @@ export class Committer {
     try {
       await this.#store.commit({ transactions })
     } catch (error) {
+      this.#newestFailed = true
       this.#metrics.counters.commitBatchesFailed.add()
       this.#abandon(batch, error)
       return
     }
+    this.#newestFailed = false
     this.#count(transactions.length, startedMillis)
     for (const [i, { sequence }] of transactions.entries()) {
       if (sequence === null) continue

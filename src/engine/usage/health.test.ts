@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
+import { heldEngine } from '../../../build/testing/documents/held-engines.ts'
 import { DOCUMENT_TEMPLATE, openDocuments } from '../../../build/testing/documents/stores.ts'
 import { freshDatabase } from '../../../build/testing/postgres.ts'
 import { postgresProxy } from '../../../build/testing/postgres-proxy.ts'
@@ -90,6 +91,22 @@ describe('documents are', () => {
     expect(await documentsHealth(store)).toBe('healthy')
     await store.close()
     expect(await documentsHealth(store)).toBe('unavailable')
+  })
+
+  test('degraded while commits fail, until one is durable again', async () => {
+    const { engine, held, account, close } = await heldEngine({})
+    closers.push(close)
+    const status = async () =>
+      (await engine.health()).find(({ name }) => name === 'documents')!.status
+    await account(1)
+    expect(await status()).toBe('healthy')
+    held.hold()
+    const refused = account(2).catch(({ code }: { code: string }) => code)
+    await held.arrived()
+    held.fail('UNAVAILABLE')
+    expect([await refused, await status()]).toEqual(['UNAVAILABLE', 'degraded'])
+    await account(3)
+    expect(await status()).toBe('healthy')
   })
 
   test('unavailable where the store does not answer in time', async () => {

@@ -16,13 +16,16 @@ const BREAKDOWNS_MAX = 5
 /** Starts that failed one after the other, while no runner is left. */
 const FAILED_STARTS_MAX = 3
 
+/** Documents that can be read while commits fail are degraded. */
 export async function healthOf(
   store: DocumentStore,
+  commits: { readonly isFailing: boolean },
   pool: PoolStatistics,
 ): Promise<readonly ComponentHealth[]> {
+  const reads = await documentsHealth(store)
   return [
     { name: 'runtime', status: runtimeHealth(pool) },
-    { name: 'documents', status: await documentsHealth(store) },
+    { name: 'documents', status: reads === 'healthy' && commits.isFailing ? 'degraded' : reads },
   ]
 }
 
