@@ -1,7 +1,7 @@
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import type { Fault } from '../errors/fault.ts'
 import { readWorkspaceFiles } from './workspace-files.ts'
 
@@ -17,6 +17,21 @@ test('a folder or a setting that cannot be read is named', () => {
   expect(error).toMatchObject({ code: 'WORKSPACE_INVALID' })
   expect(error.detail).toContain('functions/a\n  It cannot be read: EACCES.')
   expect(error.detail).toContain('svc.json\n  It cannot be read: EACCES.')
+})
+
+test('a script that is no .ts file is refused: its Functions would silently not be there', () => {
+  const directory = mkdtempSync(join(tmpdir(), 'svc-files-'))
+  onTestFinished(() => rmSync(directory, { recursive: true }))
+  mkdirSync(join(directory, 'functions/b'), { recursive: true })
+  const tests = ['a.test.js', 'a.spec.tsx', 'b/a.d.mts']
+  const files = ['a.ts', 'a.json', 'b/c.js', 'd.jsx', 'e.tsx', 'f.mts', 'g.mjs', 'h.cts', 'i.cjs']
+  for (const name of [...tests, ...files]) writeFileSync(join(directory, 'functions', name), '')
+  writeFileSync(join(directory, 'schema.ts'), '')
+  const { detail } = failureOf(directory)
+  expect(detail).toContain('functions/b/c.js\n  Functions are in .ts files.\n  Rename it to c.ts')
+  expect(detail?.match(/^functions.*/gm)?.sort()).toEqual(
+    files.slice(2).map((name) => `functions/${name}`),
+  )
 })
 
 function failureOf(directory: string): Fault {

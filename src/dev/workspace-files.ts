@@ -26,8 +26,9 @@ export const SCHEMA_FILE = 'schema.ts'
 const SETTINGS_FILE = 'svc.json'
 const FUNCTIONS_DIRECTORY = 'functions'
 const SEGMENT = /^[A-Za-z0-9_-]+$/
+const SOURCE = /\.[cm]?[jt]sx?$/
 /** Declarations and tests may lie beside Functions; they are never part of a bundle. */
-const NOT_SOURCE = /\.(?:d|test|spec)\.ts$/
+const NOT_SOURCE = /\.(?:d|test|spec)\.[cm]?[jt]sx?$/
 const FILES_MAX = 10_000
 const DEPTH_MAX = 16
 
@@ -85,7 +86,14 @@ function collect(directory: string, segments: readonly string[], found: Found): 
         continue
       }
       collect(join(directory, entry.name), [...segments, entry.name], found)
-    } else if (entry.isFile() && entry.name.endsWith('.ts') && !NOT_SOURCE.test(entry.name)) {
+    } else if (entry.isFile() && SOURCE.test(entry.name) && !NOT_SOURCE.test(entry.name)) {
+      if (!entry.name.endsWith('.ts')) {
+        // Passed over, its Functions would not be there, and nothing would say why.
+        const renamed = entry.name.replace(SOURCE, '.ts')
+        const mend = `Rename it to ${renamed}, or move it out of ${FUNCTIONS_DIRECTORY}.`
+        found.problems.push(fileProblem(file(entry.name), 'Functions are in .ts files.', mend))
+        continue
+      }
       const name = [...segments, entry.name.slice(0, -3)]
       if (!name.every((segment) => SEGMENT.test(segment))) {
         found.problems.push(
