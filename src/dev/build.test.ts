@@ -265,7 +265,7 @@ const REFUSED: readonly [rule: string, files: Record<string, string>, said: stri
   [
     'await outside of functions is refused',
     { 'functions/a.ts': 'export const x = await Promise.resolve(1)\n' },
-    'There is no await outside of functions.\n  Move it into a handler.',
+    'There is no await outside of async functions.\n  Write async before the function, or',
   ],
   [
     'an import with a computed name is refused at its line',

@@ -29,7 +29,7 @@ const NAMESPACE = 'svc-virtual'
 export async function bundleWorkspace(files: WorkspaceFiles): Promise<Bundle> {
   const output = await Bun.build(configuration(files))
   if (!output.success) {
-    throw workspaceFault(output.logs.map((log) => buildProblem(log, files)))
+    throw workspaceFault(understood(output.logs).map((log) => buildProblem(log, files)))
   }
   const { inputs } = output.metafile!
   const builtins = builtinProblems({ inputs, entry: `${NAMESPACE}:${ENTRY}` }, (path) =>
@@ -159,6 +159,19 @@ function normalMap(map: SourceMapJson, files: WorkspaceFiles): SourceMapJson {
   }
 }
 
+/** Behind a misplaced await the parser reads on as if that were a name, and finds what is none. */
+function understood(logs: readonly (BuildMessage | ResolveMessage)[]) {
+  const lost = new Set(logs.filter(isMisplacedAwait).map(({ position }) => position?.file))
+  return logs.filter(
+    (log) =>
+      log.name === 'ResolveMessage' || !lost.has(log.position?.file) || isMisplacedAwait(log),
+  )
+}
+
+function isMisplacedAwait({ message }: BuildMessage | ResolveMessage): boolean {
+  return /"await" can only be used inside|Cannot use "await" outside/.test(message)
+}
+
 function buildProblem(log: BuildMessage | ResolveMessage, files: WorkspaceFiles): Problem {
   const { position } = log
   const path = position?.file ?? ''
@@ -201,8 +214,9 @@ function explain(
     const mend = file === SDK ? 'Check the spelling.' : `Export it there, or check the spelling.`
     return { message: `"${file}" exports no "${missing[2]}".`, mend }
   }
-  if (message.includes('"await" can only be used inside')) {
-    return { message: 'There is no await outside of functions.', mend: 'Move it into a handler.' }
+  if (isMisplacedAwait(log)) {
+    const mend = 'Write async before the function, or move it into a handler.'
+    return { message: 'There is no await outside of async functions.', mend }
   }
   if (message === 'Macros are disabled') {
     return { message: 'Macros are not available.', mend: 'Import the function without macro.' }
