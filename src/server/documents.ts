@@ -9,6 +9,7 @@ import { openPostgresDocuments } from '../documents/postgres/stores.ts'
 import { openSqliteDocuments } from '../documents/sqlite/stores.ts'
 import type { DocumentStore } from '../documents/store.ts'
 import { Fault } from '../errors/fault.ts'
+import { DOCUMENTS_FILE, DOCUMENTS_POSTGRES_FILE } from '../storage/root.ts'
 import { FileFailure, readSecretFile, writeFileAtomic } from '../system/files.ts'
 import type { System } from '../system/system.ts'
 import type { Logger } from '../telemetry/log.ts'
@@ -24,9 +25,6 @@ export interface DocumentsOptions {
   readonly metrics: Metrics
 }
 
-const SQLITE_FILE = 'documents.db'
-/** Holds the ID of the database that this root's documents are in. */
-const POSTGRES_FILE = 'documents.postgres'
 const ID = /^[A-Za-z0-9_-]{22}$/
 
 /**
@@ -36,13 +34,13 @@ const ID = /^[A-Za-z0-9_-]{22}$/
 export async function openDocuments(options: DocumentsOptions): Promise<DocumentStore> {
   const { rootPath, environmentId, database, system, log, metrics } = options
   const databaseId = readDatabaseId(rootPath)
-  const file = join(rootPath, SQLITE_FILE)
+  const file = join(rootPath, DOCUMENTS_FILE)
   if (database === null) {
     if (databaseId === null) return openSqliteDocuments(file)
     throw elsewhere('its documents are in PostgreSQL: set SERVICE_PLATFORM_DATABASE_URL')
   }
   if (existsSync(file)) {
-    throw elsewhere(`its documents are in ${SQLITE_FILE}: unset SERVICE_PLATFORM_DATABASE_URL`)
+    throw elsewhere(`its documents are in ${DOCUMENTS_FILE}: unset SERVICE_PLATFORM_DATABASE_URL`)
   }
   const store = await openPostgresDocuments({
     url: database.url,
@@ -55,19 +53,20 @@ export async function openDocuments(options: DocumentsOptions): Promise<Document
       log[level](`documents.${event}`, { detail })
     },
   })
-  if (databaseId === null) writeFileAtomic(join(rootPath, POSTGRES_FILE), `${store.databaseId}\n`)
+  if (databaseId === null)
+    writeFileAtomic(join(rootPath, DOCUMENTS_POSTGRES_FILE), `${store.databaseId}\n`)
   return store
 }
 
 function readDatabaseId(rootPath: string): string | null {
   try {
-    const bytes = readSecretFile(join(rootPath, POSTGRES_FILE), { bytesMax: 64 })
+    const bytes = readSecretFile(join(rootPath, DOCUMENTS_POSTGRES_FILE), { bytesMax: 64 })
     const id = new TextDecoder().decode(bytes).trimEnd()
     if (ID.test(id)) return id
   } catch (error) {
     if (error instanceof FileFailure && error.reason === 'missing') return null
   }
-  throw elsewhere(`${POSTGRES_FILE} cannot be read, or holds no database ID`)
+  throw elsewhere(`${DOCUMENTS_POSTGRES_FILE} cannot be read, or holds no database ID`)
 }
 
 function elsewhere(detail: string): Fault {

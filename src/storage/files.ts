@@ -68,6 +68,10 @@ export function ensureOwnFile(path: string): void {
   }
 }
 
+export function isAbsentOrEmpty(path: string): boolean {
+  return (lstatSync(path, { throwIfNoEntry: false })?.size ?? 0) === 0
+}
+
 function statsOf(path: string): Stats {
   try {
     return lstatSync(path)

@@ -2,10 +2,14 @@ import { Database } from 'bun:sqlite'
 import {
   chmodSync,
   chownSync,
+  existsSync,
+  mkdirSync,
   readdirSync,
+  readFileSync,
   rmSync,
   statSync,
   symlinkSync,
+  truncateSync,
   unlinkSync,
   writeFileSync,
 } from 'node:fs'
@@ -39,6 +43,18 @@ async function refusal(path: string): Promise<{ code: string; detail: string }> 
 function keyringFile(fill: number, id = 'k1'): string {
   const key = { id, key: new Uint8Array(32).fill(fill), createdAtMicros: 1n }
   return formatKeyring({ version: 1, keys: [key], active: id })
+}
+
+async function holdElsewhere(directory: string) {
+  const child = Bun.spawn([process.execPath, ROOT_HOLDER, directory], {
+    stdout: 'pipe',
+    stderr: 'inherit',
+    env: {},
+  })
+  const reader = child.stdout.getReader()
+  const { value } = await reader.read()
+  expect(new TextDecoder().decode(value)).toBe('opened\n')
+  return child
 }
 
 describe('a Product root', () => {
@@ -174,6 +190,54 @@ describe('a Product root', () => {
     ;(await openProductRoot(directory, system)).close()
   })
 
+  // What an empty control database does not name would be removed: every artifact and index.
+  test.each<[string, (control: string) => void]>([
+    ['lost', (control) => rmSync(control)],
+    ['emptied', (control) => truncateSync(control)],
+    // All of a young database is in its log; the file has one page.
+    ['copied without its log', (control) => rmSync(`${control}-wal`)],
+  ])('whose control database was %s is refused, and stays as it is', async (_, lose) => {
+    const directory = newRoot()
+    const holder = await holdElsewhere(directory)
+    holder.kill('SIGKILL')
+    await holder.exited
+    const control = join(directory, 'control.db')
+    const kept = ['', '-wal'].map((end) => [control + end, readFileSync(control + end)] as const)
+    expect(kept[0]![1]).toHaveLength(4096)
+    lose(control)
+    const wal = existsSync(`${control}-wal`)
+    for (let i = 0; i < 2; i++) {
+      expect(await refusal(directory)).toMatchObject({
+        code: 'SERVER_PRODUCT_ROOT_INVALID',
+        detail: expect.stringMatching(/^control\.db is missing or empty.*: restore control\.db,/),
+      })
+    }
+    expect(wal ? readFileSync(`${control}-wal`) : null).toEqual(wal ? kept[1]![1] : null)
+    for (const [path, bytes] of kept) writeFileSync(path, bytes, { mode: 0o600 })
+    ;(await openProductRoot(directory, system)).close()
+  })
+
+  test('that died before its control database held anything opens', async () => {
+    const directory = newRoot()
+    write(directory, 'control.db', '')
+    // Somebody may have made the directory already, as the mount point of a volume.
+    mkdirSync(join(directory, 'artifacts'))
+    ;(await openProductRoot(directory, system)).close()
+  })
+
+  test.each(['documents.db', 'documents.postgres'])(
+    'of which only %s is left is refused',
+    async (file) => {
+      const directory = newRoot()
+      write(directory, file, 'x')
+      expect(await refusal(directory)).toMatchObject({
+        code: 'SERVER_PRODUCT_ROOT_INVALID',
+        detail: expect.stringContaining(`but ${file} is there`),
+      })
+      expect(existsSync(join(directory, 'control.db'))).toBe(false)
+    },
+  )
+
   test('with a schema that this program does not know is refused', async () => {
     const directory = newRoot()
     ;(await openProductRoot(directory, system)).close()
@@ -191,18 +255,6 @@ describe('a Product root', () => {
 })
 
 describe('the lock', () => {
-  async function holdElsewhere(directory: string) {
-    const child = Bun.spawn([process.execPath, ROOT_HOLDER, directory], {
-      stdout: 'pipe',
-      stderr: 'inherit',
-      env: {},
-    })
-    const reader = child.stdout.getReader()
-    const { value } = await reader.read()
-    expect(new TextDecoder().decode(value)).toBe('opened\n')
-    return child
-  }
-
   test('keeps a second process out at once, and lets it in after a kill -9', async () => {
     const directory = newRoot()
     const child = await holdElsewhere(directory)

@@ -2,7 +2,9 @@
  * A Product root that this process owns: what `svc init` made, checked, locked and opened. What the
  * state in it means is left to product.
  */
+import { existsSync } from 'node:fs'
 import { isAbsolute, join } from 'node:path'
+import type { Fault } from '../errors/fault.ts'
 import { Malformed } from '../value/malformed.ts'
 import {
   DESCRIPTOR_FILE,
@@ -16,9 +18,23 @@ import { ArtifactStore } from './artifacts.ts'
 import { ControlDatabase } from './control/database.ts'
 import { findEnvironment, insertEnvironment } from './control/environment.ts'
 import { insertKeyringCheck, listKeyringChecks } from './control/keyring-checks.ts'
-import { type Access, checkOwnDirectory, invalidRoot, readOwnFile } from './files.ts'
+import {
+  type Access,
+  checkOwnDirectory,
+  invalidRoot,
+  isAbsentOrEmpty,
+  readOwnFile,
+} from './files.ts'
 import { Keyring } from './keyring.ts'
 import { lockRoot } from './lock.ts'
+
+/** The documents, where they are in the root. */
+export const DOCUMENTS_FILE = 'documents.db'
+/** Holds the ID of the PostgreSQL database that the documents are in, where they are there. */
+export const DOCUMENTS_POSTGRES_FILE = 'documents.postgres'
+const CONTROL_FILE = 'control.db'
+/** Each is made after the first commit to control.db, which made that file's name durable too. */
+const MADE_LATER = ['artifacts/sha256', DOCUMENTS_FILE, DOCUMENTS_POSTGRES_FILE]
 
 export interface ProductRoot {
   readonly path: string
@@ -44,8 +60,13 @@ export async function openProductRoot(
   const lock = lockRoot(join(path, 'lock.db'))
   let control: ControlDatabase | null = null
   try {
-    control = ControlDatabase.open(join(path, 'control.db'), system.nowMicros())
-    bind(control, descriptor, keyring)
+    // An empty control database names no artifact and no index: all would be removed as left over.
+    const later = MADE_LATER.find((name) => existsSync(join(path, name)))
+    const file = join(path, CONTROL_FILE)
+    // Before SQLite sees the file: beside an empty one it deletes the log.
+    if (later !== undefined && isAbsentOrEmpty(file)) throw controlLost(later)
+    control = ControlDatabase.open(file, system.nowMicros())
+    bind(control, descriptor, keyring, later)
     const artifacts = new ArtifactStore(join(path, 'artifacts'))
     await artifacts.open()
     return rootOf({ path, descriptor, keyring, control, artifacts }, lock.release)
@@ -74,12 +95,27 @@ function parsed<T>(root: string, file: string, access: Access, parse: (text: Uin
   }
 }
 
+function controlLost(later: string): Fault {
+  return invalidRoot(
+    `${CONTROL_FILE} is missing or empty, but ${later} is there: restore ${CONTROL_FILE}, with ` +
+      'its log (-wal) where there is one, from the backup that the rest is from',
+  )
+}
+
 /** Ties the control database to the two files at its first opening, and holds it to them later. */
-function bind(control: ControlDatabase, descriptor: RootDescriptor, keyring: Keyring): void {
+function bind(
+  control: ControlDatabase,
+  descriptor: RootDescriptor,
+  keyring: Keyring,
+  later: string | undefined,
+): void {
   control.transaction((tx) => {
     const environment = findEnvironment(tx)
-    if (environment === null) insertEnvironment(tx, descriptor)
-    else if (
+    if (environment === null) {
+      // As a copy of the file is without its log.
+      if (later !== undefined) throw controlLost(later)
+      insertEnvironment(tx, descriptor)
+    } else if (
       environment.projectId !== descriptor.projectId ||
       environment.environmentId !== descriptor.environmentId
     ) {
