@@ -89,6 +89,7 @@ const system = realSystem()
 const store = await openDocuments({
   rootPath: directory,
   environmentId: ENVIRONMENT_ID,
+  mayHoldDocuments: false,
   database:
     databaseUrl === '' ? null : { url: new Secret(databaseUrl), host: '', port: 0, name: '' },
   system,

@@ -1,4 +1,4 @@
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, readdirSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
@@ -32,11 +32,14 @@ async function fresh(): Promise<string> {
 }
 
 /** Opens and closes; answers the code and the reason of a refusal. */
-async function opening(url: string | null, environmentId: string = TEST_ENVIRONMENT) {
+async function opening(
+  url: string | null,
+  { environmentId = TEST_ENVIRONMENT, mayHoldDocuments = false } = {},
+) {
   const database = url === null ? null : parseDatabaseUrl(new Secret(url))
   const system = realSystem()
   const world = { system, log: memoryLog().log, metrics: new Metrics(system) }
-  const options = { rootPath: root, environmentId, database, ...world }
+  const options = { rootPath: root, environmentId, mayHoldDocuments, database, ...world }
   try {
     await (await openDocuments(options)).close()
     return 'opened'
@@ -63,11 +66,36 @@ test('documents stay where they are: in one PostgreSQL database', async () => {
   expect(existsSync(join(root, 'documents.db'))).toBe(false)
   const refused = /^SERVER_DOCUMENT_DATABASE_UNAVAILABLE: /
   expect(await opening(await fresh())).toMatch(refused)
-  expect(await opening(url, 'env_00000000000000000000000002')).toMatch(refused)
+  expect(await opening(url, { environmentId: 'env_00000000000000000000000002' })).toMatch(refused)
   // As after a crash between the two: the database knows its Environment already.
   rmSync(join(root, 'documents.postgres'))
   expect(await opening(url)).toBe('opened')
   expect(existsSync(join(root, 'documents.postgres'))).toBe(true)
+})
+
+test('documents that were lost are refused, and nothing is made in their place', async () => {
+  const lost =
+    /^SERVER_PRODUCT_ROOT_INVALID: documents\.db .*is missing or empty, but .*: restore it,/
+  const served = { mayHoldDocuments: true }
+  expect(await opening(null, served)).toMatch(lost)
+  expect(await opening(await fresh(), served)).toMatch(lost)
+  expect(readdirSync(root)).toEqual([])
+  expect(await opening(null)).toBe('opened')
+  expect(await opening(null, served)).toBe('opened')
+  const file = join(root, 'documents.db')
+  truncateSync(file)
+  writeFileSync(`${file}-wal`, 'the log that SQLite deletes beside an empty file')
+  expect(await opening(null, served)).toMatch(lost)
+  expect(readdirSync(root)).toContain('documents.db-wal')
+})
+
+test('a lost mark of the database is refused once the database may hold documents', async () => {
+  const url = await fresh()
+  expect(await opening(url)).toBe('opened')
+  expect(await opening(url, { mayHoldDocuments: true })).toBe('opened')
+  rmSync(join(root, 'documents.postgres'))
+  const lost = /^SERVER_PRODUCT_ROOT_INVALID: .*documents\.postgres\) is missing or empty/
+  expect(await opening(url, { mayHoldDocuments: true })).toMatch(lost)
 })
 
 test('connections to the database that were lost are counted', async () => {
@@ -76,6 +104,7 @@ test('connections to the database that were lost are counted', async () => {
   const metrics = new Metrics(system)
   const store = await openDocuments({
     ...{ rootPath: root, environmentId: TEST_ENVIRONMENT, system, log: memoryLog().log, metrics },
+    mayHoldDocuments: false,
     database: parseDatabaseUrl(new Secret(proxy.url)),
   })
   try {

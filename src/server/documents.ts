@@ -8,7 +8,7 @@ import type { DatabaseAddress } from '../config/addresses.ts'
 import { openPostgresDocuments } from '../documents/postgres/stores.ts'
 import { openSqliteDocuments } from '../documents/sqlite/stores.ts'
 import type { DocumentStore } from '../documents/store.ts'
-import { Fault } from '../errors/fault.ts'
+import { invalidRoot, isAbsentOrEmpty } from '../storage/files.ts'
 import { DOCUMENTS_FILE, DOCUMENTS_POSTGRES_FILE } from '../storage/root.ts'
 import { FileFailure, readSecretFile, writeFileAtomic } from '../system/files.ts'
 import type { System } from '../system/system.ts'
@@ -18,6 +18,8 @@ import type { Metrics } from '../telemetry/metrics/metrics.ts'
 export interface DocumentsOptions {
   readonly rootPath: string
   readonly environmentId: string
+  /** Whether a Release was ever published: before that nothing can have written a document. */
+  readonly mayHoldDocuments: boolean
   /** Null keeps the documents in the root. */
   readonly database: DatabaseAddress | null
   readonly system: System
@@ -28,19 +30,26 @@ export interface DocumentsOptions {
 const ID = /^[A-Za-z0-9_-]{22}$/
 
 /**
- * Throws SERVER_PRODUCT_ROOT_INVALID where the root's documents are elsewhere,
+ * Throws SERVER_PRODUCT_ROOT_INVALID where the root's documents are elsewhere or lost,
  * SERVER_DOCUMENT_DATABASE_UNAVAILABLE, UNAVAILABLE or PRODUCT_CORRUPT.
  */
 export async function openDocuments(options: DocumentsOptions): Promise<DocumentStore> {
-  const { rootPath, environmentId, database, system, log, metrics } = options
+  const { rootPath, environmentId, mayHoldDocuments, database, system, log, metrics } = options
   const databaseId = readDatabaseId(rootPath)
   const file = join(rootPath, DOCUMENTS_FILE)
+  if (mayHoldDocuments && databaseId === null && isAbsentOrEmpty(file)) {
+    throw invalidRoot(
+      `${DOCUMENTS_FILE} (in PostgreSQL: ${DOCUMENTS_POSTGRES_FILE}) is missing or empty, but ` +
+        'Releases were published: restore it, with its log (-wal) where there is one, from the ' +
+        'backup that the rest is from',
+    )
+  }
   if (database === null) {
-    if (databaseId === null) return openSqliteDocuments(file)
-    throw elsewhere('its documents are in PostgreSQL: set SERVICE_PLATFORM_DATABASE_URL')
+    if (databaseId === null) return openSqliteDocuments(file, { mayBeNew: !mayHoldDocuments })
+    throw invalidRoot('its documents are in PostgreSQL: set SERVICE_PLATFORM_DATABASE_URL')
   }
   if (existsSync(file)) {
-    throw elsewhere(`its documents are in ${DOCUMENTS_FILE}: unset SERVICE_PLATFORM_DATABASE_URL`)
+    throw invalidRoot(`its documents are in ${DOCUMENTS_FILE}: unset SERVICE_PLATFORM_DATABASE_URL`)
   }
   const store = await openPostgresDocuments({
     url: database.url,
@@ -53,8 +62,9 @@ export async function openDocuments(options: DocumentsOptions): Promise<Document
       log[level](`documents.${event}`, { detail })
     },
   })
-  if (databaseId === null)
+  if (databaseId === null) {
     writeFileAtomic(join(rootPath, DOCUMENTS_POSTGRES_FILE), `${store.databaseId}\n`)
+  }
   return store
 }
 
@@ -66,9 +76,5 @@ function readDatabaseId(rootPath: string): string | null {
   } catch (error) {
     if (error instanceof FileFailure && error.reason === 'missing') return null
   }
-  throw elsewhere(`${DOCUMENTS_POSTGRES_FILE} cannot be read, or holds no database ID`)
-}
-
-function elsewhere(detail: string): Fault {
-  return new Fault('SERVER_PRODUCT_ROOT_INVALID', { detail })
+  throw invalidRoot(`${DOCUMENTS_POSTGRES_FILE} cannot be read, or holds no database ID`)
 }

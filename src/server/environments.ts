@@ -12,6 +12,7 @@ import { LiveConfiguration } from '../product/live-configuration.ts'
 import { closeProduct, openProduct, type Product } from '../product/product.ts'
 import { runnerCommand } from '../runner/command.ts'
 import { runnerSpawner } from '../runner/processes.ts'
+import { hasReleases } from '../storage/control/releases.ts'
 import { Cursors } from '../storage/cursors.ts'
 import { openProductRoot, type ProductRoot } from '../storage/root.ts'
 import type { System } from '../system/system.ts'
@@ -57,7 +58,9 @@ export async function openEnvironment(options: EnvironmentOptions): Promise<Open
     const world = { system, log, metrics }
     const tokens = await openTokens(configuration, root, { system, log })
     const database = configuration.product?.database ?? null
-    const store = await openDocuments({ rootPath, environmentId, database, ...world })
+    const mayHoldDocuments = root.control.read(hasReleases)
+    const which = { rootPath, environmentId, mayHoldDocuments, database }
+    const store = await openDocuments({ ...which, ...world })
     closers.push(() => store.close())
     const pool = await startPool(configuration, world)
     closers.push(() => pool.close())

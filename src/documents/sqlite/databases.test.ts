@@ -52,7 +52,7 @@ describe('the document file', () => {
   })
 
   test('is durable at each commit and takes nothing from a foreign schema', async () => {
-    const database = openDatabase(path)
+    const database = openDatabase(path, { mayBeNew: true })
     const pragma = (name: string) => Object.values(database.query(`pragma ${name}`).get() as object)
     expect(pragma('journal_mode')).toEqual(['wal'])
     expect(pragma('synchronous')).toEqual([2])
@@ -96,10 +96,19 @@ describe('the document file', () => {
       const fresh = name.startsWith('a text') || name.includes('database')
       if (!fresh) await storeWithOneDocument()
       damage()
-      expect(() => openDatabase(path)).toThrowError(fault('PRODUCT_CORRUPT'))
+      expect(() => openDatabase(path, { mayBeNew: true })).toThrowError(fault('PRODUCT_CORRUPT'))
       await expect(openSqliteDocuments(path)).rejects.toEqual(fault('PRODUCT_CORRUPT'))
     })
   }
+
+  test('a copy without the log that holds all of it is refused where it is not new', async () => {
+    tamper('pragma page_size = 4096', 'pragma journal_mode = wal')
+    expect(statSync(path).size).toBe(4096)
+    const opening = openSqliteDocuments(path, { mayBeNew: false })
+    await expect(opening).rejects.toEqual(fault('PRODUCT_CORRUPT'))
+    await (await openSqliteDocuments(path)).close()
+    await (await openSqliteDocuments(path, { mayBeNew: false })).close()
+  })
 
   test('a directory that is not there is unavailable, not corrupt', async () => {
     const missing = join(directory, 'missing', 'documents.db')
@@ -107,7 +116,7 @@ describe('the document file', () => {
   })
 
   test('a range walks the primary key, without a scan and without sorting', () => {
-    const database = openDatabase(path)
+    const database = openDatabase(path, { mayBeNew: true })
     for (const order of ['asc', 'desc'] as const) {
       const plan = database
         .query<{ detail: string }, []>(`explain query plan ${rangeStatement(order)}`)

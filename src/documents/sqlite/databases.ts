@@ -17,16 +17,21 @@ import { loadState } from './writer-state.ts'
 /** "svcd": tells our file from any other one of SQLite. */
 const APPLICATION_ID = 0x73766364
 
+export interface OpenOptions {
+  /** Otherwise a file that holds no store yet is PRODUCT_CORRUPT: it has lost its log. */
+  readonly mayBeNew: boolean
+}
+
 /**
  * A connection that only reads. UNAVAILABLE where the file cannot be opened, PRODUCT_CORRUPT where
  * it is not a document store that this version can use.
  */
-export function openDatabase(path: string): Database {
+export function openDatabase(path: string, { mayBeNew }: OpenOptions): Database {
   let database: Database | undefined
   try {
     createFile(path)
     database = new Database(path, { readwrite: true, create: false })
-    refuseForeign(database)
+    refuseForeign(database, mayBeNew)
     configure(database, { cacheMiB: 64 })
     migrate(database)
     checkSchema(database)
@@ -73,13 +78,16 @@ function pragma(database: Database, name: 'application_id' | 'user_version'): nu
   return Number(Object.values(database.query<object, []>(`pragma ${name}`).get() ?? {})[0])
 }
 
-function refuseForeign(database: Database): void {
+function refuseForeign(database: Database, mayBeNew: boolean): void {
   const objects = database
     .query<{ count: number }, []>('select count(*) as count from sqlite_schema')
     .get()
   const empty = objects?.count === 0 && pragma(database, 'user_version') === 0
   const id = pragma(database, 'application_id')
-  assert(id === APPLICATION_ID || (empty && id === 0), 'the file is not a document store')
+  assert(
+    id === APPLICATION_ID || (mayBeNew && empty && id === 0),
+    'the file is not a document store',
+  )
   const version = pragma(database, 'user_version')
   assert(version <= MIGRATIONS.length, 'the file was written by a newer version')
 }

@@ -18,7 +18,7 @@ import type {
   StoreStatus,
 } from '../store.ts'
 import { encodeBatch } from './batch-messages.ts'
-import { openDatabase, storeFault } from './databases.ts'
+import { type OpenOptions, openDatabase, storeFault } from './databases.ts'
 import { Reads } from './reads.ts'
 import { WRITER_SOURCE } from './writer.generated.ts'
 import type { WriterAnswers, WriterJob } from './writer-jobs.ts'
@@ -29,8 +29,11 @@ import { WriterThread } from './writer-threads.ts'
  * The caller holds the lock of the Product root: a second writer would break the sequences.
  * UNAVAILABLE where the file cannot be opened, PRODUCT_CORRUPT where it breaks an invariant.
  */
-export async function openSqliteDocuments(path: string): Promise<DocumentStore> {
-  const database = openDatabase(path)
+export async function openSqliteDocuments(
+  path: string,
+  options: OpenOptions = { mayBeNew: true },
+): Promise<DocumentStore> {
+  const database = openDatabase(path, options)
   const store = new SqliteDocuments(database)
   await store.start(path)
   return store

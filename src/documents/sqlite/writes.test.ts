@@ -16,7 +16,7 @@ let database: Database
 beforeEach(() => {
   directory = mkdtempSync(join(tmpdir(), 'documents-'))
   const path = join(directory, 'documents.db')
-  openDatabase(path).close()
+  openDatabase(path, { mayBeNew: true }).close()
   database = new Database(path, { readwrite: true, create: false })
   configure(database, { cacheMiB: 1 })
 })

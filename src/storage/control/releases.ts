@@ -53,6 +53,11 @@ export function findRelease(reader: ControlReader, id: ReleaseId): ReleaseRecord
   return row === null ? null : toRelease(row)
 }
 
+/** Whether one was ever published: none is ever deleted. */
+export function hasReleases(reader: ControlReader): boolean {
+  return reader.get('select 1 from releases limit 1') !== null
+}
+
 /** The newest `limit`, and every one that a Channel, a policy or the HEAD of a Workspace names. */
 export function listReleases(reader: ControlReader, limit: number): ReleaseRecord[] {
   return reader

@@ -1,0 +1,32 @@
+import { rmSync } from 'node:fs'
+import { afterEach, expect, test } from 'vitest'
+import { openTestProduct, publishRelease, type TestProduct } from '../../build/testing/products.ts'
+import type { ServerConfiguration } from '../config/configuration.ts'
+import type { Identity } from '../identity/identity.ts'
+import { closeProduct } from '../product/product.ts'
+import { realSystem } from '../system/system.ts'
+import { memoryLog } from '../telemetry/log.ts'
+import { Metrics } from '../telemetry/metrics/metrics.ts'
+import { openEnvironment } from './environments.ts'
+
+let it: TestProduct
+
+afterEach(() => rmSync(it.directory, { recursive: true, force: true }))
+
+test('an Environment with a Release and without its documents is not opened', async () => {
+  it = await openTestProduct()
+  await publishRelease(it, { source: 'a' })
+  await closeProduct(it.product)
+  const system = realSystem()
+  const opening = openEnvironment({
+    // No more of it is looked at before the documents are opened.
+    configuration: { product: null, sandbox: 'preferred' } as ServerConfiguration,
+    rootPath: it.directory,
+    identity: {} as Identity,
+    ...{ system, log: memoryLog().log, metrics: new Metrics(system) },
+  })
+  await expect(opening).rejects.toMatchObject({
+    code: 'SERVER_PRODUCT_ROOT_INVALID',
+    detail: expect.stringContaining('documents.db'),
+  })
+})
