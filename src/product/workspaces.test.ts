@@ -1,4 +1,4 @@
-import { readdirSync } from 'node:fs'
+import { readdirSync, truncateSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import {
@@ -194,6 +194,21 @@ describe('a publisher that dies', () => {
     }
     expect(outcome.deaths).toBeGreaterThan(10)
   })
+})
+
+test('publishing a package again mends what is damaged of its Release', async () => {
+  const frame = makePackage()
+  const { releaseId, revisionId } = await push(frame, 'empty')
+  const { manifest, artifact } = readStatus(it.product).releases[0]!
+  for (const { digest, bytes } of [manifest, artifact]) {
+    const hex = digest.slice('sha256:'.length)
+    const path = join(it.directory, 'artifacts', 'sha256', hex.slice(0, 2), hex.slice(2))
+    truncateSync(path, bytes >> 1)
+    const damaged = it.product.releases.load(releaseId)
+    await expect(damaged).rejects.toMatchObject({ code: 'PRODUCT_CORRUPT' })
+  }
+  await push(frame, revisionId)
+  await it.product.releases.load(releaseId)
 })
 
 test('a Release whose files were tampered with is corrupt', async () => {
