@@ -122,6 +122,14 @@ const functionsOf = (uses: string) => `
     let timers = 0
     try { for (;; timers++) setTimeout(() => {}, 60_000) } catch { return [signals.length, timers] }
   }),
+  watched: action(async () => {
+    const signal = AbortSignal.timeout(200_000)
+    const watchdog = setTimeout(() => {}, 100_000)
+    let sleeps = 0
+    for (; sleeps < 1_040 && !signal.aborted; sleeps++) await new Promise((r) => setTimeout(r))
+    clearTimeout(watchdog)
+    return sleeps
+  }),
   raced: action(async (ctx, { url }) => {
     const late = new Promise((resolve) => setTimeout(resolve, 50, 'late'))
     return await Promise.race([fetch(url), late])
@@ -195,6 +203,10 @@ describe('an Action', () => {
 
   test('has 1,024 timers beside those of its signals', async () => {
     expect(await bench.call('timeouts')).toEqual([5_000, 1_024])
+  })
+
+  test('may sleep as often as it likes beside a long timer and a long signal', async () => {
+    expect(await bench.call('watched')).toBe(1_040)
   })
 
   test('draws other numbers each time', async () => {

@@ -39,8 +39,8 @@ export interface Call extends LogSink {
   readonly timers: Map<number, Timer>
   /** Those of them that are of AbortSignal.timeout. */
   timeouts: number
-  /** When the server wakes it next, in milliseconds since the epoch; infinite where it does not. */
-  wakeAt: number
+  /** When the server wakes it, in milliseconds since the epoch: the next time stands last. */
+  readonly wakes: number[]
   readonly handed: Handed
   /** Writes whose promise nobody looked at, with the place that made them. */
   readonly unwatched: Map<object, Error | null>

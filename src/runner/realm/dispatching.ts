@@ -76,7 +76,7 @@ export function makeNewCall() {
     pending: 0,
     timers: new Map(),
     timeouts: 0,
-    wakeAt: Number.POSITIVE_INFINITY,
+    wakes: [],
     handed: { count: 0, copies: new Map() },
     unwatched: new Map(),
     rejected: null,

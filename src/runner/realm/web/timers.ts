@@ -17,9 +17,11 @@ export function makeAlarm(
 ): (call: Call, dueAt: number) => void {
   const { endings, report, now } = parts
 
+  /** A wake that was asked for stays open in the server; another is asked for if it is earlier. */
   function arm(call: Call, first: number): void {
-    if (first >= call.wakeAt) return
-    call.wakeAt = first
+    const { wakes } = call
+    if (first >= (wakes.at(-1) ?? Number.POSITIVE_INFINITY)) return
+    wakes.push(first)
     const millis = Math.max(0, Math.ceil(first - now()))
     operations.leave(call, `["sleep",${millis}]`).then(
       () => wake(call, first),
@@ -29,7 +31,7 @@ export function makeAlarm(
   }
 
   function wake(call: Call, at: number): void {
-    if (call.wakeAt === at) call.wakeAt = Number.POSITIVE_INFINITY
+    call.wakes.splice(call.wakes.lastIndexOf(at), 1)
     const time = Math.max(now(), at)
     const due: [number, Timer][] = []
     for (const entry of call.timers) if (entry[1].dueAt <= time) due.push(entry)
