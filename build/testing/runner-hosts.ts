@@ -44,8 +44,8 @@ export class Driver {
     const source = scriptOf(functions, schema)
     const emit = (text: string) => this.#output.append(text)
     // Left to the runner: here it would tell the test's own runner too.
-    const tellRejections = () => {}
-    this.#host = new Host({ emit, progress, cpuMicros, tellRejections }, source, LIMITS)
+    const rejections = { tell() {}, letGo() {} }
+    this.#host = new Host({ emit, progress, cpuMicros, rejections }, source, LIMITS)
     this.loaded = decodeFromRunner(this.#host.load())
   }
 

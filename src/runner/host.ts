@@ -13,6 +13,7 @@ import type { Progress } from './progress.ts'
 import type { Bridge } from './realm/bridge.ts'
 import { type Realm, realmSource, SCRIPT_NAME, scriptSource } from './realm/realm.ts'
 import { URL_PARTS } from './realm/urls.ts'
+import type { Rejections } from './rejections.ts'
 
 export interface HostPorts {
   /** One frame for the server. */
@@ -21,7 +22,7 @@ export interface HostPorts {
   /** Microseconds of CPU that this thread has used. */
   cpuMicros(): number
   /** Has `rejected` called for each promise that nobody has looked at. */
-  tellRejections(): void
+  readonly rejections: Rejections
 }
 
 export class Host {
@@ -33,6 +34,8 @@ export class Host {
   /** Of the call that runs, without the segment that runs. */
   #before = 0
   #startedMicros = 0
+  /** Whether a promise was looked at in this frame that was told of in an earlier one. */
+  #wasLookedAt = false
 
   constructor(ports: HostPorts, source: string, limits: LoadLimits) {
     this.#ports = ports
@@ -70,23 +73,26 @@ export class Host {
     const report = this.#realm.load(script)
     drainMicrotasks()
     // Those of the load are no call's.
-    this.#ports.tellRejections()
+    this.#ports.rejections.tell()
     return report === null ? '["loaded"]' : `["loadFailed",${report}]`
   }
 
   /** Works a frame and whatever follows from it. */
   work(text: string): void {
     const call = callOf(text)
-    const { progress, cpuMicros } = this.#ports
+    const { progress, cpuMicros, rejections } = this.#ports
     this.#before = this.#realm.spentMicros(call)
     progress.begin(call, this.#before)
     this.#startedMicros = cpuMicros()
     this.#realm.dispatch(text)
     do drainMicrotasks()
     while (this.#realm.proceed())
-    this.#ports.tellRejections()
+    rejections.tell()
     this.#realm.settle(Math.round(cpuMicros() - this.#startedMicros))
     progress.end()
+    if (!this.#wasLookedAt) return
+    this.#wasLookedAt = false
+    rejections.letGo()
   }
 
   /** Of a promise that nobody has looked at. */
@@ -108,6 +114,9 @@ export class Host {
       documentId: (table: string, nowMicros: string, seed: string, count: number) => {
         Bun.SHA256.hash(documentIdSource(seed, count), digest)
         return documentId(table, { nowMicros: BigInt(nowMicros), count, digest })
+      },
+      lookedAt: () => {
+        this.#wasLookedAt = true
       },
       spentMicros: () => this.#spentMicros(),
       nowMicros: () => Date.now() * 1000,

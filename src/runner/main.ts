@@ -1,7 +1,7 @@
 /**
  * A runner: the process that executes the Functions of one Release. It is started by the server
  * with the pipes as descriptors 0 and 1, contains itself, and then answers frames until its input
- * ends. It reads with blocking calls and never enters an event loop, since nothing but a frame can
+ * ends. It reads with blocking calls and never waits in an event loop, as nothing but a frame can
  * continue a Query or a Mutation.
  */
 import { readSync, writeSync } from 'node:fs'
@@ -17,7 +17,7 @@ import {
   SELF_TEST_FLAG,
 } from './messages.ts'
 import { Progress } from './progress.ts'
-import { makeTellRejections } from './rejections.ts'
+import { makeRejections } from './rejections.ts'
 import { landlockProbes, lateProbes, runProbes } from './self-tests.ts'
 
 /** Added by the first start; the version of Landlock in force follows it. */
@@ -59,7 +59,7 @@ function answer({ progress, cpuMicros, hello }: Ports): never {
   output.append(JSON.stringify(['hello', ...hello]))
   let host: Host | null = null
   let flushedAt = 0
-  const tellRejections = makeTellRejections((reason, promise) => host?.rejected(reason, promise))
+  const rejections = makeRejections((reason, promise) => host?.rejected(reason, promise))
 
   function flush(): void {
     if (output.length > 0) writeAll(output.take())
@@ -76,7 +76,7 @@ function answer({ progress, cpuMicros, hello }: Ports): never {
     if (host === null) {
       const [, source, limits] = JSON.parse(text) as ['load', string, LoadLimits]
       progress.begin(LOADING, 0)
-      host = new Host({ emit, progress, cpuMicros, tellRejections }, source, limits)
+      host = new Host({ emit, progress, cpuMicros, rejections }, source, limits)
       output.append(host.load())
       progress.end()
       return

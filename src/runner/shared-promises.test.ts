@@ -49,7 +49,7 @@ function hostOf(actions = false) {
   const cpuMicros = () => performance.now() * 1000
   const emit = (text: string) => void found.push(decodeFromRunner(text))
   const limits = { cpuMillis: 1_000, resultBytes: 1_000_000, actions }
-  const ports = { emit, progress, cpuMicros, tellRejections() {} }
+  const ports = { emit, progress, cpuMicros, rejections: { tell() {}, letGo() {} } }
   const host = new Host(ports, scriptOf(FUNCTIONS, SCHEMA), limits)
   expect(host.load()).toBe('["loaded"]')
   const work = (text: string) => {

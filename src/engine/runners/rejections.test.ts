@@ -48,6 +48,13 @@ const FUNCTIONS = `
     for (let i = 0; i < 20; i++) await ctx.db.table('notes').scan().take(100 + i)
     return n
   }, { arguments: { n: { type: 'int64' } } }),
+  holds: query(async (ctx, { n }) => {
+    const cause = new Uint8Array(2_000_000).fill(1)
+    const failing = async () => { throw new Error('caught', { cause }) }
+    const failed = failing()
+    await ctx.db.table('notes').scan().take(200 + Number(n))
+    try { await failed } catch { return Object.getOwnPropertyNames(failed) }
+  }, { arguments: { n: { type: 'int64' } } }),
   late: action(async (ctx) => {
     setTimeout(async () => { throw new Error('of a timer') }, 1)
     await new Promise((resolve) => setTimeout(resolve, 20))
@@ -92,6 +99,15 @@ test('a promise that is rejected while the code loads fails no call', async () =
 })
 
 describe('a promise that is rejected before it is awaited', () => {
+  test('is held no longer than its call, nor is what the call held', async () => {
+    expect(await bench.call('holds', { n: 0n })).toEqual([])
+    const { runnersStarted } = bench.metrics.counters
+    const before = runnersStarted.value
+    for (let i = 1; i <= 150; i++) await bench.call('holds', { n: BigInt(i) })
+    // A runner that had grown by 128 MiB would have been replaced.
+    expect(runnersStarted.value).toBe(before)
+  })
+
   test('is the code’s own matter, however it looks at it', async () => {
     expect(await bench.call('catching')).toBe('1another')
   })

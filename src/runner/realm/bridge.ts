@@ -13,6 +13,8 @@ export interface Bridge {
   enter(call: object, work: () => void): void
   /** The call that the running code follows from; undefined where it follows from none. */
   entered(): unknown
+  /** A promise that was told as rejected is looked at after all. */
+  lookedAt(): void
   /** Microseconds that the running call has taken in this process. */
   spentMicros(): number
   /** The ID of the document that a call inserts after `count` others (value/document-ids.ts). */
@@ -49,6 +51,7 @@ export function makeBridge(outer: Bridge): Bridge {
     emit,
     enter,
     entered,
+    lookedAt,
     spentMicros,
     documentId,
     nowMicros,
@@ -61,6 +64,7 @@ export function makeBridge(outer: Bridge): Bridge {
     emit: (text) => within(() => emit(text)),
     enter: (call, work) => within(() => enter(call, work)),
     entered: () => within(entered),
+    lookedAt: () => within(lookedAt),
     spentMicros: () => within(spentMicros),
     documentId: (table, now, seed, count) => within(() => documentId(table, now, seed, count)),
     nowMicros: () => within(nowMicros),

@@ -318,7 +318,7 @@ export function makeRealm(parts: Parts, outer: Bridge, bounds: Bounds): Realm {
     },
     dispatch: (text) => dispatch!(text),
     proceed: parts.makeProceed(calls),
-    rejected: parts.makeRejected(calls, report),
+    rejected: parts.makeRejected(bridge, calls, report),
     spentMicros(id) {
       const call = calls.active.get(id)
       return (call?.root ?? call)?.spentMicros ?? 0

@@ -1,4 +1,5 @@
 /** What becomes of promises that a call's code rejects and looks away from. */
+import type { Bridge } from './bridge.ts'
 import type { Calls } from './calls.ts'
 import type { makeReport } from './reports.ts'
 
@@ -6,8 +7,8 @@ import type { makeReport } from './reports.ts'
  * Hears of a promise that was rejected in the frame that is worked, and that nobody has looked at.
  * It may still be awaited in a later one, so the call is judged at its end.
  */
-export function makeRejected(calls: Calls, report: ReturnType<typeof makeReport>) {
-  const { defineProperty, getPrototypeOf } = Reflect
+export function makeRejected(bridge: Bridge, calls: Calls, report: ReturnType<typeof makeReport>) {
+  const { defineProperty, deleteProperty, getPrototypeOf } = Reflect
   const message = 'a promise was rejected and nobody awaited it, write "await" in front of it: '
 
   return (reason: unknown, promise: object): void => {
@@ -17,6 +18,9 @@ export function makeRejected(calls: Calls, report: ReturnType<typeof makeReport>
     const isWatched = defineProperty(promise, 'constructor', {
       get(this: object): unknown {
         call.rejected?.delete(promise)
+        // It leads to the call, which must not live for as long as the promise may.
+        deleteProperty(promise, 'constructor')
+        bridge.lookedAt()
         return getPrototypeOf(this)!.constructor
       },
       configurable: true,
