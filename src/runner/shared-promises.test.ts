@@ -2,11 +2,12 @@
  * Goal: a call is itself in the frame of another, which settled a promise that both wait for.
  * Method: a Host in this process, whose frames the test works in the order that it wants.
  */
-import { expect, test } from 'vitest'
+import { afterAll, expect, test } from 'vitest'
 import { scriptOf } from '../../build/testing/runners.ts'
 import { Host } from './host.ts'
 import { decodeFromRunner, encodeInvoke, encodeReply, type FromRunner } from './messages.ts'
 import type { Progress } from './progress.ts'
+import { makeRejections } from './rejections.ts'
 
 const ID = 'notes_01ARZ3NDEKTSV4RRFFQ69G5FAV'
 const SCHEMA = `tables({ notes: { fields: {}, indexes: [] } })`
@@ -28,6 +29,23 @@ const FUNCTIONS = `...(() => {
       console.log('by itself')
       return [Date.now(), new Date().getTime(), Math.random()]
     }),
+    fails: query(async () => {
+      await gate.promise
+      const failing = async () => { throw new Error('of another') }
+      failing()
+    }),
+    asksAndFails: query(async (ctx) => {
+      await gate.promise
+      const failed = Promise.reject(new Error('of another'))
+      await ctx.db.get('${ID}')
+      await failed.catch(() => {})
+    }),
+    opensAndFails: query(async (ctx) => {
+      gate.resolve()
+      gate = Promise.withResolvers()
+      await ctx.db.get('${ID}')
+      Promise.reject(new Error('its own'))
+    }),
     draws: query(() => [Date.now(), new Date().getTime(), Math.random()]),
     adds: mutation(async (ctx) => {
       await gate.promise
@@ -43,14 +61,25 @@ const FUNCTIONS = `...(() => {
   }
 })(),`
 
+// What is rejected here is no mistake of a test.
+const listeners = process.rawListeners('unhandledRejection')
+process.removeAllListeners('unhandledRejection')
+let told: Host | null = null
+const rejections = makeRejections((reason, promise) => told?.rejected(reason, promise))
+afterAll(() => {
+  process.removeAllListeners('unhandledRejection')
+  for (const listener of listeners) process.on('unhandledRejection', listener as never)
+})
+
 function hostOf(actions = false) {
   const found: FromRunner[] = []
   const progress = { begin() {}, end() {} } as unknown as Progress
   const cpuMicros = () => performance.now() * 1000
   const emit = (text: string) => void found.push(decodeFromRunner(text))
   const limits = { cpuMillis: 1_000, resultBytes: 1_000_000, actions }
-  const ports = { emit, progress, cpuMicros, rejections: { tell() {}, letGo() {} } }
+  const ports = { emit, progress, cpuMicros, rejections }
   const host = new Host(ports, scriptOf(FUNCTIONS, SCHEMA), limits)
+  told = host
   expect(host.load()).toBe('["loaded"]')
   const work = (text: string) => {
     host.work(text)
@@ -113,4 +142,25 @@ test('Actions that take turns at module scope each fetch and sleep for themselve
     { call: 3, type: 'operation', op: ['sleep', expect.any(Number)] },
     { call: 2, type: 'returned', result: 'https://a.test/2' },
   ])
+})
+
+test.each(['fails', 'asksAndFails'])(
+  'a rejection of a call that another let go on fails not that other: %s',
+  (name) => {
+    const host = hostOf()
+    host.invoke(1, 'holds')
+    expect(host.invoke(2, name)).toEqual([])
+    expect(host.invoke(3, 'opens')).toContainEqual(
+      expect.objectContaining({ call: 3, type: 'returned', result: 3_000 }),
+    )
+  },
+)
+
+test('a call that let others go on fails for what it rejects in frames of its own', () => {
+  const host = hostOf()
+  host.invoke(1, 'waits')
+  const found = host.invoke(2, 'opensAndFails')
+  const { id } = found.find(({ type }) => type === 'operation') as { id: number }
+  const error = { message: expect.stringContaining('its own') }
+  expect(host.reply(2, id, 'null')).toMatchObject([{ call: 2, type: 'threw', error }])
 })

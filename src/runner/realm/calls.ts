@@ -96,8 +96,10 @@ export interface Calls {
   readonly done: (() => void)[]
   /** The call whose frame is being worked. */
   current: Call | null
-  /** Others that told of operations in this frame. */
+  /** Others whose code was seen to run in this frame: they asked, told or ended. */
   readonly guests: Call[]
+  /** The code of a call runs. */
+  see(call: Call): void
   /** The call whose code runs; null while the code loads. */
   running(): Call | null
 }
@@ -109,6 +111,10 @@ export function makeCalls(Table: typeof TransientMap, bridge: Bridge): Calls {
     done: [],
     current: null,
     guests: [],
+    // Not by a method: the code may have changed those, which nothing has put back yet.
+    see(call) {
+      if (call !== calls.current) calls.guests[calls.guests.length] = call
+    },
     // What waits since the code loaded follows from no call.
     running: () => (bridge.entered() as Call | undefined) ?? calls.current,
   }
@@ -194,6 +200,7 @@ export function makeSending(
   ): Promise<unknown> {
     if (call.finished) throw new Error('ctx was used after the Function had ended')
     telling.flush(call)
+    calls.see(call)
     const id = ++last
     bridge.emit(`["operation",${call.id},${id},${op}]`)
     call.toldInRow = 0

@@ -74,6 +74,7 @@ export function makeRun(
       end = thrownEnd(call, thrown)
     }
     call.isDone = true
+    calls.see(call)
     // Not by a method: the code may have changed those, which nothing has put back yet.
     calls.done[calls.done.length] = end
   }

@@ -12,7 +12,7 @@ export function makeRejected(bridge: Bridge, calls: Calls, report: ReturnType<ty
   const message = 'a promise was rejected and nobody awaited it, write "await" in front of it: '
 
   return (reason: unknown, promise: object): void => {
-    const call = calls.current
+    const { current: call, guests } = calls
     if (call === null || call.finished) return
     // `await`, `then` and whatever takes a promise read this of it first.
     const isWatched = defineProperty(promise, 'constructor', {
@@ -25,7 +25,8 @@ export function makeRejected(bridge: Bridge, calls: Calls, report: ReturnType<ty
       },
       configurable: true,
     })
-    if (!isWatched) return
+    // Nothing says whose it is where others ran too, and none is to fail for another.
+    if (!isWatched || guests.length > 0) return
     // Now, since reading it runs accessors of the author: no code of theirs runs behind the checks.
     const text = report(reason, reason, message)
     call.rejected ??= new Map()

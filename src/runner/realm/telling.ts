@@ -23,7 +23,7 @@ export function makeTelling(bridge: Bridge, calls: Calls, charactersMax: number)
     /** The promise of what an operation comes to that was told. */
     promise(call: Call, kind: typeof Promise<unknown>, result: unknown): Promise<unknown> {
       call.pending += 1
-      if (call !== calls.current) calls.guests.push(call)
+      calls.see(call)
       return new kind((resolve) => {
         call.answers.push({ behind: call.asked, resolve, result })
       })
