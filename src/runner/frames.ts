@@ -78,9 +78,15 @@ export class FrameReader {
 export class FrameWriter {
   #buffer = Buffer.allocUnsafe(INITIAL_BYTES)
   #length = 0
+  #frames = 0
 
   get length(): number {
     return this.#length
+  }
+
+  /** How many were ever gathered. */
+  get frames(): number {
+    return this.#frames
   }
 
   append(text: string): void {
@@ -95,6 +101,7 @@ export class FrameWriter {
     buffer[at + 2] = written >>> 16
     buffer[at + 3] = written >>> 24
     this.#length = at + HEADER_BYTES + written
+    this.#frames += 1
   }
 
   /** The gathered bytes; valid until the next append. */

@@ -75,6 +75,8 @@ export interface RunnerProcess {
   readonly backlogBytes: number
   /** Bytes that were ever sent. */
   readonly sentBytes: number
+  /** Frames of which that is, and those that wait to be sent: each is one segment of its work. */
+  readonly sentFrames: number
   load(source: string, limits: LoadLimits): void
   describe(call: number): void
   invoke(call: number, request: InvokeRequest, place: InvokePlace): void
@@ -139,6 +141,10 @@ class SpawnedRunner implements RunnerProcess {
 
   get sentBytes(): number {
     return this.#sent
+  }
+
+  get sentFrames(): number {
+    return this.#output.frames
   }
 
   load(source: string, limits: LoadLimits): void {

@@ -115,6 +115,7 @@ function makeRunner(random: Random) {
       flush: ignore,
       isContained: () => null,
       sentBytes: 0,
+      sentFrames: 0,
     },
     get backlogBytes() {
       return random.below(150)

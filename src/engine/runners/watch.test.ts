@@ -18,6 +18,7 @@ class FakeRunner {
   cpuMicros: number | null = 0
   residentBytes = 50 * MEBIBYTE
   sentBytes = 0
+  sentFrames = 0
 
   progress(): ProgressRecord {
     return this.record
@@ -143,6 +144,30 @@ describe('memory', () => {
       runner.residentBytes += 15 * MEBIBYTE
     }
     expect(run(10 * TICK, eat)).toMatchObject({ limit: 'memory' })
+  })
+
+  test('what a call was sent is not held against it where it is worked some looks later', () => {
+    const { runner, run } = watched()
+    runner.record = { call: 0, segment: 4, spentMicros: 0 }
+    runner.sentFrames = 4
+    run(3 * TICK, () => {})
+    runner.sentFrames += 2
+    runner.sentBytes += 22 * MEBIBYTE
+    // It works the one before it, then reads it, and is pushed off the processor.
+    runner.record = { call: 3, segment: 5, spentMicros: 0 }
+    run(2 * TICK, () => {})
+    runner.record = { call: 0, segment: 5, spentMicros: 0 }
+    run(3 * TICK, () => {})
+    runner.record = { call: 7, segment: 6, spentMicros: 0 }
+    const grow = () => {
+      runner.residentBytes += 20 * MEBIBYTE
+    }
+    expect(run(7 * TICK, grow)).toBeNull()
+    // From the next on it was worked, and allows nothing any more.
+    runner.record = { call: 0, segment: 6, spentMicros: 0 }
+    run(2 * TICK, () => {})
+    runner.record = { call: 7, segment: 7, spentMicros: 0 }
+    expect(run(5 * TICK, grow)).toMatchObject({ call: 7, limit: 'memory' })
   })
 
   test('slow growth over many calls is replaced, not punished, until it is far too much', () => {

@@ -31,12 +31,12 @@ interface Segment {
   readonly atMillis: number
   /** What the runner held before the segment was seen. */
   readonly heldBytes: number
-  /** What it had been sent before. */
-  readonly sentBytes: number
+  /** What it had worked before, of what it had been sent. */
+  readonly workedBytes: number
 }
 
-/** A reply is held as bytes, as text and as the values in it. */
-const BYTES_HELD_FOR_ONE_SENT = 3
+/** A reply is held as bytes, as text, as the values in it and as what they stand for: a body. */
+const BYTES_HELD_FOR_ONE_SENT = 4
 
 export class RunnerWatch {
   /** Milliseconds of CPU that one call of the loaded code may take. */
@@ -49,7 +49,10 @@ export class RunnerWatch {
   #heldBytes = 0
   /** The most that any look saw. */
   #mostBytes = 0
-  #sentBytes = 0
+  /** Bytes of frames that it has worked, all of them. */
+  #workedBytes = 0
+  /** Frames of an earlier look, and the bytes that were sent by then: the next to be worked. */
+  #mark = { frames: 0, bytes: 0 }
   #loadedBytes: number | null = null
   #looked: { readonly cpuMicros: number; readonly atMillis: number } | null = null
   #cpuShare = 0
@@ -100,7 +103,8 @@ export class RunnerWatch {
 
   markLoaded(): void {
     this.#loadedBytes = this.#process.usage().residentBytes
-    this.#sentBytes = this.#process.sentBytes
+    this.#mark = { frames: this.#process.sentFrames, bytes: this.#process.sentBytes }
+    this.#workedBytes = this.#mark.bytes
     this.#heldBytes = this.#loadedBytes ?? 0
   }
 
@@ -108,10 +112,10 @@ export class RunnerWatch {
   judge(nowMillis: number): Judgement | null {
     const { call, segment, spentMicros } = this.#process.progress()
     const usage = this.look()
-    const before = { heldBytes: this.#heldBytes, sentBytes: this.#sentBytes }
+    const before = { heldBytes: this.#heldBytes, workedBytes: this.#workedBytes }
     this.#heldBytes = usage.residentBytes ?? 0
     this.#mostBytes = Math.max(this.#mostBytes, this.#heldBytes)
-    this.#sentBytes = this.#process.sentBytes
+    this.#noteWorked(call === 0 ? segment : segment - 1)
     this.#measureShare(usage, nowMillis)
     if (call === 0) {
       this.#seen = null
@@ -138,6 +142,16 @@ export class RunnerWatch {
     return mostBytes - from > this.#limits.callGrowthBytes
   }
 
+  /**
+   * What is sent is read, and grows the runner, some looks before it is worked or after. Only what
+   * has been worked is no longer expected to; `segments` wraps around with 32 bits.
+   */
+  #noteWorked(segments: number): void {
+    if (((segments - this.#mark.frames) | 0) < 0) return
+    this.#workedBytes = this.#mark.bytes
+    this.#mark = { frames: this.#process.sentFrames, bytes: this.#process.sentBytes }
+  }
+
   #measureShare({ cpuMicros }: RunnerUsage, atMillis: number): void {
     const before = this.#looked
     this.#looked = cpuMicros === null ? null : { cpuMicros, atMillis }
@@ -157,8 +171,8 @@ export class RunnerWatch {
     return this.#heldBytes - seen.heldBytes - this.#given(seen)
   }
 
-  #given({ sentBytes }: Segment): number {
-    return BYTES_HELD_FOR_ONE_SENT * (this.#sentBytes - sentBytes)
+  #given({ workedBytes }: Segment): number {
+    return BYTES_HELD_FOR_ONE_SENT * (this.#process.sentBytes - workedBytes)
   }
 }
 
