@@ -18,6 +18,8 @@ export const ERROR_CHARACTERS_MAX = 8_192
 
 /** Bytes of the body of one request of `fetch`. */
 export const REQUEST_BYTES_MAX = 8 * 1024 * 1024
+/** Characters of its address and its headers: with the body, they fit into a frame. */
+export const REQUEST_HEAD_CHARACTERS_MAX = 1024 * 1024
 /** Characters of what a call that runs ahead gathers before it tells the server. */
 export const TOLD_CHARACTERS_MAX = 64 * 1024
 /** Timers of one Action. */

@@ -27,6 +27,10 @@ const answer: RequestListener = async (request, response) => {
     response.end(Buffer.alloc(4_000_000))
     return
   }
+  if (url === '/largest') {
+    response.writeHead(999).end(Buffer.alloc(16 * 1024 * 1024, 'x'))
+    return
+  }
   if (url === '/half') {
     response.writeHead(200, { 'content-length': 9 }).write('half')
     setTimeout(() => response.destroy(), 20)
@@ -95,6 +99,19 @@ const functionsOf = (uses: string) => `
     await fetch(new Request(url, { method: 'POST', body, headers: { 'X-Own': 'y', Host: 'no' } }))
     await fetch(url, { method: 'PUT', body: new Uint8Array([104, 105]) })
   }, { arguments: { url: { type: 'string' } }, ${uses} }),
+  takes: action(async (ctx, { url }) => {
+    const response = await fetch(url)
+    return [response.status, response.ok, (await response.clone().text()).length]
+  }, { arguments: { url: { type: 'string' } }, ${uses} }),
+  sends: action(async (ctx, { url }) => {
+    await fetch(url, { method: 'POST', body: new Uint8Array(8 * 1024 * 1024) })
+  }, { arguments: { url: { type: 'string' } }, ${uses} }),
+  long: action(async (ctx, { part }) => {
+    const body = new Uint8Array(8 * 1024 * 1024)
+    const long = 'é'.repeat(part === 'URL' ? 500_000 : 17_000_000)
+    const init = { method: 'POST', body, headers: { 'X-Long': part === 'URL' ? '' : long } }
+    await fetch('https://a.test/' + (part === 'URL' ? long : ''), init)
+  }, { arguments: { part: { type: 'string' } }, ${uses} }),
   undeclared: action((ctx, { url }) => fetch(url), { arguments: { url: { type: 'string' } } }),
   failed: action(async (ctx, { url }) => {
     try { await fetch(url) } catch (error) { return error.name + ': ' + error.message }
@@ -280,6 +297,26 @@ describe('fetch', () => {
     )
     expect(seen.length).toBe(before)
   })
+
+  test('sends and receives what it may, also the first in a runner, with any status', async () => {
+    for (let i = 0; i < 2; i++) {
+      bench.pool.forget(bench.release.releaseId)
+      expect(await bench.call('takes', { url: `${origin}/largest` })).toEqual([999, false, 2 ** 24])
+    }
+    bench.pool.forget(bench.release.releaseId)
+    expect(await bench.call('sends', { url: origin })).toBeNull()
+  })
+
+  test.each(['URL', 'header'])(
+    'with a %s that is too long is the author’s mistake',
+    async (part) => {
+      expect(await failureOf('long', { part })).toMatchObject({
+        detail: expect.stringMatching(
+          /^RangeError: fetch: URL and headers have \d+ characters, at most/,
+        ),
+      })
+    },
+  )
 
   test('tells the Action of a response that breaks off', async () => {
     const { host } = new URL(origin)

@@ -50,7 +50,7 @@ export function makeGlobals(
   const URLSearchParams = parts.makeSearchParams(pairs, PairsReader, form.pairsOf)
   const URL = parts.makeUrl(bridge, bounds.urlParts, pairs, URLSearchParams)
   const text = parts.makeText(bridge)
-  const { timersMax, requestBytes: bodyBytesMax } = bounds
+  const { timersMax } = bounds
   const alarm = parts.makeAlarm(operations, { ...own, now })
   const timers = bounds.actions ? parts.makeTimers(calls, alarm, { now, timersMax }) : null
   const listeners = parts.makeAbortListeners()
@@ -58,8 +58,9 @@ export function makeGlobals(
   const Headers = parts.makeHeaders(parts.makeHeaderValues())
   const Body = parts.makeBody(parts.makeBodyReader(text, URLSearchParams), text)
   const Request = parts.makeRequest(Body, Headers, URL)
-  const Response = parts.makeResponse(Body, Headers)
-  const exchange = { Body, Request, Response, bodyBytesMax }
+  const received = Symbol('received')
+  const Response = parts.makeResponse(Body, Headers, received)
+  const exchange = { Body, Request, Response, received, bounds }
   parts.makeFixedFormats(now)
   parts.makeFixedTemporal(now)
   parts.makeEnvironment(parts.makeDate(now), parts.makeRandom(stream), {

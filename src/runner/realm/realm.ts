@@ -12,6 +12,7 @@ import {
   LOG_CHARACTERS_MAX,
   LOG_LINES_MAX,
   REQUEST_BYTES_MAX,
+  REQUEST_HEAD_CHARACTERS_MAX,
   TIMERS_MAX,
   TOLD_CHARACTERS_MAX,
 } from '../messages.ts'
@@ -184,6 +185,7 @@ const BOUNDS = {
   operationCharacters: OPERATION_CHARACTERS_MAX,
   pathCharacters: PATH_CHARACTERS_MAX,
   requestBytes: REQUEST_BYTES_MAX,
+  requestHeadCharacters: REQUEST_HEAD_CHARACTERS_MAX,
   timersMax: TIMERS_MAX,
   toldCharacters: TOLD_CHARACTERS_MAX,
   toldMax: TOLD_MAX,

@@ -42,14 +42,16 @@ export function makeBody(
   { TextDecoder }: Pick<ReturnType<typeof makeText>, 'TextDecoder'>,
 ) {
   const decoder = new TextDecoder()
+  const empty = new Uint8Array(0)
 
   return class Body {
     readonly headers: Headers
     readonly #bytes: Uint8Array | null
     #used = false
 
-    constructor(body: unknown, headers: Headers) {
-      const { bytes, type } = read(body)
+    /** `isOwn` where the bytes are in no other hands, and need no copy. */
+    constructor(body: unknown, headers: Headers, isOwn = false) {
+      const { bytes, type } = isOwn ? { bytes: body as Uint8Array | null, type: null } : read(body)
       this.#bytes = bytes
       this.headers = headers
       if (type !== null && !headers.has('content-type')) headers.set('content-type', type)
@@ -63,10 +65,14 @@ export function makeBody(
       return this.#used
     }
 
-    async bytes(): Promise<Uint8Array> {
+    #take(): Uint8Array {
       if (this.#used) throw new TypeError('the body was read before: keep what it was')
       this.#used = this.#bytes !== null
-      return this.#bytes?.slice() ?? new Uint8Array(0)
+      return this.#bytes ?? empty
+    }
+
+    async bytes(): Promise<Uint8Array> {
+      return this.#take().slice()
     }
 
     async arrayBuffer(): Promise<ArrayBuffer> {
@@ -74,7 +80,7 @@ export function makeBody(
     }
 
     async text(): Promise<string> {
-      return decoder.decode(await this.bytes())
+      return decoder.decode(this.#take())
     }
 
     async json(): Promise<unknown> {
@@ -143,7 +149,12 @@ interface ResponseInit {
   readonly headers?: unknown
 }
 
-export function makeResponse(Body: ReturnType<typeof makeBody>, Headers: HeadersClass) {
+/** `received` is shown for what the server answers, whatever its status is. */
+export function makeResponse(
+  Body: ReturnType<typeof makeBody>,
+  Headers: HeadersClass,
+  received: symbol,
+) {
   const { bytesOf } = Body
   const { stringify } = JSON
 
@@ -154,11 +165,12 @@ export function makeResponse(Body: ReturnType<typeof makeBody>, Headers: Headers
     readonly url: string = ''
     readonly redirected: boolean = false
 
-    constructor(body?: unknown, given?: ResponseInit | null) {
+    constructor(body?: unknown, given?: ResponseInit | null, token?: unknown) {
       const init = given ?? {}
-      super(body, new Headers(init.headers))
+      super(body, new Headers(init.headers), token === received)
       this.status = init.status ?? 200
       this.statusText = init.statusText ?? ''
+      if (token === received) return
       if (!Number.isInteger(this.status) || this.status < 200 || this.status > 599) {
         throw new RangeError('the status of a response is from 200 to 599')
       }
@@ -177,7 +189,7 @@ export function makeResponse(Body: ReturnType<typeof makeBody>, Headers: Headers
     clone(): Response {
       if (this.bodyUsed) throw new TypeError('the body was read before: clone it first')
       const { status, statusText, headers, url, redirected } = this
-      const copy = new Response(bytesOf(this), { status, statusText, headers })
+      const copy = new Response(bytesOf(this), { status, statusText, headers }, received)
       return Object.assign(copy, { url, redirected })
     }
   }

@@ -19,26 +19,34 @@ export function makeFetch(
     readonly Body: ReturnType<typeof makeBody>
     readonly Request: ReturnType<typeof makeRequest>
     readonly Response: ReturnType<typeof makeResponse>
-    readonly bodyBytesMax: number
+    readonly received: symbol
+    readonly bounds: { readonly requestBytes: number; readonly requestHeadCharacters: number }
   },
 ) {
-  const { Body, Request, Response, bodyBytesMax } = parts
+  const { Body, Request, Response, received } = parts
+  const { requestBytes, requestHeadCharacters } = parts.bounds
   const { stringify } = JSON
   let last = 0
 
   function operationText(request: InstanceType<typeof Request>): string {
     const { url, method, redirect } = request
     const bytes = Body.bytesOf(request)
-    if (bytes !== null && bytes.length > bodyBytesMax) {
-      throw new RangeError(`fetch: the body has ${bytes.length} bytes, at most ${bodyBytesMax}`)
+    if (bytes !== null && bytes.length > requestBytes) {
+      throw new RangeError(`fetch: the body has ${bytes.length} bytes, at most ${requestBytes}`)
     }
-    const body = bytes?.toBase64() ?? null
-    return stringify({ url, method, headers: [...request.headers], body, redirect })
+    const head = stringify({ url, method, headers: [...request.headers], redirect })
+    if (head.length > requestHeadCharacters) {
+      const most = `at most ${requestHeadCharacters}`
+      throw new RangeError(`fetch: URL and headers have ${head.length} characters, ${most}`)
+    }
+    // Apart from the rest, which would be another copy: it has nothing to be escaped.
+    const body = bytes === null ? 'null' : `"${bytes.toBase64()}"`
+    return `${head.slice(0, -1)},"body":${body}}`
   }
 
   function responseOf({ status, statusText, url, redirected, headers, body }: FetchReply) {
-    const empty = body.length === 0
-    const response = new Response(empty ? null : body, { status, statusText, headers })
+    const bytes = body.length === 0 ? null : body
+    const response = new Response(bytes, { status, statusText, headers }, received)
     return Object.assign(response, { url, redirected })
   }
 
