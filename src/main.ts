@@ -30,9 +30,10 @@ async function server(args: readonly string[]): Promise<number> {
   // Nothing that the server creates is readable by others, whatever it was started with.
   process.umask(0o077)
   const { runServer } = await import('./server/modes.ts')
+  const { Output } = await import('./server/outputs.ts')
   return runServer(args, process.env, {
     out: (text) => process.stdout.write(text),
-    err: (text) => process.stderr.write(text),
+    err: new Output(process.stderr).write,
     errIsTerminal: process.stderr.isTTY === true,
   })
 }

@@ -93,7 +93,7 @@ const store = await openDocuments({
   database:
     databaseUrl === '' ? null : { url: new Secret(databaseUrl), host: '', port: 0, name: '' },
   system,
-  log: createLog({ system }),
+  log: createLog({ system, sink: (line) => process.stderr.write(line) }),
   metrics: new Metrics(system),
 })
 const gateway = await openTestGateway({

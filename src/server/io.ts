@@ -3,8 +3,8 @@
 export interface ServerIo {
   /** Standard output: what was asked for. */
   readonly out: (text: string) => void
-  /** Standard error: failures and, in `serve`, the log. */
-  readonly err: (text: string) => void
+  /** Standard error: failures and, in `serve`, the log. Calls `onLost` if it cannot write it. */
+  readonly err: (text: string, onLost?: () => void) => void
   readonly errIsTerminal: boolean
 }
 

@@ -42,12 +42,12 @@ export interface Logger {
   with(fields: LogFields): Logger
 }
 
-/** Receives one record with its line end. */
-export type LogSink = (line: string) => void
+/** Receives one record with its line end. Calls `onDropped`, at once or later, if it is lost. */
+export type LogSink = (line: string, onDropped: () => void) => void
 
 export interface LogOptions {
   readonly system: Pick<System, 'nowMillis'>
-  readonly sink?: LogSink
+  readonly sink: LogSink
   readonly format?: 'json' | 'human'
   /** The least level that is written. */
   readonly level?: LogLevel
@@ -69,21 +69,18 @@ const CONTROL = /[\u0000-\u001f]/g
 /** A record's own fields, which no caller may replace. */
 const RESERVED: ReadonlySet<string> = new Set(['at', 'level', 'event'])
 
-const stderrSink: LogSink = (line) => {
-  process.stderr.write(line)
-}
-
 export function createLog(options: LogOptions): Logger {
-  const { system, sink = stderrSink, format = 'json', level: least = 'info', fields = {} } = options
+  const { system, sink, format = 'json', level: least = 'info', fields = {} } = options
   const render = format === 'json' ? jsonLine : humanLine
   const threshold = LOG_LEVELS.indexOf(least)
+  const dropped = (): void => options.onDropped?.()
   const write = (level: LogLevel, event: string, given: LogFields = {}): void => {
     if (LOG_LEVELS.indexOf(level) < threshold) return
     try {
-      sink(render(record(system.nowMillis(), level, event, { ...fields, ...given })))
+      sink(render(record(system.nowMillis(), level, event, { ...fields, ...given })), dropped)
     } catch {
-      options.onDropped?.()
-      // A full disk, a closed pipe or a hostile getter must not end the work that is being logged.
+      // A hostile getter must not end the work that is being logged.
+      dropped()
     }
   }
   return {
