@@ -110,10 +110,10 @@ test('what was acknowledged survives kill -9 at any moment, and a batch is whole
   }
 }, 120_000)
 
-test('a commit that the system cuts off is uncertain until the next opening', async () => {
-  // A limit on file sizes makes a write inside COMMIT fail with an error that is not a full disk.
+/** Files of the child can grow to some 2 MB, longer ones cannot be written to beyond that. */
+async function linesOfLimited(args: readonly string[]): Promise<string[]> {
   const limited = `trap '' XFSZ; ulimit -f 2000; exec "$0" "$@"`
-  const child = spawn('sh', ['-c', limited, process.execPath, ...childArguments(script, path)], {
+  const child = spawn('sh', ['-c', limited, process.execPath, ...args], {
     stdio: ['ignore', 'pipe', 'inherit'],
   })
   let output = ''
@@ -121,7 +121,40 @@ test('a commit that the system cuts off is uncertain until the next opening', as
     output += chunk.toString()
   })
   await once(child, 'close')
-  const lines = output.trimEnd().split('\n')
+  return output.trimEnd().split('\n')
+}
+
+test('a commit that the system cuts off is uncertain until the next opening', async () => {
+  // The limit makes a write inside COMMIT fail with an error that is not a full disk.
+  const lines = await linesOfLimited(childArguments(script, path))
   expect(lines.at(-1)).toBe('RESULT_UNCERTAIN failed')
   expect(await sequenceOfWholeStore()).toBeGreaterThanOrEqual(Number(lines.at(-2)))
 }, 60_000)
+
+const CLOSING_CHILD = `
+import { writeSync } from 'node:fs'
+const { openSqliteDocuments } = await import(process.argv[2])
+const store = await openSqliteDocuments(process.argv[4])
+const id = 'notes_00000000000000000000000000'
+const writes = [{ id, createdAtMicros: 0n, text: '{}', entries: [] }]
+await store.commit({ transactions: [{ sequence: 101, atMicros: 0n, writes }] })
+await store.close().then(() => writeSync(1, 'closed'), (error) => writeSync(1, error.detail))
+process.exit(0)
+`
+
+test('a store whose log finds no room in its file closes, and opens whole', async () => {
+  // One long document, and behind it, where nothing can be written, what the next one changes.
+  const before = await openSqliteDocuments(path)
+  const transactions = Array.from({ length: 100 }, (_, i) => {
+    const text = JSON.stringify('x'.repeat(i === 0 ? 3_000_000 : 1_000))
+    const writes = [{ id: documentId('notes', i + 1), createdAtMicros: 0n, text, entries: [] }]
+    return { sequence: i + 1, atMicros: 0n, writes }
+  })
+  await before.commit({ transactions })
+  await before.close()
+  writeFileSync(script, CLOSING_CHILD)
+  expect(await linesOfLimited(childArguments(script, path))).toEqual(['closed'])
+  const after = await openSqliteDocuments(path)
+  expect((await after.read(documentId('notes', 0), 101))?.text).toBe('{}')
+  await after.close()
+})

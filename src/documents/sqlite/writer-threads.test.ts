@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { fault } from '../store-suite.ts'
 import { encodeBatch } from './batch-messages.ts'
+import { WRITER_SOURCE } from './writer.generated.ts'
 import type { WriterJob } from './writer-jobs.ts'
 import { WriterThread } from './writer-threads.ts'
 
@@ -58,6 +59,18 @@ describe('the main side of the writing thread', () => {
     const source = 'this is not JavaScript'
     const thread = new WriterThread({ source, onFailed: (detail) => failures.push(detail) })
     await expect(thread.run({ kind: 'open', path: '/' })).rejects.toEqual(fault('UNAVAILABLE'))
+    expect(failures).toHaveLength(1)
+    await thread.close()
+  })
+
+  test('what fails outside of a transaction is told without the source of the thread', async () => {
+    const failures: string[] = []
+    const onFailed = (detail: string) => failures.push(detail)
+    const thread = new WriterThread({ source: WRITER_SOURCE, onFailed })
+    await expect(thread.run({ kind: 'open', path: '/nonexistent/x' })).rejects.toMatchObject({
+      code: 'UNAVAILABLE',
+      detail: 'documents: SQLITE_CANTOPEN: unable to open database file',
+    })
     expect(failures).toHaveLength(1)
     await thread.close()
   })

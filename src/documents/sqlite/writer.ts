@@ -5,14 +5,23 @@
 import { Database } from 'bun:sqlite'
 import { configure } from './pragmas.ts'
 import type { WriterJob, WriterReply } from './writer-jobs.ts'
-import { Writes } from './writes.ts'
+import { describe, Writes } from './writes.ts'
 
 declare const self: Worker
 
 let opened: { readonly database: Database; readonly writes: Writes } | null = null
 
 self.onmessage = (event: MessageEvent<WriterJob>) => {
-  self.postMessage(answer(event.data))
+  self.postMessage(reply(event.data))
+}
+
+function reply(job: WriterJob): WriterReply {
+  try {
+    return answer(job)
+  } catch (error) {
+    // What leaves the thread as an exception arrives with the bundled source around it.
+    return { failure: { outcome: 'uncertain', detail: describe(error) } }
+  }
 }
 
 function answer(job: WriterJob): WriterReply {
@@ -23,8 +32,12 @@ function answer(job: WriterJob): WriterReply {
     return { answer: null }
   }
   if (job.kind === 'close') {
-    // A backup of the file alone is whole then, and the next start has nothing to replay.
-    opened?.database.run('pragma wal_checkpoint(truncate)')
+    try {
+      // A backup of the file alone is whole then, and the next start has nothing to replay.
+      opened?.database.run('pragma wal_checkpoint(truncate)')
+    } catch {
+      // On a full disk it stays in the log, which the next start replays.
+    }
     opened?.database.close()
     opened = null
     return { answer: null }

@@ -95,7 +95,7 @@ function isPassing(error: unknown): boolean {
 }
 
 /** Messages of SQLite name tables and columns, never values. */
-function describe(error: unknown): string {
+export function describe(error: unknown): string {
   const code = sqliteCode(error)
   if (code !== null) return `${code}: ${(error as SQLiteError).message}`
   if (error instanceof AssertionFailure || error instanceof Malformed) return error.message
