@@ -46,3 +46,19 @@ test.each<[string, () => Promise<Response>, number]>([
   expect(headers.get('x-service-request-id')).toMatch(/^req_[0-9A-Z]{26}$/)
   expect(headers.get('x-content-type-options')).toBe('nosniff')
 })
+
+test.each<[string, RequestInit, number]>([
+  ['/v2', { method: 'POST' }, 404],
+  ['/v2', { method: 'OPTIONS' }, 204],
+  ['/v1/query', {}, 405],
+  ['/v1/query?x', { method: 'POST' }, 400],
+  ['/healthz', {}, 200],
+])('%s %o is read by a listed origin, and by no other', async (path, init, status) => {
+  const send = (origin: string) => request(path, { ...init, headers: { origin } })
+  const listed = await send(ORIGIN)
+  expect(listed.status).toBe(status)
+  expect(listed.headers.get('access-control-allow-origin')).toBe(ORIGIN)
+  expect(listed.headers.get('vary')).toBe('Origin')
+  const { headers } = await send('https://other.test')
+  expect(headers.get('access-control-allow-origin')).toBeNull()
+})

@@ -17,10 +17,9 @@ const EXPOSED = 'Retry-After, X-Service-Request-Id, X-Service-Invocation-Id, X-S
 
 const INVOCATION_AT = new Map(INVOCATIONS.map(({ path, invoke }) => [path, invoke]))
 /** Methods of each path, for the answer to any other. */
-const ALLOW: ReadonlyMap<string, string> = new Map([
-  ...INVOCATIONS.map(({ path }) => [path, 'POST, OPTIONS'] as const),
-  ...PROBES.map(({ path }) => [path, 'GET'] as const),
-])
+const ALLOW: ReadonlyMap<string, string> = new Map(
+  [...INVOCATIONS, ...PROBES].map(({ path, method }) => [path, `${method}, OPTIONS`]),
+)
 
 export interface ApplicationOrigin {
   fetch(request: Request, binding?: Partial<ApplicationBinding>): Response | Promise<Response>
@@ -42,26 +41,27 @@ export function mountApplication(gateway: Gateway): ApplicationOrigin {
 
 function router(gateway: Gateway): Hono {
   const hono = new Hono({ strict: true })
-  const counted = (response: Response): Response => {
+  const counted = ({ req }: Context, response: Response): Response => {
     gateway.counts.answered(response.status)
+    allowOrigin(gateway, response, req.raw.headers.get('origin'))
     return response
   }
   for (const { path, invoke } of INVOCATIONS) {
     // Those whose URL has more than this path.
     hono.post(path, ({ req, env }) => answer(gateway, req.raw, env as ApplicationBinding, invoke))
-    hono.options(path, (context) => counted(preflight(gateway, context)))
   }
   for (const { path, asks } of PROBES) {
     const isLive = asks === 'liveness'
-    hono.get(path, () => counted(isLive ? probe(gateway, 200, 'live') : readiness(gateway)))
+    hono.get(path, (context) =>
+      counted(context, isLive ? probe(gateway, 200, 'live') : readiness(gateway)),
+    )
   }
+  // Of any path: a browser tells nobody what became of a call whose preflight was not found.
+  hono.options('*', (context) => counted(context, preflight(gateway, context)))
   hono.notFound((context) => {
     const allow = ALLOW.get(context.req.path)
-    return counted(
-      allow === undefined
-        ? refuse(gateway, context, 'ROUTE_NOT_FOUND')
-        : refuse(gateway, context, 'METHOD_NOT_ALLOWED', allow),
-    )
+    const code = allow === undefined ? 'ROUTE_NOT_FOUND' : 'METHOD_NOT_ALLOWED'
+    return counted(context, refuse(gateway, context, code, allow))
   })
   return hono
 }
@@ -93,7 +93,7 @@ async function answer(
   } catch (error) {
     response = failed(gateway, error, incoming)
   }
-  if (origin !== null && gateway.allowedOrigins.has(origin)) allowOrigin(response.headers, origin)
+  allowOrigin(gateway, response, origin)
   const status = countedStatus(request, response.status)
   gateway.counts.answered(status)
   if (incoming.caller !== null) gateway.keyUsage.answered(incoming.caller, status)
@@ -207,11 +207,13 @@ function preflight(gateway: Gateway, context: Context): Response {
       'Content-Type, Accept, Authorization, X-Service-Key, X-Service-Affinity',
     'access-control-max-age': String(PREFLIGHT_SECONDS),
   })
-  allowOrigin(headers, origin)
   return new Response(null, { status: 204, headers })
 }
 
-function allowOrigin(headers: Headers, origin: string): void {
+/** Lets the pages of a listed origin read the answer, whatever it is. */
+function allowOrigin(gateway: Gateway, response: Response, origin: string | null): void {
+  if (origin === null || !gateway.allowedOrigins.has(origin)) return
+  const { headers } = response
   headers.set('access-control-allow-origin', origin)
   headers.set('access-control-expose-headers', EXPOSED)
   headers.append('vary', 'Origin')
