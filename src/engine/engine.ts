@@ -42,6 +42,8 @@ export interface EngineOptions {
   readonly configuration: ConfigurationSource
   /** Where the requests of Actions may go besides the public Internet. */
   readonly outbound?: RequestsOptions
+  /** As the committer's. */
+  readonly commitMillisMax?: number
 }
 
 export interface QueryRequest {
@@ -99,12 +101,10 @@ export interface EngineStatistics {
 }
 
 export function createEngine(options: EngineOptions): Engine {
-  const { store, pool, system, log, metrics } = options
+  const { store, pool, system, log } = options
   const cache = new QueryCache(options)
   const committer = new Committer({
-    store,
-    system,
-    metrics,
+    ...options,
     onCommit: (_, writes) => cache.invalidate(writes),
   })
   const usage = new FunctionUsage(options)

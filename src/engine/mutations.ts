@@ -120,6 +120,7 @@ export class Mutations {
   ): Promise<MutationOutcome> {
     const { committer, system } = this.#port
     let turn: Turn | null = null
+    let settled: Promise<void> | null = null
     try {
       const record = found === null ? null : await found
       if (record !== null) return replay(record, fingerprint)
@@ -141,7 +142,9 @@ export class Mutations {
         if (outcome.kind === 'assigned') {
           // Whoever waits for the same keys reads what was assigned.
           turn?.release()
+          settled = outcome.settled
           await outcome.durable
+          settled = null
           return {
             resultText: ran.resultText,
             releaseId: input.prepared.release.releaseId,
@@ -159,7 +162,9 @@ export class Mutations {
       throw new Fault('WRITE_CONFLICT')
     } finally {
       turn?.release()
-      this.#running.delete(input.operationId)
+      // While it may still become durable, a repeat must not run beside it.
+      if (settled === null) this.#running.delete(input.operationId)
+      else void settled.then(() => this.#running.delete(input.operationId))
     }
   }
 

@@ -48,6 +48,7 @@ function manifestOf(name: string): FunctionManifest {
 export async function heldEngine(
   handlers: Readonly<Record<string, TestHandler>>,
   before?: () => Promise<void>,
+  commitMillisMax = 10_000,
 ) {
   const directory = mkdtempSync(join(tmpdir(), 'svc-dependent-'))
   const held = heldStore(await openSqliteDocuments(join(directory, 'documents.db')), before)
@@ -56,7 +57,7 @@ export async function heldEngine(
   Object.assign(pool, { close: async () => undefined, warm: async () => undefined })
   const metrics = new Metrics(system)
   const engine = createEngine({
-    ...{ store: held.store, pool, system, log: memoryLog().log, metrics },
+    ...{ store: held.store, pool, system, log: memoryLog().log, metrics, commitMillisMax },
     ...{ issueGuest: () => 'nobody', cursors: testCursors() },
     configuration: new TestConfiguration(),
   })

@@ -14,14 +14,16 @@ import type {
   PhysicalIndex,
   TransactionWrite,
 } from '../../documents/store.ts'
+import { Fault } from '../../errors/fault.ts'
 import type { Answer } from '../../system/answers.ts'
 import type { System } from '../../system/system.ts'
 import type { Metrics } from '../../telemetry/metrics/metrics.ts'
+import { INVOCATION_MILLIS_MAX } from '../limits.ts'
 import type { PendingWrite } from '../transactions/overlay.ts'
 import type { CommitWrites, ReadSet } from './read-set.ts'
 import { SnapshotsInUse, type SnapshotUse } from './snapshots-in-use.ts'
 import { type Ticket, Tickets } from './tickets.ts'
-import { lostFault, UnsettledCommits } from './unsettled-commits.ts'
+import { lateFault, lostFault, UnsettledCommits } from './unsettled-commits.ts'
 import { type Conflict, WriteLog } from './write-log.ts'
 
 /** Mutations of one durable transaction; more wait for the next one. */
@@ -49,8 +51,13 @@ export type CommitOutcome =
       readonly kind: 'assigned'
       /** Null where nothing was written. */
       readonly sequence: number | null
-      /** UNAVAILABLE where nothing was stored, RESULT_UNCERTAIN where that is unknown. */
+      /**
+       * UNAVAILABLE where nothing was stored, RESULT_UNCERTAIN where that is unknown;
+       * DEADLINE_EXCEEDED where the store has not said in time, and `settled` when it has.
+       */
       readonly durable: Promise<void>
+      /** Never rejects. */
+      readonly settled: Promise<void>
     }
   /** Nothing was stored; wait for the keys and run again at a new snapshot. None: for everybody. */
   | { readonly kind: 'conflict'; readonly keys: readonly string[] }
@@ -65,10 +72,22 @@ export interface Turn {
 class Batch {
   readonly transactions: TransactionWrite[] = []
   readonly writes: CommitWrites[] = []
+  /** As those who wait for it are told. */
+  readonly durable = Promise.withResolvers<void>()
   readonly settled = Promise.withResolvers<void>()
 
   get isFull(): boolean {
     return this.transactions.length >= BATCH_MAX
+  }
+
+  succeed(): void {
+    this.durable.resolve()
+    this.settled.resolve()
+  }
+
+  fail(error: unknown): void {
+    this.durable.reject(error)
+    this.settled.resolve()
   }
 }
 
@@ -76,6 +95,8 @@ export interface CommitterOptions {
   readonly store: DocumentStore
   readonly system: System
   readonly metrics: Metrics
+  /** Milliseconds that the store may take over a batch before its Mutations are answered. */
+  readonly commitMillisMax?: number
   /** Called for every durable commit, in order, before its Mutation is answered. */
   readonly onCommit: (sequence: number, writes: CommitWrites) => void
 }
@@ -85,6 +106,7 @@ export class Committer {
   readonly #system: System
   readonly #metrics: Metrics
   readonly #onCommit: CommitterOptions['onCommit']
+  readonly #commitMillisMax: number
   readonly #tickets: Tickets
   readonly #snapshots: SnapshotsInUse
   #writeLog: WriteLog
@@ -93,16 +115,18 @@ export class Committer {
   /** Those that wait, the last of them open. */
   readonly #queue: Batch[] = []
   #scheduled = false
-  #inFlight: Promise<void> | null = null
+  #inFlight: Batch | null = null
   #newestFailed = false
   #unsettled = new UnsettledCommits()
   #exclusive: { readonly turn: Turn; readonly done: Promise<void> } | null = null
 
-  constructor({ store, system, metrics, onCommit }: CommitterOptions) {
+  constructor(options: CommitterOptions) {
+    const { store, system, metrics, onCommit, commitMillisMax = INVOCATION_MILLIS_MAX } = options
     this.#store = store
     this.#system = system
     this.#metrics = metrics
     this.#onCommit = onCommit
+    this.#commitMillisMax = commitMillisMax
     this.#tickets = new Tickets(system)
     this.#assigned = store.latestSequence
     this.#durable = store.latestSequence
@@ -124,9 +148,9 @@ export class Committer {
     return this.#unsettled
   }
 
-  /** Whether the store refused the newest batch: reads may well go on. */
+  /** Whether the store refused the newest batch, or says nothing: reads may well go on. */
   get isFailing(): boolean {
-    return this.#newestFailed
+    return this.#newestFailed || this.#unsettled.isLate
   }
 
   /** Before an attempt takes one of the two snapshots; `endUse` once nothing is asked of it. */
@@ -143,13 +167,15 @@ export class Committer {
     return this.#writeLog.conflicts(readSet, snapshot) !== null
   }
 
-  /** Raises UNAVAILABLE where the attempt read what was lost meanwhile. */
+  /** Raises UNAVAILABLE where the attempt read what was lost meanwhile, and behind a late batch. */
   commit(request: CommitRequest): Answer<CommitOutcome> {
     const exclusive = this.#exclusive
     if (exclusive !== null && exclusive.turn !== request.turn) {
       return exclusive.done.then(() => this.commit(request))
     }
     if (request.unsettled?.isLost(request.snapshot) === true) throw lostFault()
+    // What waits behind it is bounded by those that came before it was late.
+    if (this.#unsettled.isLate) throw new Fault('UNAVAILABLE', { detail: 'behind a late commit' })
     const lost = this.#conflicts(request)
     if (lost !== null) {
       this.#metrics.counters.commitConflicts.add()
@@ -167,7 +193,8 @@ export class Committer {
     batch.transactions.push(transaction)
     batch.writes.push(writes)
     this.#schedule()
-    return { kind: 'assigned', sequence, durable: batch.settled.promise }
+    const { durable, settled } = batch
+    return { kind: 'assigned', sequence, durable: durable.promise, settled: settled.promise }
   }
 
   #openBatch(): Batch {
@@ -213,8 +240,7 @@ export class Committer {
 
   /** Resolves once everything that was assigned before the call is durable, or has failed. */
   async drain(): Promise<void> {
-    const last = this.#queue.at(-1)
-    await (last === undefined ? this.#inFlight : last.settled.promise.catch(() => undefined))
+    await (this.#queue.at(-1) ?? this.#inFlight)?.settled.promise
   }
 
   #conflicts(request: CommitRequest): readonly string[] | null {
@@ -250,16 +276,25 @@ export class Committer {
     // One turn of the event loop gathers the Mutations whose last message came with it.
     setImmediate(() => {
       this.#scheduled = false
-      this.#inFlight = this.#flush().finally(() => {
-        this.#inFlight = null
-        this.#schedule()
-      })
+      void this.#flush()
     })
   }
 
   async #flush(): Promise<void> {
     const batch = this.#queue.shift()
     if (batch === undefined) return
+    this.#inFlight = batch
+    const late = setTimeout(() => this.#tellLate(batch), this.#commitMillisMax)
+    try {
+      await this.#write(batch)
+    } finally {
+      clearTimeout(late)
+      this.#inFlight = null
+      this.#schedule()
+    }
+  }
+
+  async #write(batch: Batch): Promise<void> {
     const { transactions } = batch
     const startedMillis = this.#system.monotonicMillis()
     try {
@@ -278,7 +313,13 @@ export class Committer {
       this.#onCommit(sequence, batch.writes[i]!)
     }
     this.#unsettled.settle(this.#durable)
-    batch.settled.resolve()
+    batch.succeed()
+  }
+
+  /** Those behind it are told with it: nothing says that the store will answer them sooner. */
+  #tellLate(batch: Batch): void {
+    this.#unsettled.beLate()
+    for (const { durable } of [batch, ...this.#queue]) durable.reject(lateFault())
   }
 
   #count(commits: number, startedMillis: number): void {
@@ -296,8 +337,8 @@ export class Committer {
     this.#writeLog = emptyLog(this.#durable)
     this.#unsettled.lose()
     this.#unsettled = new UnsettledCommits()
-    batch.settled.reject(error)
-    for (const lost of behind) lost.settled.reject(lostFault(error))
+    batch.fail(error)
+    for (const lost of behind) lost.fail(lostFault(error))
   }
 }
 

@@ -4,6 +4,7 @@
  */
 import { afterEach, describe, expect, test } from 'vitest'
 import { heldEngine, idOf, int, turns } from '../../../build/testing/documents/held-engines.ts'
+import { realSystem } from '../../system/system.ts'
 import { decodeTagged } from '../../value/tagged.ts'
 import { DeclaredFailure, type TestHandler } from '../in-process-pool.ts'
 
@@ -12,8 +13,11 @@ afterEach(async () => {
   for (const close of open.splice(0).reverse()) await close()
 })
 
-async function benchOf(handlers: Readonly<Record<string, TestHandler>> = {}) {
-  const bench = await heldEngine(handlers)
+async function benchOf(
+  handlers: Readonly<Record<string, TestHandler>> = {},
+  commitMillisMax?: number,
+) {
+  const bench = await heldEngine(handlers, undefined, commitMillisMax)
   open.push(bench.close)
   return bench
 }
@@ -272,4 +276,50 @@ test('whoever stood in line leaves it when its place is assigned', async () => {
   held.release()
   const outcomes = await Promise.all([...both, third])
   expect(outcomes.map(({ attempts }) => attempts).sort()).toEqual([1, 1, 2])
+})
+
+describe('a store that takes too long over a commit', () => {
+  async function late() {
+    const bench = await benchOf({}, 500)
+    const { held, engine, call, account } = bench
+    const id = await account(5)
+    held.hold()
+    const operationId = realSystem().ids.make('opn')
+    const first = endOf(call('add', id, operationId))
+    await held.arrived()
+    const behind = [endOf(call('read', id)), endOf(call('crash', id))]
+    const status = async () => (await engine.health()).find(({ name }) => name === 'documents')
+    return { ...bench, id, operationId, first, behind, status }
+  }
+
+  test('answers those that wait, and takes no more', async () => {
+    const { call, pool, id, operationId, first, behind, status } = await late()
+    expect(await Promise.all([first, ...behind])).toEqual(Array(3).fill('DEADLINE_EXCEEDED'))
+    expect(await endOf(call('open', 1))).toBe('UNAVAILABLE')
+    expect(await endOf(call('crash', id))).toBe('DEADLINE_EXCEEDED')
+    // It runs no second time beside the first.
+    const runs = pool.calls
+    expect(await stateOf(call('add', id, operationId))).toBe('DEADLINE_EXCEEDED')
+    expect(pool.calls).toBe(runs)
+    expect(await status()).toMatchObject({ status: 'degraded' })
+  })
+
+  test('has it all the same in the end: the repeat is answered from its record', async () => {
+    const { call, held, id, operationId, first, status } = await late()
+    expect(await first).toBe('DEADLINE_EXCEEDED')
+    held.release()
+    await expect.poll(async () => (await status())?.status).toBe('healthy')
+    expect(await call('add', id, operationId)).toMatchObject({ replayed: true, attempts: 1 })
+    const { resultText } = await call('read', id)
+    expect(decodeTagged(JSON.parse(resultText))).toBe(6n)
+  })
+
+  test('or has none of it: the repeat runs', async () => {
+    const { call, held, id, operationId, first, status } = await late()
+    expect(await first).toBe('DEADLINE_EXCEEDED')
+    held.fail('UNAVAILABLE')
+    await turns()
+    expect(await call('add', id, operationId)).toMatchObject({ replayed: false })
+    expect(await status()).toMatchObject({ status: 'healthy' })
+  })
 })

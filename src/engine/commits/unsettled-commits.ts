@@ -30,6 +30,7 @@ export class UnsettledCommits {
   /** Settles when the next of them are durable, or all are lost. */
   #changed = Promise.withResolvers<void>()
   #isLost = false
+  #isLate = false
 
   /** Sequences ascend. */
   add(sequence: number, documents: readonly DocumentWrite[], writes: CommitWrites): void {
@@ -42,8 +43,20 @@ export class UnsettledCommits {
     }
   }
 
+  /** Whether the store takes too long over the oldest of them. */
+  get isLate(): boolean {
+    return this.#isLate
+  }
+
+  /** Until some of them are durable: whoever waits for them is told. */
+  beLate(): void {
+    this.#isLate = true
+    this.#tell()
+  }
+
   /** Those up to `sequence` are durable. */
   settle(sequence: number): void {
+    this.#isLate = false
     const open = this.#commits.findIndex((commit) => commit.sequence > sequence)
     for (const { writes } of this.#commits.splice(0, open === -1 ? this.#commits.length : open)) {
       for (const id of writes.documents) {
@@ -81,10 +94,14 @@ export class UnsettledCommits {
     return this.#isLost && this.#holds(snapshot)
   }
 
-  /** Waits until all that the snapshot sees is durable. Raises UNAVAILABLE where it is lost. */
+  /**
+   * Waits until all that the snapshot sees is durable. Raises UNAVAILABLE where it is lost,
+   * DEADLINE_EXCEEDED where that takes too long.
+   */
   async whenDurable(snapshot: number): Promise<void> {
     while (this.#holds(snapshot)) {
       if (this.#isLost) throw lostFault()
+      if (this.#isLate) throw lateFault()
       await this.#changed.promise
     }
   }
@@ -109,6 +126,11 @@ function sortedKeys(commit: UnsettledCommit, index: number): readonly string[] {
     commit.sorted.set(index, keys)
   }
   return keys
+}
+
+/** Of what waits for a commit that the store has not answered; it may become durable yet. */
+export function lateFault(): Fault {
+  return new Fault('DEADLINE_EXCEEDED', { detail: 'documents: a commit takes too long' })
 }
 
 /** Of what counts on a commit that failed. */
