@@ -393,4 +393,8 @@ test('a description that no manifest may carry names the Function', async () => 
       ].join('\n'),
     }),
   ).toContain('functions/a.ts:2\n  a.b: expected at most 32 levels at returns.items')
+  expect(await refusal({ 'functions/a.ts': PING.replace('ping', 'größe') })).toBe(
+    'functions/a.ts:2\n  a.größe: expected an allowed name at name.\n' +
+      '  Rename the export with letters, digits, _ and $ only.',
+  )
 })

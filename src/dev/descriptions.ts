@@ -127,7 +127,12 @@ export function describeMalformed(
     return fileProblem(SCHEMA_FILE, `The Workspace must have ${rule} (${path}).`, null)
   }
   const message = `${name}: expected ${rule}${match[3] === '' ? '' : ` at ${match[3]}`}.`
-  if (match[1] === 'functions') return { ...placeOfFunction(name, files), message, mend: null }
+  if (match[1] === 'functions') {
+    // The path of the file is checked when it is found; what is left is the name of the export.
+    const mend =
+      match[3] === 'name' ? 'Rename the export with letters, digits, _ and $ only.' : null
+    return { ...placeOfFunction(name, files), message, mend }
+  }
   const line = lineOf(SCHEMA_FILE, new RegExp(`\\b${RegExp.escape(name)}\\b\\s*:`), files)
   return { file: SCHEMA_FILE, line, column: null, message, mend: null }
 }
