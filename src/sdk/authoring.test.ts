@@ -128,6 +128,7 @@ test('a schema carries its tables, with indexes sorted by name', () => {
 })
 
 const handler = () => null
+type Others = Readonly<Record<'number' | 'date', () => unknown>>
 const words = v.string as unknown as ValidatorDefinition
 const fields = (count: number) =>
   Object.fromEntries(Array.from({ length: count }, (_, i) => [`f${i}`, v.string()]))
@@ -138,6 +139,8 @@ const manyIndexes = () =>
 
 /** What the author wrote, what is wrong with it, and a word of the mend. */
 const MISTAKES: readonly [() => unknown, wrong: string, mend: string][] = [
+  [() => (v as unknown as Others).number(), 'v has no "number"', 'v.float64(), or v.int64()'],
+  [() => (v as unknown as Others).date(), 'v has no "date"', '"timestamp"'],
   [() => v.array(words), 'v.array(...) items is a function', 'Call it, as in v.string()'],
   [() => v.object({ a: { b: v.string() } }), 'v.object(...).a is an object', 'v.object({ ... })'],
   [() => v.object({ a: [v.string()] }), 'v.object(...).a is an array', 'v.array(...)'],

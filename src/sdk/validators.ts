@@ -3,7 +3,12 @@ import { isTableName } from '../value/ids.ts'
 import { PatternError } from '../value/patterns/pattern-error.ts'
 import { parsePattern } from '../value/patterns/syntax.ts'
 import type { FieldsJson, OptionalJson, ValidatorJson } from '../value/validators.ts'
-import { DefinitionError, isPlainObject, rejectUnknownOptions } from './definition-errors.ts'
+import {
+  DefinitionError,
+  isPlainObject,
+  quotedList,
+  rejectUnknownOptions,
+} from './definition-errors.ts'
 
 const VALIDATOR = Symbol.for('svc.validator')
 
@@ -209,7 +214,7 @@ function union(members: readonly unknown[]): ValidatorJson {
   }
 }
 
-export const v = Object.freeze({
+const BUILDERS = Object.freeze({
   null: () => define({ type: 'null' }),
   boolean: () => define({ type: 'boolean' }),
   int64: (options?: Options) =>
@@ -249,6 +254,19 @@ export const v = Object.freeze({
   nullable: (inner: unknown) =>
     define({ type: 'nullable', inner: validatorJson(inner, 'v.nullable(...)') }),
   any: () => define({ type: 'any' }),
+})
+
+/** Builds are not type-checked, and "v.number is not a function" names no mend. */
+export const v = new Proxy(BUILDERS, {
+  get(builders, name) {
+    if (name in builders || typeof name === 'symbol') return builders[name as keyof typeof builders]
+    throw new DefinitionError(
+      `v has no "${name}"`,
+      name === 'number'
+        ? 'Write v.float64(), or v.int64() for whole numbers, which are bigints'
+        : `Use ${quotedList(Object.keys(builders))}`,
+    )
+  },
 })
 
 /** An object validator of data that is already known to be sound. */
