@@ -240,7 +240,7 @@ export const CODES = {
   PRODUCT_CAS_CONFLICT: {
     kind: 'conflict',
     message: 'The expected state is not the current one.',
-    next: 'Read the state with `svc status --remote`, reconcile and try again.',
+    next: 'Read `svc status --remote` or `svc config list --remote`, reconcile and try again.',
   },
   PRODUCT_OPERATION_REUSED: {
     kind: 'conflict',

@@ -152,10 +152,11 @@ describe('config set', () => {
     expect(sent[0]!.headers['idempotency-key']).toBe(sent[1]!.headers['idempotency-key'])
   })
 
-  it('ends with 4 where somebody else was faster', async () => {
+  it('ends with 4 where somebody else was faster, and names what shows the revision', async () => {
     server.intercept = (request) =>
       request.method === 'PUT' ? failure('PRODUCT_CAS_CONFLICT') : null
-    expect((await set('GREETING', 'hello')).exit).toBe(4)
+    const ran = await set('GREETING', 'hello')
+    expect([ran.exit, ran.err]).toEqual([4, expect.stringContaining('svc config list --remote')])
   })
 })
 
