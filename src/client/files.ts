@@ -15,7 +15,6 @@ import {
   writeSync,
 } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
-import type { TableCode } from '../errors/codes.ts'
 import { Fault } from '../errors/fault.ts'
 import { FileFailure, readSecretFile } from '../system/files.ts'
 
@@ -23,25 +22,21 @@ export function errorCode(error: unknown): string | undefined {
   return error instanceof Error ? (error as NodeJS.ErrnoException).code : undefined
 }
 
-/** Runs `work`; what the file system refuses becomes a Fault with `code` that names `path`. */
-export function withPath<T>(
-  path: string,
-  work: () => T,
-  code: TableCode = 'CLIENT_FILE_FAILED',
-): T {
+/** Runs `work`; what the file system refuses becomes a CLIENT_FILE_FAILED that names `path`. */
+export function withPath<T>(path: string, work: () => T): T {
+  const failed = (detail: string, cause: unknown) =>
+    new Fault('CLIENT_FILE_FAILED', { detail, cause })
   try {
     return work()
   } catch (error) {
-    if (isMissing(error)) {
-      // Whoever reads asks for the file before: what is missing is where one should be made.
-      throw new Fault(code, { detail: `There is no directory ${dirname(path)}.`, cause: error })
+    const reason = errorCode(error instanceof FileFailure ? error.cause : error)
+    // Whoever reads asks for the file before: what is missing is where one should be made.
+    if (isMissing(error) || reason === 'ENOTDIR') {
+      throw failed(`There is no directory ${dirname(path)}.`, error)
     }
-    if (error instanceof FileFailure) {
-      throw new Fault(code, { detail: `${path} is not ${error.message}.`, cause: error })
-    }
-    const reason = errorCode(error)
+    if (error instanceof FileFailure) throw failed(`${path} is not ${error.message}.`, error)
     if (reason === undefined) throw error
-    throw new Fault(code, { detail: `${path}: ${reason}.`, cause: error })
+    throw failed(`${path}: ${reason}.`, error)
   }
 }
 
@@ -50,23 +45,15 @@ function isMissing(error: unknown): boolean {
 }
 
 /** Null where nothing is there. Follows no link and never blocks. */
-export function readIfPresent(
-  path: string,
-  bytesMax: number,
-  code: TableCode = 'CLIENT_FILE_FAILED',
-): Uint8Array | null {
-  return withPath(
-    path,
-    () => {
-      try {
-        return readSecretFile(path, { bytesMax })
-      } catch (error) {
-        if (isMissing(error)) return null
-        throw error
-      }
-    },
-    code,
-  )
+export function readIfPresent(path: string, bytesMax: number): Uint8Array | null {
+  return withPath(path, () => {
+    try {
+      return readSecretFile(path, { bytesMax })
+    } catch (error) {
+      if (isMissing(error)) return null
+      throw error
+    }
+  })
 }
 
 /** False where something is there already. A reader sees the whole content or no file. */

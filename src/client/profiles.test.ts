@@ -4,7 +4,6 @@ import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { build } from 'esbuild'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { Fault } from '../errors/fault.ts'
 import { realSystem } from '../system/system.ts'
 import type { ClientEnvironment } from './environment.ts'
 import { ProfileStore } from './profiles.ts'
@@ -49,9 +48,15 @@ describe('the place of the credentials file', () => {
 
   it.each<[string, Record<string, string>]>([
     ['linux', { SERVICE_CONFIG_HOME: 'relative' }],
+    ['linux', { HOME: 'relative' }],
     ['win32', { HOME: '/h' }],
-  ])('on %s with %j cannot be told', (platform, variables) => {
-    expect(() => pathOn(platform, variables)).toThrow(Fault)
+  ])('on %s with %j cannot be told, which is no fault of a file', (platform, variables) => {
+    expect(() => pathOn(platform, variables)).toThrow(
+      expect.objectContaining({
+        code: 'CLIENT_USAGE',
+        detail: expect.stringContaining('SERVICE_CONFIG_HOME'),
+      }),
+    )
   })
 })
 

@@ -13,6 +13,7 @@ import { Malformed } from '../value/malformed.ts'
 import { Secret } from '../value/secret.ts'
 import { type Json, parseStrictJson } from '../value/strict-json.ts'
 import { parseInt64 } from '../value/tagged.ts'
+import { usage } from './arguments.ts'
 import type { ClientEnvironment } from './environment.ts'
 import { readIfPresent, sweepTemporaries, withPath } from './files.ts'
 import { withLock } from './locks.ts'
@@ -39,7 +40,7 @@ export class ProfileStore {
   readonly #lock: string
   readonly #system: System
 
-  /** Faults: CLIENT_CREDENTIALS_INVALID where no place for the file can be told. */
+  /** Faults: CLIENT_USAGE where no place for the file can be told. */
   constructor(environment: ClientEnvironment) {
     this.#directory = credentialsDirectory(environment)
     this.path = join(this.#directory, CREDENTIALS_FILE)
@@ -47,9 +48,9 @@ export class ProfileStore {
     this.#system = environment.system
   }
 
-  /** Null where nobody is logged in. Faults: CLIENT_CREDENTIALS_INVALID. */
+  /** Null where nobody is logged in. Faults: CLIENT_CREDENTIALS_INVALID, CLIENT_FILE_FAILED. */
   read(): Profile | null {
-    const bytes = readIfPresent(this.path, CREDENTIALS_BYTES_MAX, 'CLIENT_CREDENTIALS_INVALID')
+    const bytes = readIfPresent(this.path, CREDENTIALS_BYTES_MAX)
     if (bytes === null) return null
     try {
       return parseProfile(parseStrictJson(bytes))
@@ -83,15 +84,11 @@ function credentialsDirectory(environment: ClientEnvironment): string {
   const configured = environment.variable('SERVICE_CONFIG_HOME')
   if (configured !== undefined && configured !== '') {
     if (isAbsolute(configured)) return configured
-    throw new Fault('CLIENT_CREDENTIALS_INVALID', {
-      detail: 'SERVICE_CONFIG_HOME must be an absolute directory.',
-    })
+    throw usage('SERVICE_CONFIG_HOME must be an absolute directory.')
   }
   const directory = platformDirectory(environment)
   if (directory !== null && isAbsolute(directory)) return join(directory, 'service')
-  throw new Fault('CLIENT_CREDENTIALS_INVALID', {
-    detail: 'There is no home directory; set SERVICE_CONFIG_HOME to an absolute one.',
-  })
+  throw usage('There is no absolute home directory; set SERVICE_CONFIG_HOME to one.')
 }
 
 function platformDirectory(environment: ClientEnvironment): string | null {

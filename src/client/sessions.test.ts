@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process'
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { type Json, parseStrictJson } from '../value/strict-json.ts'
@@ -143,6 +143,25 @@ describe('a session', () => {
       expect(readFileSync(client.credentials, 'utf8')).toBe(content)
     },
   )
+
+  it('in a file that cannot be read is told as that: what is in it is not at fault', async () => {
+    rmSync(client.credentials)
+    mkdirSync(client.credentials)
+    const ran = await client.run(...STATUS)
+    expect([ran.exit, JSON.parse(ran.out).error]).toMatchObject([
+      1,
+      { code: 'CLIENT_FILE_FAILED', message: expect.stringContaining(client.credentials) },
+    ])
+  })
+
+  it('below a file in the place of a directory is told as that', async () => {
+    client.variables.SERVICE_CONFIG_HOME = client.credentials
+    const ran = await client.run(...STATUS)
+    expect([ran.exit, JSON.parse(ran.out).error]).toMatchObject([
+      1,
+      { message: expect.stringContaining(`There is no directory ${client.credentials}.`) },
+    ])
+  })
 
   it.each([
     ['sessionId', newId.make('opr')],
