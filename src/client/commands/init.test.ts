@@ -85,6 +85,27 @@ describe('init', () => {
     expect(existsSync(client.root)).toBe(false)
   })
 
+  it('makes no Workspace when the root cannot be made', async () => {
+    mkdirSync(join(client.root, 'keyring.json'), { recursive: true })
+    expect(await init()).toMatchObject({ exit: 1, err: expect.stringContaining('keyring.json') })
+    writeFileSync(join(client.home, 'file'), '')
+    const below = await client.run('init', '--root', 'file/root', '--workspace', 'my app')
+    expect(below).toMatchObject({ exit: 1, err: expect.stringContaining('CLIENT_FILE_FAILED') })
+    expect(existsSync(join(client.home, 'my app'))).toBe(false)
+  })
+
+  it('takes back the directories that it made, and none that was there', async () => {
+    client.tools!.writeWorkspace = async () => {
+      throw new Fault('CLIENT_FILE_FAILED')
+    }
+    mkdirSync(join(client.home, 'there'))
+    for (const root of ['there', 'a/b/c']) {
+      await client.run('init', '--root', root, '--workspace', 'my app')
+    }
+    expect(readdirSync(client.home)).toEqual(['there'])
+    expect(readdirSync(join(client.home, 'there'))).toEqual([])
+  })
+
   it('without the executable says that a Workspace needs it', async () => {
     client.tools = null
     expect(await init()).toMatchObject({ exit: 2 })

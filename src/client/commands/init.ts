@@ -1,6 +1,6 @@
 /** `svc init`: a new Product root, and a first Workspace where there is none. */
-import { existsSync, mkdirSync } from 'node:fs'
-import { basename, isAbsolute, join, relative, sep } from 'node:path'
+import { existsSync, mkdirSync, rmdirSync, rmSync } from 'node:fs'
+import { basename, dirname, isAbsolute, join, relative, sep } from 'node:path'
 import { Fault } from '../../errors/fault.ts'
 import { isName } from '../../value/names.ts'
 import {
@@ -43,10 +43,17 @@ export const initCommand: CommandSpec = command({
     const workspace = resolvePath(context.environment, options.workspace)
     const descriptor = describe(context, { ...options, root, workspace })
     if (existsSync(join(root, DESCRIPTOR_FILE))) {
-      throw new Fault('CLIENT_ROOT_EXISTS', { detail: `${root} has a ${DESCRIPTOR_FILE}.` })
+      throw rootExists(root)
     }
-    const written = await writeWorkspace(context, workspace, descriptor.name)
-    writeRoot(context, root, descriptor)
+    const takeBack = prepareRoot(context, root)
+    let written: readonly string[]
+    try {
+      written = await writeWorkspace(context, workspace, descriptor.name)
+    } catch (error) {
+      takeBack()
+      throw error
+    }
+    if (!createDescriptor(root, descriptor)) throw rootExists(root)
     await report(context, { root, workspace, descriptor, written })
   },
 })
@@ -107,20 +114,37 @@ async function writeWorkspace(
 }
 
 /**
+ * The directory and its keyring, before the Workspace: what cannot be a root leaves none behind.
  * service.json is last: a directory without it is no root, and the next run completes it with the
- * keyring that is there.
+ * keyring that is there. Answers the undo, which leaves what was there before.
  */
-function writeRoot({ environment }: Context, root: string, descriptor: RootDescriptor): void {
+function prepareRoot({ environment }: Context, root: string): () => void {
   const { system } = environment
-  withPath(root, () => mkdirSync(root, { recursive: true, mode: PRIVATE_DIRECTORY }))
+  const first = withPath(root, () => mkdirSync(root, { recursive: true, mode: PRIVATE_DIRECTORY }))
   const keyring = join(root, KEYRING_FILE)
   const id = `k${system.ids.ulid().toLowerCase()}`
   const key = system.randomBytes(KEY_BYTES)
   const createdAtMicros = system.nowMicros()
   const content = formatKeyring({ version: 1, keys: [{ id, key, createdAtMicros }], active: id })
-  if (!createFile(keyring, content, PRIVATE_FILE)) readRootFile(keyring, parseKeyring)
-  if (createDescriptor(root, descriptor)) return
-  throw new Fault('CLIENT_ROOT_EXISTS', { detail: `${root} has a ${DESCRIPTOR_FILE}.` })
+  const isNew = createFile(keyring, content, PRIVATE_FILE)
+  if (!isNew) readRootFile(keyring, parseKeyring)
+  return () => {
+    if (isNew) rmSync(keyring, { force: true })
+    if (first !== undefined) removeEmpty(root, first)
+  }
+}
+
+/** The directories from `last` up to `first`, as far as nothing else is in them by now. */
+function removeEmpty(last: string, first: string): void {
+  try {
+    for (let path = last; path.length >= first.length; path = dirname(path)) rmdirSync(path)
+  } catch {
+    // Something else is in it, and stays.
+  }
+}
+
+function rootExists(root: string): Fault {
+  return new Fault('CLIENT_ROOT_EXISTS', { detail: `${root} has a ${DESCRIPTOR_FILE}.` })
 }
 
 interface Made {
