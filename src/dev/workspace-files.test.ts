@@ -34,6 +34,14 @@ test('a script that is no .ts file is refused: its Functions would silently not 
   )
 })
 
+test('settings may begin with a byte order mark, as editors of Windows write it', () => {
+  const directory = mkdtempSync(join(tmpdir(), 'svc-files-'))
+  onTestFinished(() => rmSync(directory, { recursive: true }))
+  writeFileSync(join(directory, 'schema.ts'), '')
+  writeFileSync(join(directory, 'svc.json'), '\ufeff{ "workspace": "marked" }')
+  expect(readWorkspaceFiles(directory).workspace).toBe('marked')
+})
+
 function failureOf(directory: string): Fault {
   try {
     readWorkspaceFiles(directory)

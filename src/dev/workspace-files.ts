@@ -3,7 +3,7 @@ import { type Dirent, readdirSync, readFileSync, realpathSync, statSync } from '
 import { join } from 'node:path'
 import { Malformed } from '../value/malformed.ts'
 import { WORKSPACE_NAME } from '../value/manifest.ts'
-import { type Json, parseStrictJson } from '../value/strict-json.ts'
+import { type Json, parseWrittenJson } from '../value/strict-json.ts'
 import { fileProblem, type Problem, workspaceFault } from './problems.ts'
 
 export interface WorkspaceModule {
@@ -147,7 +147,7 @@ function readSettings(directory: string, problems: Problem[]): string {
   if (!isFile(path)) return 'default'
   let json: Json
   try {
-    json = parseStrictJson(readFileSync(path))
+    json = parseWrittenJson(readFileSync(path))
   } catch (error) {
     problems.push(
       error instanceof Malformed

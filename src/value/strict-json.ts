@@ -37,6 +37,12 @@ export function parseStrictJson(
   return parseCompact(text, limits) ?? new Parser(text, limits).document()
 }
 
+/** The same of what a person wrote: some editors begin each file with a byte order mark. */
+export function parseWrittenJson(bytes: Uint8Array): Json {
+  const isMarked = bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf
+  return parseStrictJson(isMarked ? bytes.subarray(3) : bytes)
+}
+
 /** Longer ones would cost much where they turn out to be written in another way. */
 const COMPACT_CHARACTERS_MAX = 65_536
 /** An integer that may be one beyond 2^53; in a string it only costs the shorter way. */

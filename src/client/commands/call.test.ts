@@ -211,7 +211,8 @@ describe('call', () => {
 
   it('takes arguments from stdin and from a file', async () => {
     client.stdin = '{"limit":1}'
-    writeFileSync(join(client.home, 'a.json'), '{"limit":2}')
+    // As editors and shells of Windows write it.
+    writeFileSync(join(client.home, 'a.json'), '\ufeff{"limit":2}')
     await call('messages.list', '-')
     await call('messages.list', '--args-file', 'a.json')
     const limits = server.asked('POST', '/v1/query').map(({ body }) => {

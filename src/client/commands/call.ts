@@ -9,7 +9,7 @@ import { Malformed } from '../../value/malformed.ts'
 import type { FunctionKind } from '../../value/manifest.ts'
 import { plainToArguments, valueToPlain } from '../../value/plain.ts'
 import { Secret } from '../../value/secret.ts'
-import { type Json, parseStrictJson } from '../../value/strict-json.ts'
+import { type Json, parseStrictJson, parseWrittenJson } from '../../value/strict-json.ts'
 import { decodeTagged, encodeTagged } from '../../value/tagged.ts'
 import { parseFields } from '../../value/validator-json.ts'
 import type { Value } from '../../value/values.ts'
@@ -124,7 +124,9 @@ async function readArguments(
   if (input === null) {
     throw usage(`The arguments have more than ${ARGUMENTS_BYTES_MAX} bytes.`, callCommand)
   }
-  return argumentsInvalid(() => parseStrictJson(input))
+  return argumentsInvalid(() =>
+    typeof input === 'string' ? parseStrictJson(input) : parseWrittenJson(input),
+  )
 }
 
 async function findFunction(context: Context, remote: Remote, target: string, name: string) {
