@@ -85,6 +85,16 @@ test('what calls share is frozen, whichever builtin gives it', () => {
   expect(found).toEqual([])
 })
 
+test('what accessors of the builtins are made of is frozen too', () => {
+  const driver = new Driver(`loose: query(() => Reflect.ownKeys(globalThis)
+    .flatMap((name) => [globalThis[name], globalThis[name]?.prototype])
+    .filter((it) => Object(it) === it)
+    .flatMap((it) => Object.values(Object.getOwnPropertyDescriptors(it)))
+    .flatMap(({ get, set }) => [get, set])
+    .filter((it) => it !== undefined && !Object.isFrozen(it)).length),`)
+  expect(resultOf(driver.run('loose'))).toBe(0)
+})
+
 test('what a call matched is nowhere for the next', () => {
   const driver = new Driver(`
     match: query((ctx, { text }) => {

@@ -57,15 +57,20 @@ export function makeFreeze(open: readonly object[]): (roots: readonly unknown[])
       const found = getOwnPropertyDescriptor(owner, key)!
       if (!('value' in found) || !found.configurable) continue
       const value: unknown = found.value
-      defineProperty(owner, key, {
+      const accessors = {
         get: () => value,
         set(this: object, next: unknown) {
           if (this === owner) throw new TypeError(`${String(key)} is shared by all calls`)
           const own = { value: next, writable: true, enumerable: true, configurable: true }
           defineProperty(this, key, own)
         },
-        enumerable: found.enumerable ?? false,
-        configurable: false,
+      }
+      const rest = { enumerable: found.enumerable ?? false, configurable: false }
+      // Shared as well, and made after all that is shared was reached.
+      defineProperty(owner, key, {
+        get: Object.freeze(accessors.get),
+        set: Object.freeze(accessors.set),
+        ...rest,
       })
     }
   }
