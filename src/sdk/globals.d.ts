@@ -12,8 +12,19 @@ interface Console {
   error(...data: unknown[]): void
   trace(...data: unknown[]): void
   dir(...data: unknown[]): void
+  dirxml(...data: unknown[]): void
   table(...data: unknown[]): void
   assert(condition?: boolean, ...data: unknown[]): void
+  group(...data: unknown[]): void
+  groupCollapsed(...data: unknown[]): void
+  groupEnd(): void
+  clear(): void
+  count(label?: string): void
+  countReset(label?: string): void
+  /** In Queries and Mutations no time passes. */
+  time(label?: string): void
+  timeLog(label?: string, ...data: unknown[]): void
+  timeEnd(label?: string): void
 }
 /** Lines in the log of the Environment, as `ctx.log` writes them. */
 declare const console: Console
@@ -91,6 +102,14 @@ declare function atob(data: string): string
 declare function btoa(data: string): string
 declare function queueMicrotask(callback: () => void): void
 declare function structuredClone<T>(value: T): T
+
+interface DOMException extends Error {
+  readonly code: number
+}
+declare const DOMException: {
+  prototype: DOMException
+  new (message?: string, nameOrOptions?: string | { name?: string; cause?: unknown }): DOMException
+}
 
 interface AbortSignal {
   readonly aborted: boolean

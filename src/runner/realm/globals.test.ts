@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { Driver, resultOf } from '../../../build/testing/runner-hosts.ts'
 import { encodeStored } from '../../value/stored.ts'
 import type { Value } from '../../value/values.ts'
+import type { FromRunner } from '../messages.ts'
 
 describe('globals', () => {
   const driver = new Driver(`
@@ -35,6 +36,18 @@ describe('globals', () => {
       const at = copy.list[1].at.getTime()
       return [copy !== it, copy.self === copy, at, [...copy.map.get(1)], copy.bytes]
     }),
+    named: query(() => {
+      const own = new DOMException('m', { name: 'DataCloneError', cause: 1 })
+      return [AbortSignal.abort().reason, own, new DOMException()].map((it) => [
+        it instanceof DOMException && it instanceof Error, it.name, it.message, it.code,
+        it.cause ?? null,
+      ])
+    }),
+    console: query(() => {
+      console.group('a'); console.count(); console.count('b'); console.count(); console.groupEnd()
+      console.countReset(); console.count(); console.time(); console.timeLog('default', 1)
+      console.timeEnd(); console.timeEnd(); console.clear(); console.groupCollapsed()
+    }),
     zero: query(() => crypto.getRandomValues(new Uint8Array(8))),
     times: query(() => [
       Date.now(), new Date().getTime(), new Date(5).getTime(), typeof Date(), Date.UTC(1970, 0, 2),
@@ -45,6 +58,26 @@ describe('globals', () => {
       input instanceof Object, input.list instanceof Array, input.bytes instanceof Uint8Array,
     ]),`)
   const fields = (record: Record<string, Value>) => encodeStored(new Map(Object.entries(record)))
+
+  test('DOMException is what an abort ends with', () => {
+    expect(resultOf(driver.run('named'))).toEqual([
+      [true, 'AbortError', 'The operation was aborted.', 20, null],
+      [true, 'DataCloneError', 'm', 25, 1],
+      [true, 'Error', '', 0, null],
+    ])
+  })
+
+  test('console counts and measures for each call, and shows a Query no clock', () => {
+    for (let i = 0; i < 2; i++) {
+      const { message } = driver.run('console')
+      expect(message).toMatchObject({ type: 'returned', usage: { usedClock: false } })
+      const { logs } = (message as Extract<FromRunner, { type: 'returned' }>).usage
+      expect(logs.map((line) => line.message)).toEqual([
+        ...['a', 'default: 1', 'b: 1', 'default: 2', 'default: 1'],
+        ...['default: 0 ms', 'default: 0 ms'],
+      ])
+    }
+  })
 
   test('URL parses as the outer one does', () => {
     const part = fc.oneof(

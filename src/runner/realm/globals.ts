@@ -54,7 +54,8 @@ export function makeGlobals(
   const alarm = parts.makeAlarm(operations, { ...own, now })
   const timers = bounds.actions ? parts.makeTimers(calls, alarm, { now, timersMax }) : null
   const listeners = parts.makeAbortListeners()
-  const aborts = parts.makeAborts(listeners, parts.makeNamedError(), timers?.after ?? null)
+  const DOMException = parts.makeDomException()
+  const aborts = parts.makeAborts(listeners, DOMException, timers?.after ?? null)
   const Headers = parts.makeHeaders(parts.makeHeaderValues())
   const Body = parts.makeBody(parts.makeBodyReader(text, URLSearchParams), text)
   const Request = parts.makeRequest(Body, Headers, URL)
@@ -69,12 +70,14 @@ export function makeGlobals(
     AbortSignal: aborts.AbortSignal,
     ...timers?.globals,
     ...(bounds.actions && { fetch: parts.makeFetch(calls, operations, exchange) }),
+    DOMException,
     Headers,
     Request,
     Response,
     URL,
     URLSearchParams,
     structuredClone: parts.makeStructuredClone(),
-    console: parts.makeConsole(calls.running, own.write),
+    // The time of a Query or a Mutation stands still, and so looking at it tells nothing.
+    console: parts.makeConsole(calls.running, own.write, bounds.actions ? now : () => 0),
   })
 }

@@ -77,11 +77,17 @@ export function makeLog(
   })
 }
 
-/** `current` answers where the lines of the running call go; null while the code loads. */
+/**
+ * `current` answers where the lines of the running call go; null while the code loads. What counts
+ * and measures does so for each call; `now` answers its milliseconds.
+ */
 export function makeConsole(
   current: () => LogSink | null,
   write: (sink: LogSink, level: LogLevel, message: unknown, data: unknown) => void,
+  now: () => number,
 ) {
+  const counts = new WeakMap<LogSink, Map<string, number>>()
+  const starts = new WeakMap<LogSink, Map<string, number>>()
   function to(level: LogLevel) {
     return (...parts: unknown[]): void => {
       const sink = current()
@@ -93,17 +99,50 @@ export function makeConsole(
     }
   }
 
+  function of(each: WeakMap<LogSink, Map<string, number>>): Map<string, number> {
+    const sink = current()
+    const found = sink === null ? undefined : each.get(sink)
+    if (found !== undefined) return found
+    const made = new Map<string, number>()
+    if (sink !== null) each.set(sink, made)
+    return made
+  }
+
+  function measure(label: unknown, rest: readonly unknown[]): void {
+    const from = of(starts).get(`${label}`)
+    if (from !== undefined) to('info')(`${label}: ${now() - from} ms`, ...rest)
+  }
+
   return Object.freeze({
     debug: to('debug'),
     log: to('info'),
     info: to('info'),
     dir: to('info'),
+    dirxml: to('info'),
     table: to('info'),
     warn: to('warn'),
     error: to('error'),
     trace: to('debug'),
     assert(condition: unknown, ...parts: unknown[]): void {
       if (!condition) to('error')('assertion failed', ...parts)
+    },
+    // Lines of a log stand beside each other.
+    group: (...parts: unknown[]) => parts.length > 0 && void to('info')(...parts),
+    groupCollapsed: (...parts: unknown[]) => parts.length > 0 && void to('info')(...parts),
+    groupEnd(): void {},
+    clear(): void {},
+    count(label: unknown = 'default'): void {
+      const all = of(counts)
+      const count = (all.get(`${label}`) ?? 0) + 1
+      all.set(`${label}`, count)
+      to('info')(`${label}: ${count}`)
+    },
+    countReset: (label: unknown = 'default') => void of(counts).delete(`${label}`),
+    time: (label: unknown = 'default') => void of(starts).set(`${label}`, now()),
+    timeLog: (label: unknown = 'default', ...rest: unknown[]) => measure(label, rest),
+    timeEnd(label: unknown = 'default'): void {
+      measure(label, [])
+      of(starts).delete(`${label}`)
     },
   })
 }

@@ -56,7 +56,7 @@ import { makeConsole, makeInspect, makeLog, makeWriteLog } from './logging.ts'
 import { makeRandom, makeRandomStream } from './random.ts'
 import { makeRangeBuilder, makeRangeText, makeRows } from './ranges.ts'
 import { makeRejected } from './rejections.ts'
-import { makeReport } from './reports.ts'
+import { makeMended, makeReport } from './reports.ts'
 import { makeForm, makePairsReader, makeSearchParams } from './search-params.ts'
 import { makeProceed, makeTelling } from './telling.ts'
 import { makeText } from './text.ts'
@@ -65,7 +65,7 @@ import {
   makeAbortController,
   makeAbortListeners,
   makeAborts,
-  makeNamedError,
+  makeDomException,
 } from './web/aborts.ts'
 import { makeBody, makeBodyReader, makeRequest, makeResponse } from './web/exchanges.ts'
 import { makeFetch } from './web/fetching.ts'
@@ -121,6 +121,7 @@ const PARTS = {
   makeDispatch,
   makeCopying,
   makeDocuments,
+  makeDomException,
   makeFound,
   makeEncode,
   makeEncodePlain,
@@ -139,8 +140,8 @@ const PARTS = {
   makeKeeping,
   makeLoad,
   makeLog,
+  makeMended,
   makeMutationDatabase,
-  makeNamedError,
   makeNewCall,
   makeOperations,
   makePairsReader,
@@ -205,6 +206,7 @@ const GLOBAL_NAMES = [
   ...['crypto', 'decodeURI', 'decodeURIComponent', 'encodeURI', 'encodeURIComponent'],
   ...['globalThis', 'isFinite', 'isNaN', 'parseFloat', 'parseInt', 'queueMicrotask'],
   ...['structuredClone', 'AbortController', 'AbortSignal', 'Headers', 'Request', 'Response'],
+  'DOMException',
 ]
 /** Of Actions. */
 const ACTION_NAMES = ['fetch', 'setTimeout', 'setInterval', 'clearTimeout', 'clearInterval']
@@ -247,7 +249,7 @@ function engineNamesSource(one: object): string {
 const ADDED = new Set([
   ...['TextDecoder', 'TextEncoder', 'URL', 'URLSearchParams', 'atob', 'btoa', 'crypto'],
   ...['globalThis', 'queueMicrotask', 'structuredClone', 'AbortController', 'AbortSignal'],
-  ...['Headers', 'Request', 'Response'],
+  ...['DOMException', 'Headers', 'Request', 'Response'],
 ])
 
 /** The Workspace's script as a function; its first line stands on the second line of the text. */
@@ -271,7 +273,7 @@ export function makeRealm(parts: Parts, outer: Bridge, bounds: Bounds): Realm {
   const decode = parts.makeDecode()
   const telling = parts.makeTelling(bridge, calls, bounds.toldCharacters)
   const endings = parts.makeEndings(bridge, calls, telling, bounds.resultBytes)
-  const report = parts.makeReport(bounds.errorCharacters, bounds.scriptName, inspect)
+  const report = parts.makeReport(bounds, inspect, parts.makeMended())
   const owners = new WeakMap()
   const writes = { Write: parts.makeWrite(owners), owners }
   const sending = parts.makeSending(bridge, calls, telling, writes)

@@ -2,17 +2,8 @@
 import type { ErrorReport } from '../messages.ts'
 import type { makeInspect } from './logging.ts'
 
-/**
- * An error, or whatever else was thrown, as the JSON text of an ErrorReport. No method of an array
- * and no iterator is used: the code that threw may have changed them.
- */
-export function makeReport(
-  charactersMax: number,
-  scriptName: string,
-  inspect: ReturnType<typeof makeInspect>,
-) {
-  const { stringify } = JSON
-  const frame = new RegExp(`^ *(at .*?${scriptName.replace('.', '\\.')}:)(\\d+)(.*)$`)
+/** Adds to a message of the engine what to do instead. */
+export function makeMended(): (message: string) => string {
   const absent: Readonly<Record<string, string>> = Object.assign(Object.create(null), {
     fetch: 'Queries and Mutations reach no network; do it in an Action',
     process: 'there is no process; take settings as arguments',
@@ -34,14 +25,41 @@ export function makeReport(
     SharedArrayBuffer: 'a Function runs on one thread; use ArrayBuffer',
     Atomics: 'a Function runs on one thread',
     WebAssembly: 'Functions are JavaScript only',
+    Event: 'only an AbortSignal has listeners; call a function',
+    EventTarget: 'only an AbortSignal has listeners; keep functions in a Set and call them',
+    window: 'use globalThis',
+    self: 'use globalThis',
+    global: 'use globalThis',
   })
+  const readOnly =
+    'all calls share what is built in, with the names that an object inherits from it: give a ' +
+    'name to the object itself by Object.defineProperty or a class'
 
-  function mended(message: string): string {
+  function mendOf(message: string): string | undefined {
+    if (message === 'Attempted to assign to readonly property.') return readOnly
+    if (message.includes("'crypto.subtle")) return 'import a library that is written in JavaScript'
     const name = /^(?:Can't find variable: (\w+)|(\w+) is not defined)$/.exec(message)
-    const mend = absent[name?.[1] ?? name?.[2] ?? '']
-    return mend === undefined ? message : `${message}: ${mend}`
+    return absent[name?.[1] ?? name?.[2] ?? '']
   }
 
+  return (message) => {
+    const mend = mendOf(message)
+    return mend === undefined ? message : `${message}: ${mend}`
+  }
+}
+
+/**
+ * An error, or whatever else was thrown, as the JSON text of an ErrorReport. No method of an array
+ * and no iterator is used: the code that threw may have changed them.
+ */
+export function makeReport(
+  bounds: { readonly errorCharacters: number; readonly scriptName: string },
+  inspect: ReturnType<typeof makeInspect>,
+  mended: ReturnType<typeof makeMended>,
+) {
+  const { stringify } = JSON
+  const { errorCharacters: charactersMax, scriptName } = bounds
+  const frame = new RegExp(`^ *(at .*?${scriptName.replace('.', '\\.')}:)(\\d+)(.*)$`)
   /** The wrapper stands on a line of its own above the script. */
   function framesOf(stack: string): string {
     const lines = stack.split('\n')

@@ -1,4 +1,4 @@
-/** AbortController and AbortSignal. */
+/** AbortController, AbortSignal and the errors that they end with. */
 
 type Listener = ((event: unknown) => unknown) | { handleEvent(event: unknown): unknown }
 
@@ -38,23 +38,52 @@ export function makeAbortListeners() {
 }
 
 /** An error that is known by its name. */
-export function makeNamedError() {
-  const { defineProperty } = Object
-  return (name: string, message: string): Error => {
-    const error = new Error(message)
-    defineProperty(error, 'name', { value: name, writable: true, configurable: true })
-    return error
+export function makeDomException() {
+  const { defineProperties } = Object
+  // The numbers that names had before there were names; most never had one.
+  const codes = new Map([
+    ...([
+      ['NotFoundError', 8],
+      ['NotSupportedError', 9],
+      ['InvalidStateError', 11],
+    ] as const),
+    ...([
+      ['SyntaxError', 12],
+      ['NetworkError', 19],
+      ['AbortError', 20],
+    ] as const),
+    ...([
+      ['QuotaExceededError', 22],
+      ['TimeoutError', 23],
+      ['DataCloneError', 25],
+    ] as const),
+  ] as readonly (readonly [string, number])[])
+
+  return class DOMException extends Error {
+    declare readonly code: number
+
+    constructor(message: unknown = '', options: unknown = 'Error') {
+      const { name = 'Error', cause } = Object(options) as { name?: unknown; cause?: unknown }
+      const own = options instanceof Object
+      super(`${message}`, own && 'cause' in options ? { cause } : undefined)
+      const value = `${own ? name : options}`
+      defineProperties(this, {
+        name: { value, writable: true, configurable: true },
+        code: { value: codes.get(value) ?? 0, writable: true, configurable: true },
+      })
+    }
   }
 }
 
 /** `after` runs a task of the call that runs; null where there are no timers. */
 export function makeAborts(
   AbortListeners: ReturnType<typeof makeAbortListeners>,
-  named: ReturnType<typeof makeNamedError>,
+  DOMException: ReturnType<typeof makeDomException>,
   after: ((millis: unknown, task: () => void) => void) | null,
 ) {
   const { tell } = AbortListeners
   const made = Symbol('made here')
+  const aborted = () => new DOMException('The operation was aborted.', 'AbortError')
   let abort: (signal: AbortSignal, reason?: unknown) => AbortSignal
 
   class AbortSignal extends AbortListeners {
@@ -62,10 +91,10 @@ export function makeAborts(
     #reason: unknown
 
     static {
-      abort = (signal, reason = named('AbortError', 'The operation was aborted.')) => {
+      abort = (signal, reason) => {
         if (signal.#aborted) return signal
         signal.#aborted = true
-        signal.#reason = reason
+        signal.#reason = reason === undefined ? aborted() : reason
         tell(signal)
         return signal
       }
@@ -85,7 +114,7 @@ export function makeAborts(
         throw new TypeError('AbortSignal.timeout: Queries and Mutations have no timers')
       }
       const signal = new AbortSignal(made)
-      const reason = named('TimeoutError', 'The operation timed out.')
+      const reason = new DOMException('The operation timed out.', 'TimeoutError')
       after(millis, () => void abort(signal, reason))
       return signal
     }
