@@ -8,7 +8,7 @@ async function main(name: string, args: readonly string[]): Promise<void> {
     const { runRunner } = await import('./runner/main.ts')
     runRunner(selfCommand(), rest)
   } else if (name === 'svc-server') {
-    process.exitCode = await server(args)
+    await server(args)
   } else if (name === 'svc') {
     const { runClient } = await import('./client/main.ts')
     const { processEnvironment } = await import('./client/environment.ts')
@@ -26,16 +26,23 @@ async function main(name: string, args: readonly string[]): Promise<void> {
   }
 }
 
-async function server(args: readonly string[]): Promise<number> {
+async function server(args: readonly string[]): Promise<never> {
   // Nothing that the server creates is readable by others, whatever it was started with.
   process.umask(0o077)
   const { runServer } = await import('./server/modes.ts')
   const { Output } = await import('./server/outputs.ts')
-  return runServer(args, process.env, {
-    out: (text) => process.stdout.write(text),
-    err: new Output(process.stderr).write,
+  const [out, err] = [new Output(process.stdout), new Output(process.stderr)]
+  const exit = await runServer(args, process.env, {
+    out: out.write,
+    err: err.write,
     errIsTerminal: process.stderr.isTTY === true,
   })
+  await out.flushed()
+  if (out.lost) err.write('svc-server: standard output could not be written\n')
+  await err.flushed()
+  // Not left to the event loop, which a database that does not answer would keep going for ever,
+  // and so would a log that nobody reads.
+  process.exit(out.lost ? exit || 1 : exit)
 }
 
 await main(basename(process.argv0).replace(/\.exe$/i, ''), process.argv.slice(2))

@@ -7,6 +7,7 @@ import { closeProduct } from '../product/product.ts'
 import { realSystem } from '../system/system.ts'
 import { memoryLog } from '../telemetry/log.ts'
 import { Metrics } from '../telemetry/metrics/metrics.ts'
+import { Closing } from './closing.ts'
 import { openEnvironment } from './environments.ts'
 
 let it: TestProduct
@@ -18,15 +19,18 @@ test('an Environment with a Release and without its documents is not opened', as
   await publishRelease(it, { source: 'a' })
   await closeProduct(it.product)
   const system = realSystem()
+  const { log } = memoryLog()
+  const closing = new Closing(log)
   const opening = openEnvironment({
     // No more of it is looked at before the documents are opened.
     configuration: { product: null, sandbox: 'preferred' } as ServerConfiguration,
     rootPath: it.directory,
     identity: {} as Identity,
-    ...{ system, log: memoryLog().log, metrics: new Metrics(system) },
+    ...{ system, log, metrics: new Metrics(system), closing },
   })
   await expect(opening).rejects.toMatchObject({
     code: 'SERVER_PRODUCT_ROOT_INVALID',
     detail: expect.stringContaining('documents.db'),
   })
+  await closing.close()
 })

@@ -18,6 +18,7 @@ import { openProductRoot, type ProductRoot } from '../storage/root.ts'
 import type { System } from '../system/system.ts'
 import type { Logger } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics/metrics.ts'
+import type { Closing } from './closing.ts'
 import { openDocuments } from './documents.ts'
 
 export interface OpenEnvironment {
@@ -27,8 +28,6 @@ export interface OpenEnvironment {
   /** Its records carry the Project and the Environment. */
   readonly log: Logger
   readonly keyUsage: KeyUsage
-  /** Ends invocations, then gives the root back. */
-  close(): Promise<void>
 }
 
 export interface EnvironmentOptions {
@@ -38,6 +37,8 @@ export interface EnvironmentOptions {
   readonly system: System
   readonly log: Logger
   readonly metrics: Metrics
+  /** Gains what is open, also where the rest cannot be opened. */
+  readonly closing: Closing
 }
 
 /**
@@ -45,43 +46,34 @@ export interface EnvironmentOptions {
  * PRODUCT_CORRUPT.
  */
 export async function openEnvironment(options: EnvironmentOptions): Promise<OpenEnvironment> {
-  const { configuration, rootPath, identity, system, metrics } = options
-  const closers: (() => Promise<void>)[] = []
-  const close = async (): Promise<void> => {
-    for (const closer of closers.splice(0).reverse()) await closer()
-  }
-  try {
-    const root = await openProductRoot(rootPath, system)
-    closers.push(async () => root.close())
-    const { projectId, environmentId } = root.descriptor
-    const log = options.log.with({ projectId, environmentId })
-    const world = { system, log, metrics }
-    const tokens = await openTokens(configuration, root, { system, log })
-    const database = configuration.product?.database ?? null
-    const mayHoldDocuments = root.control.read(hasReleases)
-    const which = { rootPath, environmentId, mayHoldDocuments, database }
-    const store = await openDocuments({ ...which, ...world })
-    closers.push(() => store.close())
-    const pool = await startPool(configuration, world)
-    closers.push(() => pool.close())
-    const issueGuest: IssueGuest = (request) => tokens.issueGuest(request)
-    const networks = configuration.product?.actionNetworks ?? []
-    const outbound = { allowedNetworks: networks.map(({ range }) => range) }
-    const live = new LiveConfiguration(root)
-    const cursors = new Cursors(root.keyring)
-    const ports = { store, pool, ...world, issueGuest, cursors, configuration: live, outbound }
-    const engine = createEngine(ports)
-    closers.push(() => engine.close())
-    const auditSink = deliverProductAudit.bind(null, identity)
-    const product = openProduct({ system, log, root, engine, configuration: live, auditSink })
-    closers.push(() => closeProduct(product))
-    const keyUsage = new KeyUsage(log)
-    closers.push(async () => keyUsage.stop())
-    return { product, engine, tokens, log, keyUsage, close }
-  } catch (error) {
-    await close()
-    throw error
-  }
+  const { configuration, rootPath, identity, system, metrics, closing } = options
+  const root = await openProductRoot(rootPath, system)
+  closing.add(() => root.close())
+  const { projectId, environmentId } = root.descriptor
+  const log = options.log.with({ projectId, environmentId })
+  const world = { system, log, metrics }
+  const tokens = await openTokens(configuration, root, { system, log })
+  const database = configuration.product?.database ?? null
+  const mayHoldDocuments = root.control.read(hasReleases)
+  const which = { rootPath, environmentId, mayHoldDocuments, database }
+  const store = await openDocuments({ ...which, ...world })
+  closing.add(() => store.close())
+  const pool = await startPool(configuration, world)
+  closing.add(() => pool.close())
+  const issueGuest: IssueGuest = (request) => tokens.issueGuest(request)
+  const networks = configuration.product?.actionNetworks ?? []
+  const outbound = { allowedNetworks: networks.map(({ range }) => range) }
+  const live = new LiveConfiguration(root)
+  const cursors = new Cursors(root.keyring)
+  const ports = { store, pool, ...world, issueGuest, cursors, configuration: live, outbound }
+  const engine = createEngine(ports)
+  closing.add(() => engine.close())
+  const auditSink = deliverProductAudit.bind(null, identity)
+  const product = openProduct({ system, log, root, engine, configuration: live, auditSink })
+  closing.add(() => closeProduct(product))
+  const keyUsage = new KeyUsage(log)
+  closing.add(() => keyUsage.stop())
+  return { product, engine, tokens, log, keyUsage }
 }
 
 async function openTokens(

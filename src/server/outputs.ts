@@ -1,14 +1,19 @@
 /**
- * Standard error of the server, the way out of its log. What cannot be written is told to whoever
- * wrote it and never raised: raised, it would be a mistake, which is logged, which fails.
+ * Standard output of the server, and its standard error, the way out of its log. What cannot be
+ * written is told to whoever wrote it and never raised: raised, it would be a mistake, which is
+ * logged, which fails.
  */
 
 /** Characters that wait for a slow reader; what comes then is lost, so memory stays bounded. */
 const WAITING_MAX = 1024 * 1024
+/** How long `flushed` waits for such a reader. */
+const FLUSH_MILLIS = 1_000
 
 export class Output {
   readonly #stream: NodeJS.WriteStream
   #waiting = 0
+  #lost = false
+  #onFlushed: (() => void) | null = null
 
   constructor(stream: NodeJS.WriteStream) {
     this.#stream = stream
@@ -16,16 +21,35 @@ export class Output {
     stream.on('error', () => undefined)
   }
 
+  /** Whether anything could not be written. */
+  get lost(): boolean {
+    return this.#lost
+  }
+
   /** Does not wait for it. Calls `onLost` where it cannot be written. */
   readonly write = (text: string, onLost?: () => void): void => {
-    if (this.#waiting >= WAITING_MAX) {
+    const lose = (): void => {
+      this.#lost = true
       onLost?.()
+    }
+    if (this.#waiting >= WAITING_MAX) {
+      lose()
       return
     }
     this.#waiting += text.length
     this.#stream.write(text, (error) => {
       this.#waiting -= text.length
-      if (error) onLost?.()
+      if (error) lose()
+      if (this.#waiting === 0) this.#onFlushed?.()
+    })
+  }
+
+  /** Resolves when everything is written, or lost, or was not read for a second. */
+  flushed(): Promise<void> {
+    return new Promise((resolve) => {
+      if (this.#waiting === 0) resolve()
+      this.#onFlushed = resolve
+      setTimeout(resolve, FLUSH_MILLIS)
     })
   }
 }

@@ -1,5 +1,6 @@
-import { type ChildProcess, spawn } from 'node:child_process'
-import { closeSync, mkdirSync, mkdtempSync, openSync, rmSync } from 'node:fs'
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
+import { closeSync, constants, mkdirSync, mkdtempSync, openSync, rmSync, writeSync } from 'node:fs'
+import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
@@ -31,11 +32,12 @@ afterEach(async () => {
   rmSync(directory, { recursive: true })
 })
 
-/** Once it answers; `stderr` is a descriptor or a pipe that the test reads or not. */
-async function serve(stderr: number | 'pipe') {
-  const listen = `127.0.0.1:${await freePort()}`
-  const child = spawn(process.execPath, [MAIN, 'serve'], {
-    argv0: 'svc-server',
+/** Once it answers; `before` is run by the shell that becomes the server. */
+async function serve(stderr: number | 'ignore' = 'ignore', before = '') {
+  const port = await freePort()
+  const listen = `127.0.0.1:${port}`
+  const script = `${before}\nexec "$0" "$@"`
+  const child = spawn('sh', ['-c', script, process.execPath, MAIN, 'svc-server', 'serve'], {
     env: {
       SERVICE_IDENTITY_DATABASE_URL: database.url,
       SERVICE_PLATFORM_IDENTITY_PEPPER: TEST_PEPPER.reveal(),
@@ -54,13 +56,64 @@ async function serve(stderr: number | 'pipe') {
     return reply?.status
   }
   await expect.poll(isLive, { interval: 50, timeout: 10_000 }).toBe(200)
-  return { child, ended, isLive }
+  return { child, ended, isLive, port }
 }
 
 test('a full disk under the log stops neither the work of the server nor its end', async () => {
   const full = openSync('/dev/full', 'w')
   const { child, ended, isLive } = await serve(full)
   closeSync(full)
+  expect(await isLive()).toBe(200)
+  child.kill('SIGTERM')
+  expect(await ended).toBe(0)
+})
+
+test('a log that nobody reads does not keep the server from its end', async () => {
+  const path = join(directory, 'pipe')
+  spawnSync('mkfifo', [path])
+  const filling = openSync(path, constants.O_RDWR | constants.O_NONBLOCK)
+  const fill = (bytes: number) => {
+    try {
+      for (;;) writeSync(filling, Buffer.alloc(bytes))
+    } catch {
+      // It is full.
+    }
+  }
+  fill(4096)
+  fill(1)
+  const full = openSync(path, constants.O_RDWR)
+  const { child, ended } = await serve(full)
+  child.kill('SIGTERM')
+  expect(await ended).toBe(0)
+  closeSync(filling)
+  closeSync(full)
+})
+
+test('a second signal ends the server at once, whatever is in flight', async () => {
+  const { child, ended, isLive, port } = await serve()
+  const socket = connect(port, '127.0.0.1')
+  const head = 'POST /v1/auth/exchange HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n'
+  socket.on('error', () => undefined).write(`${head}Content-Length: 9\r\n\r\n{`)
+  await new Promise((resolve) => setTimeout(resolve, 50))
+  child.kill('SIGTERM')
+  await expect.poll(isLive).toBeUndefined()
+  await new Promise((resolve) => setTimeout(resolve, 100))
+  expect(child.exitCode).toBeNull()
+  child.kill('SIGINT')
+  expect(await ended).toBe('SIGINT')
+  socket.destroy()
+})
+
+test('a hangup ends the server as other signals do', async () => {
+  const { child, ended } = await serve()
+  child.kill('SIGHUP')
+  expect(await ended).toBe(0)
+})
+
+test.skipIf(process.platform !== 'linux')('under nohup a hangup is nothing', async () => {
+  const { child, ended, isLive } = await serve('ignore', "trap '' HUP")
+  child.kill('SIGHUP')
+  await new Promise((resolve) => setTimeout(resolve, 100))
   expect(await isLive()).toBe(200)
   child.kill('SIGTERM')
   expect(await ended).toBe(0)

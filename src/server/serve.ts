@@ -1,7 +1,8 @@
 /**
  * `svc-server serve`: opens identity, then the Product Environment, then the listeners, and closes
- * them in the opposite order. A second signal does not wait for what is in flight.
+ * them in the opposite order. A second signal ends the process at once.
  */
+import { readFileSync } from 'node:fs'
 import { parseConfiguration, type ServerConfiguration } from '../config/configuration.ts'
 import { QueryEnvelopes } from '../http/application/envelopes.ts'
 import { mountApplication } from '../http/application/mount.ts'
@@ -19,6 +20,7 @@ import { createLog, type Logger } from '../telemetry/log.ts'
 import { Metrics } from '../telemetry/metrics/metrics.ts'
 import { watchProcess } from '../telemetry/metrics/process.ts'
 import { VERSION } from '../value/version.ts'
+import { Closing } from './closing.ts'
 import { type OpenEnvironment, openEnvironment } from './environments.ts'
 import type { Environment, ServerIo } from './io.ts'
 import { type OpenListener, openListener } from './listeners.ts'
@@ -45,7 +47,7 @@ export async function run(environment: Environment, io: ServerIo): Promise<numbe
   for (const name of configuration.deprecatedNames) {
     log.warn('server.deprecated_name', { message: `${name} is deprecated.`, name })
   }
-  const closers: (() => Promise<void>)[] = []
+  const closing = new Closing(log)
   surviveMistakes(log)
   const unwatch = watchProcess(metrics, system)
   try {
@@ -59,19 +61,18 @@ export async function run(environment: Environment, io: ServerIo): Promise<numbe
       system,
       log,
     })
-    closers.push(() => identity.close())
+    closing.add(() => identity.close())
     await identity.startup()
     const world = { configuration, identity, system, log, metrics }
-    const opened = await openProductEnvironment(world)
-    if (opened !== null) closers.push(() => opened.close())
+    const opened = await openProductEnvironment({ ...world, closing })
     const listeners: OpenListener[] = []
-    closers.push(() => drain(listeners, stop.again))
+    closing.add(() => drain(listeners))
     listen({ ...world, environment: opened }, listeners)
     log.info('server.ready', { message: `svc-server ${VERSION} is ready.` })
-    const signal = await stop.first
+    const signal = await stop
     log.info('server.stopping', { message: `Stopping after ${signal}.` })
   } finally {
-    for (const close of closers.reverse()) await close()
+    await closing.close()
     unwatch()
   }
   log.info('server.stopped', { message: 'Stopped.' })
@@ -79,7 +80,7 @@ export async function run(environment: Environment, io: ServerIo): Promise<numbe
 }
 
 async function openProductEnvironment(
-  options: Omit<Running, 'environment'>,
+  options: Omit<Running, 'environment'> & { readonly closing: Closing },
 ): Promise<OpenEnvironment | null> {
   const { configuration } = options
   if (configuration.product === null) return null
@@ -170,24 +171,36 @@ function surviveMistakes(log: Logger): void {
   process.on('unhandledRejection', (error) => log.error('server.mistake', { error }))
 }
 
-/** Resolves with the first signal; `again` resolves with the second. */
-function stopSignal(): { readonly first: Promise<string>; readonly again: Promise<void> } {
-  const first = Promise.withResolvers<string>()
-  const again = Promise.withResolvers<void>()
-  let count = 0
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
-    process.on(signal, () => {
-      count += 1
-      if (count === 1) first.resolve(signal)
-      else again.resolve()
-    })
-  }
-  return { first: first.promise, again: again.promise }
+/** Resolves with the first signal; the next one has the effect that signals have by default. */
+function stopSignal(): Promise<NodeJS.Signals> {
+  const signals: NodeJS.Signals[] = ['SIGINT', 'SIGTERM']
+  if (!ignoresHangups()) signals.push('SIGHUP')
+  return new Promise((resolve) => {
+    const stop = (signal: NodeJS.Signals): void => {
+      for (const each of signals) process.off(each, stop)
+      resolve(signal)
+    }
+    for (const each of signals) process.on(each, stop)
+  })
 }
 
-async function drain(listeners: readonly OpenListener[], again: Promise<void>): Promise<void> {
+/**
+ * Whether the end of its terminal is nothing to the process, as under `nohup`: to listen for it
+ * would undo that. Elsewhere than on Linux nothing tells, so the system decides there.
+ */
+function ignoresHangups(): boolean {
+  try {
+    const status = readFileSync('/proc/self/status', 'utf8')
+    const signals = /^SigIgn:\s*([0-9a-f]+)$/m.exec(status)?.[1]
+    return signals === undefined || (BigInt(`0x${signals}`) & 1n) === 1n
+  } catch {
+    return true
+  }
+}
+
+async function drain(listeners: readonly OpenListener[]): Promise<void> {
   const drained = Promise.all(listeners.map((listener) => listener.stop()))
   const late = new Promise<void>((resolve) => setTimeout(resolve, DRAIN_MILLIS).unref())
-  await Promise.race([drained, again, late])
+  await Promise.race([drained, late])
   for (const listener of listeners) listener.cut()
 }

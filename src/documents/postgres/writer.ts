@@ -18,8 +18,6 @@ import { renewTerm, type Term } from './terms.ts'
 
 const PAUSE_MILLIS_MIN = 50
 const PAUSE_MILLIS_MAX = 2_000
-/** How long it waits while the server ends. */
-const CLOSE_MILLIS = 5_000
 
 export interface WriterOptions {
   /** Of one connection: changes never run side by side. */
@@ -41,7 +39,6 @@ export class Writer {
   #lost = false
   #failure: Fault | null = null
   #tail: Promise<unknown> = Promise.resolve()
-  #settleUntil = Number.POSITIVE_INFINITY
   #visible: readonly PhysicalIndex[] | null = null
 
   constructor(options: WriterOptions) {
@@ -115,7 +112,6 @@ export class Writer {
 
   /** Waits for the changes that were handed in. */
   async close(): Promise<void> {
-    this.#settleUntil = this.#options.system.monotonicMillis() + CLOSE_MILLIS
     await this.#tail
     await this.#options.database.close()
   }
@@ -180,8 +176,7 @@ export class Writer {
         return stored === count
       } catch (error) {
         const fault = storeFault(error)
-        const now = system.monotonicMillis()
-        const late = now >= until || now >= this.#settleUntil
+        const late = system.monotonicMillis() >= until
         if (late || error instanceof EpochLost || fault.code !== 'UNAVAILABLE') {
           throw new Fault('RESULT_UNCERTAIN', { detail: `commit: ${fault.detail}`, cause: fault })
         }
