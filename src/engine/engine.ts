@@ -28,7 +28,7 @@ import type { RunnerPool } from './runner-pool.ts'
 import type { Departure } from './runners/outcomes.ts'
 import type { RunnerRole } from './runners/ports.ts'
 import { FunctionUsage } from './usage/function-usage.ts'
-import { type ComponentHealth, healthOf } from './usage/health.ts'
+import { type ComponentHealth, DocumentsHealth, healthOf } from './usage/health.ts'
 import { measuredEngine } from './usage/measured-engine.ts'
 
 export interface EngineOptions {
@@ -87,6 +87,8 @@ export interface Engine {
    */
   keepOnly(live: LiveReleases, again: () => void): Promise<number>
   ready(): boolean
+  /** Whether documents can be read just now, within a second. */
+  answers(): Promise<boolean>
   /** Resolves once no invocation is in flight. */
   idle(): Promise<void>
   health(): Promise<readonly ComponentHealth[]>
@@ -117,6 +119,7 @@ export function createEngine(options: EngineOptions): Engine {
   const retention = new Retention({ store, committer, system, log })
   const preparations = new Preparations(store, committer)
   const calls = new Calls({ preparations, queries, mutations, actions, inFlight })
+  const documents = new DocumentsHealth(store)
   retention.start()
 
   const engine: Engine = {
@@ -143,7 +146,8 @@ export function createEngine(options: EngineOptions): Engine {
       return preparations.keepOnly(kept)
     },
     ready: () => store.status.state === 'open',
-    health: () => healthOf(store, committer, pool.statistics()),
+    answers: async () => (await documents.ask()) === 'healthy',
+    health: () => healthOf(documents, committer, pool.statistics()),
     idle: () => inFlight.idle(),
     statistics: () => ({
       cache: cache.statistics,

@@ -8,9 +8,9 @@ import { freshDatabase } from '../../../build/testing/postgres.ts'
 import { postgresProxy } from '../../../build/testing/postgres-proxy.ts'
 import { oneDocument, poolBench } from '../../../build/testing/runners.ts'
 import { openSqliteDocuments } from '../../documents/sqlite/stores.ts'
-import type { DocumentStore } from '../../documents/store.ts'
+import type { DocumentStore, StoreStatus } from '../../documents/store.ts'
 import type { PoolStatistics } from '../runner-pool.ts'
-import { documentsHealth, runtimeHealth } from './health.ts'
+import { DocumentsHealth, runtimeHealth } from './health.ts'
 
 /** Contains itself in nothing, and breaks when it is told to. */
 const LIAR = new URL('../../runner/hostile/liars.ts', import.meta.url).pathname
@@ -78,6 +78,8 @@ describe('the runtime is', () => {
 })
 
 describe('documents are', () => {
+  const documentsHealth = (store: DocumentStore) => new DocumentsHealth(store).ask()
+
   async function sqlite(): Promise<DocumentStore> {
     const directory = mkdtempSync(join(tmpdir(), 'svc-health-'))
     closers.push(() => rmSync(directory, { recursive: true }))
@@ -109,13 +111,29 @@ describe('documents are', () => {
     expect(await status()).toBe('healthy')
   })
 
-  test('unavailable where the store does not answer in time', async () => {
-    const store = await sqlite()
-    const silent = Object.assign(Object.create(store) as DocumentStore, {
-      operation: () => new Promise(() => undefined),
-    })
-    Object.defineProperty(silent, 'status', { value: { state: 'open' } })
-    expect(await documentsHealth(silent, 50)).toBe('unavailable')
+  test('unavailable where the store does not answer in time, and not asked twice', async () => {
+    const answer = Promise.withResolvers<null>()
+    let asked = 0
+    const read = () => {
+      asked += 1
+      return answer.promise
+    }
+    const status: StoreStatus = { state: 'open' }
+    const health = new DocumentsHealth({
+      status,
+      latestSequence: 0,
+      read,
+    } as Partial<DocumentStore> as DocumentStore)
+    expect(await Promise.all([health.ask(20), health.ask(20)])).toEqual([
+      'unavailable',
+      'unavailable',
+    ])
+    expect(await health.ask(20)).toBe('unavailable')
+    expect(asked).toBe(1)
+    answer.resolve(null)
+    expect(await health.ask(20)).toBe('healthy')
+    expect(await health.ask(20)).toBe('healthy')
+    expect(asked).toBe(2)
   })
 
   test('unavailable while the database cannot be reached, and healthy after that', async () => {

@@ -9,8 +9,8 @@ export interface ComponentHealth {
   readonly status: HealthStatus
 }
 
-/** A database that takes longer to say anything cannot serve a Query either. */
-const ANSWER_MILLIS = 2_000
+/** Who decides where calls go waits for a second, mostly. */
+const ANSWER_MILLIS = 800
 /** Runners that broke within a minute: calls beside them are run again, and wait. */
 const BREAKDOWNS_MAX = 5
 /** Starts that failed one after the other, while no runner is left. */
@@ -18,11 +18,11 @@ const FAILED_STARTS_MAX = 3
 
 /** Documents that can be read while commits fail are degraded. */
 export async function healthOf(
-  store: DocumentStore,
+  documents: DocumentsHealth,
   commits: { readonly isFailing: boolean },
   pool: PoolStatistics,
 ): Promise<readonly ComponentHealth[]> {
-  const reads = await documentsHealth(store)
+  const reads = await documents.ask()
   return [
     { name: 'runtime', status: runtimeHealth(pool) },
     { name: 'documents', status: reads === 'healthy' && commits.isFailing ? 'degraded' : reads },
@@ -37,20 +37,36 @@ export function runtimeHealth(pool: PoolStatistics): HealthStatus {
 }
 
 /** Asks the store for a document that nobody made: it has to look. */
-export async function documentsHealth(
-  store: DocumentStore,
-  answerMillis = ANSWER_MILLIS,
-): Promise<HealthStatus> {
-  if (store.status.state !== 'open') return 'unavailable'
-  const late = Promise.withResolvers<HealthStatus>()
-  const timer = setTimeout(() => late.resolve('unavailable'), answerMillis)
-  try {
-    const read = Promise.resolve(store.read('health', store.latestSequence))
-    const asked = read.then((): HealthStatus => 'healthy')
-    return await Promise.race([asked, late.promise])
-  } catch {
-    return 'unavailable'
-  } finally {
-    clearTimeout(timer)
+export class DocumentsHealth {
+  readonly #store: DocumentStore
+  #asked: Promise<HealthStatus> | null = null
+
+  constructor(store: DocumentStore) {
+    this.#store = store
+  }
+
+  /** Within `answerMillis`. */
+  async ask(answerMillis = ANSWER_MILLIS): Promise<HealthStatus> {
+    if (this.#store.status.state !== 'open') return 'unavailable'
+    // One question for all: anybody may ask, and one without an answer holds a connection.
+    this.#asked ??= this.#read().finally(() => {
+      this.#asked = null
+    })
+    const late = Promise.withResolvers<HealthStatus>()
+    const timer = setTimeout(() => late.resolve('unavailable'), answerMillis)
+    try {
+      return await Promise.race([this.#asked, late.promise])
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+
+  async #read(): Promise<HealthStatus> {
+    try {
+      await this.#store.read('health', this.#store.latestSequence)
+      return 'healthy'
+    } catch {
+      return 'unavailable'
+    }
   }
 }

@@ -1,17 +1,41 @@
 /** What every answer of the application origin carries, whatever was asked. */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { ORIGIN, openTestGateway, type TestGateway } from '../../../build/testing/gateways.ts'
 import { functionManifest } from '../../../build/testing/products.ts'
+import { openSqliteDocuments } from '../../documents/sqlite/stores.ts'
+import type { DocumentStore } from '../../documents/store.ts'
 
 let gateway: TestGateway
+let directory: string
+let frozen = false
+
+/** While it is frozen it answers nothing, as a database that was stopped. */
+async function freezable(path: string): Promise<DocumentStore> {
+  return new Proxy(await openSqliteDocuments(path), {
+    get(target, name) {
+      if (name === 'read' && frozen) return () => new Promise(() => undefined)
+      const member: unknown = Reflect.get(target, name)
+      return typeof member === 'function' ? member.bind(target) : member
+    },
+  })
+}
+
 beforeAll(async () => {
+  directory = mkdtempSync(join(tmpdir(), 'svc-mount-'))
   gateway = await openTestGateway({
+    store: await freezable(join(directory, 'documents.db')),
     functions: [functionManifest('a.one', { clients: ['confidential'], returns: { type: 'any' } })],
     tables: [],
     handlers: { 'a.one': () => 1 },
   })
 })
-afterAll(() => gateway.close())
+afterAll(async () => {
+  await gateway.close()
+  rmSync(directory, { recursive: true })
+})
 
 const request = async (path: string, init: RequestInit = {}): Promise<Response> =>
   gateway.application.fetch(new Request(`http://app.test${path}`, init))
@@ -61,4 +85,10 @@ test.each<[string, RequestInit, number]>([
   expect(listed.headers.get('vary')).toBe('Origin')
   const { headers } = await send('https://other.test')
   expect(headers.get('access-control-allow-origin')).toBeNull()
+})
+
+test('a server whose documents do not answer is live, and not ready', async () => {
+  frozen = true
+  const [ready, live] = await Promise.all([request('/readyz'), request('/healthz')])
+  expect([ready.status, live.status]).toEqual([503, 200])
 })

@@ -51,10 +51,8 @@ function router(gateway: Gateway): Hono {
     hono.post(path, ({ req, env }) => answer(gateway, req.raw, env as ApplicationBinding, invoke))
   }
   for (const { path, asks } of PROBES) {
-    const isLive = asks === 'liveness'
-    hono.get(path, (context) =>
-      counted(context, isLive ? probe(gateway, 200, 'live') : readiness(gateway)),
-    )
+    const answered = asks === 'liveness' ? () => probe(gateway, 200, 'live') : readiness
+    hono.get(path, async (context) => counted(context, await answered(gateway)))
   }
   // Of any path: a browser tells nobody what became of a call whose preflight was not found.
   hono.options('*', (context) => counted(context, preflight(gateway, context)))
@@ -219,8 +217,10 @@ function allowOrigin(gateway: Gateway, response: Response, origin: string | null
   headers.append('vary', 'Origin')
 }
 
-function readiness(gateway: Gateway): Response {
-  return isReady(gateway) ? probe(gateway, 200, 'ready') : probe(gateway, 503, 'unavailable')
+/** Calls ask less: what becomes of each is its own answer. */
+async function readiness(gateway: Gateway): Promise<Response> {
+  const ready = isReady(gateway) && (await gateway.engine.answers())
+  return ready ? probe(gateway, 200, 'ready') : probe(gateway, 503, 'unavailable')
 }
 
 function probe({ system }: Gateway, status: 200 | 503, text: string): Response {

@@ -108,7 +108,7 @@ export const PROBES: readonly Probe[] = [
     method: 'GET',
     path: '/readyz',
     name: 'readAdmission',
-    summary: 'Whether calls are admitted: a Channel or a serving policy is served.',
+    summary: 'Whether calls are served: a Channel or a policy is, and documents answer.',
     replies: { 200: Ready, 503: Ready },
     asks: 'readiness',
   },
