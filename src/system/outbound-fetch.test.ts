@@ -303,3 +303,25 @@ describe('a network', () => {
     expect(within('fe80::1%eth0', '::/0')).toBe(false)
   })
 })
+
+test('an abort leaves a lookup that hangs, and whoever asks again joins it', async () => {
+  const names: string[] = []
+  const { promise: hangs, resolve: found } = Promise.withResolvers<{ address: string }[]>()
+  const resolve = (name: string) => {
+    names.push(name)
+    return hangs
+  }
+  const dial = () => ({ host: '127.0.0.1', port: portOf(secure), authority: certificate })
+  const network = { resolve, dial }
+  const outbound = new OutboundFetch({ allowedNetworks: [], responseBytesMax: 9, network })
+  const request = { method: 'GET', headers: [], body: null, redirect: 'follow' } as const
+  const base = { ...request, url: 'https://api.test/', hosts: ['api.test'], hold() {} }
+  const send = (signal: AbortSignal) => outbound.fetch({ ...base, signal })
+  await expect(send(AbortSignal.timeout(5))).rejects.toMatchObject({ reason: 'time' })
+  await expect(send(AbortSignal.abort())).rejects.toMatchObject({ reason: 'time' })
+  answer = (_, response) => response.end('hi')
+  const waits = send(new AbortController().signal)
+  found([{ address: PUBLIC }])
+  expect((await waits).status).toBe(200)
+  expect(names).toEqual(['api.test'])
+})

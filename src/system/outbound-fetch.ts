@@ -78,6 +78,8 @@ interface Hop {
 export class OutboundFetch {
   readonly #options: OutboundOptions
   readonly #network: Network
+  /** Under way, by name: one that hangs is joined, as those that were aborted left it behind. */
+  readonly #lookups = new Map<string, Promise<readonly Address[]>>()
 
   constructor(options: OutboundOptions) {
     this.#options = options
@@ -141,7 +143,7 @@ export class OutboundFetch {
     if (!hosts.includes(url.host) && !hosts.includes(`${url.hostname}:${port}`)) {
       throw new FetchFailure('origin')
     }
-    const addresses = await this.#addresses(url, secure)
+    const addresses = await this.#addresses(url, secure, signal)
     for (const [i, address] of addresses.entries()) {
       try {
         return await send(this.#network.dial(address, port), {
@@ -160,15 +162,15 @@ export class OutboundFetch {
   }
 
   /** One address that is neither public nor allowed refuses the whole name. */
-  async #addresses(url: URL, secure: boolean): Promise<readonly string[]> {
+  async #addresses(url: URL, secure: boolean, signal: AbortSignal): Promise<readonly string[]> {
     const { allowedNetworks } = this.#options
     // Hosts are names; an address never stands in the list of them.
     if (literalAddress(url.hostname) !== null) throw new FetchFailure('origin')
     let found: readonly Address[]
     try {
-      found = await this.#network.resolve(url.hostname)
+      found = await unlessAborted(signal, this.#lookup(url.hostname))
     } catch {
-      throw new FetchFailure('name')
+      throw new FetchFailure(signal.aborted ? 'time' : 'name')
     }
     if (found.length === 0) throw new FetchFailure('name')
     const addresses = found.map(({ address }) => address)
@@ -178,6 +180,27 @@ export class OutboundFetch {
     }
     if (!secure && !addresses.every(isAllowed)) throw new FetchFailure('scheme')
     return inOrderOfTrial(addresses)
+  }
+
+  #lookup(hostname: string): Promise<readonly Address[]> {
+    const known = this.#lookups.get(hostname)
+    if (known !== undefined) return known
+    const lookup = this.#network.resolve(hostname).finally(() => this.#lookups.delete(hostname))
+    this.#lookups.set(hostname, lookup)
+    return lookup
+  }
+}
+
+/** Throws where the signal ends before the work, which then goes on for nobody. */
+async function unlessAborted<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
+  const { promise, reject } = Promise.withResolvers<never>()
+  const onAbort = () => reject(signal.reason)
+  signal.addEventListener('abort', onAbort)
+  try {
+    if (signal.aborted) onAbort()
+    return await Promise.race([promise, work])
+  } finally {
+    signal.removeEventListener('abort', onAbort)
   }
 }
 
