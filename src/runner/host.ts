@@ -36,6 +36,7 @@ export class Host {
   #startedMicros = 0
   /** Whether a promise was looked at in this frame that was told of in an earlier one. */
   #wasLookedAt = false
+  #wasTold = false
 
   constructor(ports: HostPorts, source: string, limits: LoadLimits) {
     this.#ports = ports
@@ -71,33 +72,45 @@ export class Host {
       return JSON.stringify(['loadFailed', [name, message, '']])
     }
     const report = this.#realm.load(script)
-    drainMicrotasks()
-    // Those of the load are no call's.
-    this.#ports.rejections.tell()
+    // Rejections of the load are no call's.
+    this.#drain()
     return report === null ? '["loaded"]' : `["loadFailed",${report}]`
   }
 
   /** Works a frame and whatever follows from it. */
   work(text: string): void {
     const call = callOf(text)
-    const { progress, cpuMicros, rejections } = this.#ports
+    const { progress, cpuMicros } = this.#ports
     this.#before = this.#realm.spentMicros(call)
     progress.begin(call, this.#before)
     this.#startedMicros = cpuMicros()
     this.#realm.dispatch(text)
-    do drainMicrotasks()
-    while (this.#realm.proceed())
-    rejections.tell()
+    this.#drain()
     this.#realm.settle(Math.round(cpuMicros() - this.#startedMicros))
     progress.end()
-    if (!this.#wasLookedAt) return
-    this.#wasLookedAt = false
-    rejections.letGo()
   }
 
   /** Of a promise that nobody has looked at. */
   rejected(reason: unknown, promise: object): void {
+    this.#wasTold = true
     this.#realm.rejected(reason, promise)
+  }
+
+  /**
+   * Works all that is queued, so that nothing of it is left to the next frame, whose call would be
+   * judged for it. The reason of a rejection may have accessors, which queue more.
+   */
+  #drain(): void {
+    const { rejections } = this.#ports
+    do {
+      this.#wasTold = false
+      do drainMicrotasks()
+      while (this.#realm.proceed())
+      rejections.tell()
+    } while (this.#wasTold)
+    if (!this.#wasLookedAt) return
+    this.#wasLookedAt = false
+    rejections.letGo()
   }
 
   #spentMicros(): number {

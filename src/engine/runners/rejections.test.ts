@@ -55,6 +55,19 @@ const FUNCTIONS = `
     await ctx.db.table('notes').scan().take(200 + Number(n))
     try { await failed } catch { return Object.getOwnPropertyNames(failed) }
   }, { arguments: { n: { type: 'int64' } } }),
+  leavesLoop: query(async (ctx, { n }) => {
+    const looked = Promise.reject(new Error('looked at late'))
+    await ctx.db.table('notes').scan().take(300)
+    if (n === 1n) try { await looked } catch {}
+    else looked.catch(() => {})
+    const error = new Error('odd')
+    const loop = () => { for (;;); }
+    for (const name of ['message', 'name', 'stack']) {
+      Object.defineProperty(error, name, { get: () => (Promise.resolve().then(loop), 'odd') })
+    }
+    Promise.reject(error)
+    if (n === 1n) await ctx.db.table('notes').scan().take(301)
+  }, { arguments: { n: { type: 'int64' } } }),
   late: action(async (ctx) => {
     setTimeout(async () => { throw new Error('of a timer') }, 1)
     await new Promise((resolve) => setTimeout(resolve, 20))
@@ -86,6 +99,17 @@ describe('a promise that is rejected and never awaited', () => {
     if (at !== null) expect(failed.trace).toContain(placeOf(at))
     expect(await bench.call('all')).toEqual([])
   })
+
+  test.each([0n, 1n])(
+    'and whose reason leaves a loop behind is stopped with its call: %s',
+    async (n) => {
+      await expect(bench.call('leavesLoop', { n })).rejects.toMatchObject({
+        code: 'LIMIT_EXCEEDED',
+        detail: 'cpu',
+      })
+      expect(await bench.call('early')).toBe(1)
+    },
+  )
 
   test('fails the call that made it, and none beside it', async () => {
     const calls = Array.from({ length: 8 }, (_, i) => bench.call('leaves', { n: BigInt(i) }))
