@@ -151,7 +151,7 @@ export class RunnerGroup implements RunnerOwner {
 
   onEnd(runner: Runner, blame: Blame): void {
     const { system, limits, onCulprit = this.#suspect } = this.#ports
-    if (blame === 'unknown') this.#isolatedUntil = system.monotonicMillis() + limits.isolationMillis
+    if (blame === 'unknown') this.#isolate(system.monotonicMillis() + limits.isolationMillis)
     else if (blame !== 'nobody') onCulprit(blame.function)
     this.#leaving.delete(runner)
     const at = this.#ready.indexOf(runner)
@@ -165,6 +165,8 @@ export class RunnerGroup implements RunnerOwner {
   tick(nowMillis: number): void {
     if (this.#ready.some(isPressed)) this.#grow()
     if (this.#waiting.length > 0) this.#startFirst()
+    // What isolation held back waits for no other call to end: one may wait for it.
+    this.#serveWaiting()
     for (const waiting of this.#waiting.splice(0)) {
       if (nowMillis >= waiting.deadline) waiting.fail({ kind: 'deadline' })
       else if (waiting.signal?.aborted === true) waiting.fail({ kind: 'cancelled' })
@@ -185,16 +187,23 @@ export class RunnerGroup implements RunnerOwner {
     this.#suspects.set(name, system.monotonicMillis() + limits.isolationMillis)
     this.#apart ??= new RunnerGroup(this.#code, {
       ...this.#ports,
-      limits: { ...limits, runners: Math.ceil(limits.runners / 2), callsPerRunner: 1 },
+      limits: { ...limits, runners: Math.ceil(limits.runners / 2) },
       onCulprit: this.#suspect,
     })
+    this.#apart.#isolate(Number.POSITIVE_INFINITY)
+  }
+
+  #isolate(until: number): void {
+    this.#isolatedUntil = Math.max(this.#isolatedUntil, until)
   }
 
   #tickApart(apart: RunnerGroup, nowMillis: number): void {
-    apart.tick(nowMillis)
     for (const [name, until] of this.#suspects) {
       if (nowMillis >= until) this.#suspects.delete(name)
     }
+    // Those that are left end like all others: new calls would overtake them.
+    if (this.#suspects.size === 0) apart.#isolatedUntil = 0
+    apart.tick(nowMillis)
     if (this.#suspects.size > 0 || apart.inFlight > 0) return
     apart.close()
     this.#apart = null

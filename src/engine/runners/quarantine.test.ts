@@ -1,6 +1,12 @@
 /** A Function through which a runner ended runs apart: over real runners. */
 import { expect, test } from 'vitest'
-import { heldHost, oneDocument, type PoolBench, poolBench } from '../../../build/testing/runners.ts'
+import {
+  heldHost,
+  killRunners,
+  oneDocument,
+  type PoolBench,
+  poolBench,
+} from '../../../build/testing/runners.ts'
 import type { PoolLimits, RunnerHost, RunnerOutcome } from '../runner-pool.ts'
 
 const CODE = `
@@ -28,6 +34,10 @@ async function withPool(
   }
 }
 
+/** Ends the call that waits for it. */
+const refusing = Promise.reject(new Error('stopped'))
+refusing.catch(() => {})
+
 const CPU = { kind: 'limit', limit: 'cpu' }
 const DONE = { kind: 'returned', result: 'done' }
 
@@ -51,6 +61,33 @@ test('of its own calls none takes another with it', () =>
     expect(await invoke('loop')).toMatchObject(CPU)
     held.letGo()
     expect(await waiting).toMatchObject(CPU)
+  }))
+
+test('what waits there goes on with all others when that ends, one call for another or not', () =>
+  withPool({ size: 1, limits: { isolationMillis: 400 } }, async ({ invoke }) => {
+    expect(await invoke('loop')).toMatchObject(CPU)
+    // The first one holds the only place, and ends only with those that wait for it.
+    const others: Promise<RunnerOutcome>[] = []
+    const first = invoke('loop', {
+      operation: async () => {
+        for (let i = 0; i < 3; i++) others.push(invoke('loop', { operation: () => refusing }))
+        await Promise.allSettled(others)
+        throw new Error('the first')
+      },
+    })
+    await expect(first).rejects.toThrow('the first')
+    for (const other of others) await expect(other).rejects.toThrow('stopped')
+  }))
+
+test('where nobody knows which call ended a runner, one that waits for another goes on', () =>
+  withPool({ size: 1, limits: { isolationMillis: 400 } }, async ({ invoke }) => {
+    const held = heldHost(() => 'null')
+    const lost = invoke('one', held.host)
+    await held.asked(1)
+    killRunners()
+    expect(await lost).toMatchObject({ kind: 'lost' })
+    const outer = await invoke('one', { operation: () => invoke('one').then(() => 'null') })
+    expect(outer).toMatchObject(DONE)
   }))
 
 test('it is among the others again after a while, and what it ran in is gone', () =>
