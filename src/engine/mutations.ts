@@ -9,6 +9,7 @@ import type { FunctionManifest } from '../value/manifest.ts'
 import { TransientMap } from '../value/memory/transient-map.ts'
 import { encodeStored } from '../value/stored.ts'
 import type { ValueObject } from '../value/values.ts'
+import type { CallsInFlight } from './calls-in-flight.ts'
 import type { Committer, Turn } from './commits/committer.ts'
 import {
   beginInvocation,
@@ -23,6 +24,7 @@ import { namedDocuments } from './named-arguments.ts'
 import { Transaction } from './transactions/transaction.ts'
 
 export interface MutationPort extends InvocationPort {
+  readonly inFlight: CallsInFlight
   readonly store: DocumentStore
   readonly committer: Committer
 }
@@ -162,10 +164,18 @@ export class Mutations {
       throw new Fault('WRITE_CONFLICT')
     } finally {
       turn?.release()
-      // While it may still become durable, a repeat must not run beside it.
       if (settled === null) this.#running.delete(input.operationId)
-      else void settled.then(() => this.#running.delete(input.operationId))
+      else this.#keepUntil(settled, input)
     }
+  }
+
+  /** While it may still become durable it is a call in flight, and no repeat runs beside it. */
+  #keepUntil(settled: Promise<void>, { operationId, prepared }: MutationInput): void {
+    const end = this.#port.inFlight.begin(prepared.release)
+    void settled.then(() => {
+      this.#running.delete(operationId)
+      end()
+    })
   }
 
   /** In line at once for those documents of its arguments that others stand in line for. */

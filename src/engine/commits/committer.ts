@@ -75,9 +75,11 @@ class Batch {
   /** As those who wait for it are told. */
   readonly durable = Promise.withResolvers<void>()
   readonly settled = Promise.withResolvers<void>()
+  #isLate = false
 
-  get isFull(): boolean {
-    return this.transactions.length >= BATCH_MAX
+  /** Whether one more may come to it. */
+  get isOpen(): boolean {
+    return this.transactions.length < BATCH_MAX && !this.#isLate
   }
 
   succeed(): void {
@@ -88,6 +90,11 @@ class Batch {
   fail(error: unknown): void {
     this.durable.reject(error)
     this.settled.resolve()
+  }
+
+  beLate(): void {
+    this.#isLate = true
+    this.durable.reject(lateFault())
   }
 }
 
@@ -199,7 +206,7 @@ export class Committer {
 
   #openBatch(): Batch {
     const last = this.#queue.at(-1)
-    if (last !== undefined && !last.isFull) return last
+    if (last?.isOpen === true) return last
     const batch = new Batch()
     this.#queue.push(batch)
     return batch
@@ -319,7 +326,7 @@ export class Committer {
   /** Those behind it are told with it: nothing says that the store will answer them sooner. */
   #tellLate(batch: Batch): void {
     this.#unsettled.beLate()
-    for (const { durable } of [batch, ...this.#queue]) durable.reject(lateFault())
+    for (const waiting of [batch, ...this.#queue]) waiting.beLate()
   }
 
   #count(commits: number, startedMillis: number): void {

@@ -304,6 +304,15 @@ describe('a store that takes too long over a commit', () => {
     expect(await status()).toMatchObject({ status: 'degraded' })
   })
 
+  test('keeps it in flight until it is known', async () => {
+    const { held, engine, first } = await late()
+    expect(await first).toBe('DEADLINE_EXCEEDED')
+    expect(await stateOf(engine.idle())).toBe('waits')
+    held.release()
+    await engine.idle()
+    expect(engine.statistics().durableSequence).toBe(2)
+  })
+
   test('has it all the same in the end: the repeat is answered from its record', async () => {
     const { call, held, id, operationId, first, status } = await late()
     expect(await first).toBe('DEADLINE_EXCEEDED')
