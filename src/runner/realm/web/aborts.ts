@@ -41,23 +41,17 @@ export function makeAbortListeners() {
 export function makeDomException() {
   const { defineProperties } = Object
   // The numbers that names had before there were names; most never had one.
-  const codes = new Map([
-    ...([
-      ['NotFoundError', 8],
-      ['NotSupportedError', 9],
-      ['InvalidStateError', 11],
-    ] as const),
-    ...([
-      ['SyntaxError', 12],
-      ['NetworkError', 19],
-      ['AbortError', 20],
-    ] as const),
-    ...([
-      ['QuotaExceededError', 22],
-      ['TimeoutError', 23],
-      ['DataCloneError', 25],
-    ] as const),
-  ] as readonly (readonly [string, number])[])
+  const codes: Readonly<Record<string, number>> = Object.assign(Object.create(null), {
+    NotFoundError: 8,
+    NotSupportedError: 9,
+    InvalidStateError: 11,
+    SyntaxError: 12,
+    NetworkError: 19,
+    AbortError: 20,
+    QuotaExceededError: 22,
+    TimeoutError: 23,
+    DataCloneError: 25,
+  })
 
   return class DOMException extends Error {
     declare readonly code: number
@@ -69,7 +63,7 @@ export function makeDomException() {
       const value = `${own ? name : options}`
       defineProperties(this, {
         name: { value, writable: true, configurable: true },
-        code: { value: codes.get(value) ?? 0, writable: true, configurable: true },
+        code: { value: codes[value] ?? 0, writable: true, configurable: true },
       })
     }
   }
