@@ -72,7 +72,7 @@ function releaseOf(functions: string, schema?: string): ReleaseCode {
 }
 
 function callOf(name: string, options: CallOptions = {}): RunnerCall {
-  const { kind = 'query', argumentsText = '{}', seedByte = 1, millis = 10_000, ahead } = options
+  const { kind = 'query', argumentsText = '{}', seedByte = 1, millis = 25_000, ahead } = options
   return {
     function: `f.${name}`,
     kind,
@@ -85,12 +85,12 @@ function callOf(name: string, options: CallOptions = {}): RunnerCall {
   }
 }
 
-/** kill -9 of each process that works for this one. */
-export function killRunners(): void {
+/** A signal for each process that works for this one. */
+export function killRunners(signal: 'SIGKILL' | 'SIGSTOP' = 'SIGKILL'): void {
   for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
     try {
       const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]!.split(' ')
-      if (Number(fields[1]) === process.pid) process.kill(Number(pid), 'SIGKILL')
+      if (Number(fields[1]) === process.pid) process.kill(Number(pid), signal)
     } catch {
       // It ended meanwhile.
     }

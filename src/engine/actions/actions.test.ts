@@ -3,6 +3,7 @@ import { createServer, type RequestListener, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type EngineBench, engineBench } from '../../../build/testing/engines.ts'
+import { killRunners } from '../../../build/testing/runners.ts'
 import { parseNetwork } from '../../system/address-ranges.ts'
 
 const SCHEMA = `tables({ notes: { fields: { n: { type: 'int64' } }, indexes: [] } })`
@@ -13,6 +14,7 @@ let server: Server
 let origin = ''
 let seen: { method: string; url: string; headers: Record<string, unknown>; body: string }[] = []
 let closed = 0
+let large = Promise.withResolvers<void>()
 
 const answer: RequestListener = async (request, response) => {
   const { method = '', url = '', headers } = request
@@ -24,6 +26,7 @@ const answer: RequestListener = async (request, response) => {
   })
   if (url === '/slow') return
   if (url === '/large') {
+    await large.promise
     response.end(Buffer.alloc(4_000_000))
     return
   }
@@ -54,9 +57,9 @@ beforeAll(async () => {
   bench = await engineBench(functionsOf(uses), {
     schema: SCHEMA,
     outbound: { allowedNetworks, network },
-    limits: { actionCpuMillis: 300 },
+    limits: { actionCpuMillis: 1_000 },
   })
-}, 30_000)
+})
 afterAll(async () => {
   await bench.close()
   server.closeAllConnections()
@@ -151,10 +154,8 @@ const functionsOf = (uses: string) => `
     const late = new Promise((resolve) => setTimeout(resolve, 50, 'late'))
     return await Promise.race([fetch(url), late])
   }, { arguments: { url: { type: 'string' } }, ${uses} }),
-  deaf: action(async (ctx, { url }) => {
-    for (let i = 0; i < 4; i++) fetch(url)
-    await new Promise((resolve) => setTimeout(resolve, 1))
-    for (;;);
+  four: action(async (ctx, { url }) => {
+    await Promise.all([1, 2, 3, 4].map(() => fetch(url)))
   }, { arguments: { url: { type: 'string' } }, ${uses} }),
   timers: action(async () => {
     const order = []
@@ -173,7 +174,7 @@ const functionsOf = (uses: string) => `
     setTimeout(() => { throw new RangeError('in a timer') }, 1)
     return new Promise(() => {})
   }),
-  waits: action(() => new Promise((resolve) => setTimeout(resolve, 60_000))),
+  waits: action(() => new Promise((resolve) => setTimeout(resolve, 500_000))),
   spins: action(() => { for (;;); }),
   random: action(() => [Math.random(), crypto.randomUUID()]),
   here: query(() => [typeof fetch, typeof setTimeout, typeof AbortController, typeof Headers]),
@@ -232,20 +233,18 @@ describe('an Action', () => {
 
   test('that burns the CPU is stopped by its bound, and Queries go on meanwhile', async () => {
     const burning = failureOf('spins')
-    const started = performance.now()
-    await bench.call('all')
-    expect(performance.now() - started).toBeLessThan(200)
+    const answered = bench.call('all').then(() => 'answered')
+    expect(await Promise.race([burning, answered])).toBe('answered')
     expect(await burning).toMatchObject({ code: 'LIMIT_EXCEEDED', detail: 'cpu' })
   })
 
   test('stops when its caller is gone', async () => {
     const abort = new AbortController()
     setTimeout(() => abort.abort(), 50)
-    const started = performance.now()
+    // It waits for longer than a test may take.
     await expect(bench.call('waits', {}, { signal: abort.signal })).rejects.toMatchObject({
       code: 'UNAVAILABLE',
     })
-    expect(performance.now() - started).toBeLessThan(1_000)
   })
 })
 
@@ -326,18 +325,25 @@ describe('fetch', () => {
   })
 
   test('knows of answers that its runner does not take', async () => {
-    const deaf = failureOf('deaf', { url: `${origin}/large` })
+    seen = []
+    large = Promise.withResolvers()
+    const failure = failureOf('four', { url: `${origin}/large` })
+    await expect.poll(() => seen.length).toBe(4)
+    killRunners('SIGSTOP')
+    large.resolve()
     await expect.poll(() => bench.pool.actionBacklogBytes()).toBeGreaterThan(16_000_000)
-    expect(await deaf).toMatchObject({ code: 'LIMIT_EXCEEDED', detail: 'cpu' })
+    killRunners()
+    expect(await failure).toMatchObject({ code: 'UNAVAILABLE' })
     expect(bench.pool.actionBacklogBytes()).toBe(0)
   })
 
   test('ends with its signal, its timeout or its Action, and so does the connection', async () => {
-    closed = 0
+    ;[seen, closed] = [[], 0]
     expect(await bench.call('aborts', { url: `${origin}/slow` })).toBe('AbortError')
     expect(await bench.call('timesOut', { url: `${origin}/slow` })).toBe('TimeoutError')
     expect(await bench.call('raced', { url: `${origin}/slow` })).toBe('late')
-    await expect.poll(() => closed).toBe(3)
+    // Where one ended before it was sent, there was no connection.
+    await expect.poll(() => seen.length - closed).toBe(0)
   })
 
   test('ends with its signal also where another listener throws', async () => {
