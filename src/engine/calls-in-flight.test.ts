@@ -1,5 +1,6 @@
 /** A Release that is retired while calls of it run: over real runners and a real store. */
 import { expect, test } from 'vitest'
+import { TestConfiguration } from '../../build/testing/configurations.ts'
 import { engineBench } from '../../build/testing/engines.ts'
 
 const SCHEMA = `tables({ notes: {
@@ -10,16 +11,18 @@ const FUNCTIONS = `
   add: mutation(async (ctx) => { await ctx.db.insert('notes', { a: 'x' }) }),
   count: query(async (ctx) =>
     (await ctx.db.table('notes').index('byA', (q) => q.eq('a', 'x')).collect()).length),
+  held: query((ctx) => ctx.config.variable('HELD')),
   act: action(async (ctx) => {
     await ctx.runMutation(ref('mutation', 'add'), {})
-    await new Promise((resolve) => setTimeout(resolve, 300))
+    while (await ctx.runQuery(ref('query', 'held'), {}))
+      await new Promise((resolve) => setTimeout(resolve, 10))
     await ctx.runMutation(ref('mutation', 'add'), {})
     return ctx.runQuery(ref('query', 'count'), {})
   }),
   slow: mutation(async (ctx) => {
     const notes = () => ctx.db.table('notes').index('byA', (q) => q.eq('a', 'x')).collect()
     await notes()
-    for (const at = { i: 0 }; at.i < 1e8; at.i++);
+    for (const at = { i: 0 }; at.i < 3e8; at.i++);
     await ctx.db.insert('notes', { a: String((await notes()).length) })
   }),
   leave: action(async (ctx) => {
@@ -28,7 +31,9 @@ const FUNCTIONS = `
   }),`
 
 test('what runs is carried out, and what it needs goes when the last of it has ended', async () => {
-  const bench = await engineBench(FUNCTIONS, { schema: SCHEMA })
+  const configuration = new TestConfiguration()
+  configuration.change({ variables: { HELD: 'yes' } })
+  const bench = await engineBench(FUNCTIONS, { schema: SCHEMA, configuration })
   try {
     await bench.call('count')
     let ended = 0
@@ -37,6 +42,7 @@ test('what runs is carried out, and what it needs goes when the last of it has e
     const other = bench.call('act')
     await expect.poll(() => bench.engine.statistics().durableSequence).toBe(2)
     expect(await keepNone()).toBe(0)
+    configuration.change({})
     expect(Math.max(Number(await act), Number(await other))).toBe(4)
     expect(ended).toBe(1)
     expect(await keepNone()).toBe(2)

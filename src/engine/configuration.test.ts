@@ -21,8 +21,12 @@ const FUNCTIONS = `
   fromMutation: mutation((ctx) => ctx.config.secret('API_KEY')),
   slow: action(async (ctx) => {
     const first = await ctx.config.variable('A')
-    await new Promise((resolve) => setTimeout(resolve, 200))
-    return [first, await ctx.config.variable('A'), await ctx.runQuery(ref('query', 'both'))]
+    let called
+    do {
+      await new Promise((resolve) => setTimeout(resolve, 10))
+      called = await ctx.runQuery(ref('query', 'both'))
+    } while (called[0] === first)
+    return [first, await ctx.config.variable('A'), called]
   }),
   secret: action((ctx, { name }) => ctx.config.secret(name), {
     arguments: { name: { type: 'string' } },
@@ -43,7 +47,7 @@ const configuration = new TestConfiguration()
 let bench: EngineBench
 beforeAll(async () => {
   bench = await engineBench(FUNCTIONS, { configuration })
-}, 30_000)
+})
 afterAll(() => bench.close())
 beforeEach(() =>
   configuration.change({ variables: { A: 'one', B: 'b' }, secrets: { API_KEY: SECRET } }),
@@ -144,7 +148,7 @@ describe('a result', () => {
 
 test('an Action sees what was there when it began; what it calls begins later', async () => {
   const running = bench.call('slow')
-  await Bun.sleep(50)
+  await expect.poll(() => bench.pool.statistics().inFlight).toBe(1)
   configuration.change({ variables: { A: 'two', B: 'b' } })
   expect(await running).toEqual(['one', 'one', ['two', 'b']])
 })

@@ -21,14 +21,19 @@ afterAll(() => {
 
 /** `room` is what runners leave of the bound. */
 function requestsOf(room: number) {
-  const backlog = { bytes: REQUESTS_BYTES_MAX - room }
+  /** `asked` counts what is to be held: each request, and each part of a response. */
+  const backlog = { bytes: REQUESTS_BYTES_MAX - room, asked: 0 }
   const { port } = server.address() as AddressInfo
   const network = {
     resolve: async () => [{ address: '127.0.0.1' }],
     dial: () => ({ host: '127.0.0.1', port }),
   }
   const options = { allowedNetworks: [parseNetwork('127.0.0.0/8')!], network }
-  const requests = new Requests(options, { actionBacklogBytes: () => backlog.bytes })
+  const actionBacklogBytes = () => {
+    backlog.asked += 1
+    return backlog.bytes
+  }
+  const requests = new Requests(options, { actionBacklogBytes })
   const turns = new Slots(16)
   const request = { url: 'http://a.test/', headers: [], redirect: 'follow' } as const
   const send = (body: string | null = null, signal = new AbortController().signal) =>
@@ -47,21 +52,22 @@ function requestsOf(room: number) {
 const REFUSED = `TypeError: fetch: requests of all Actions hold over ${REQUESTS_BYTES_MAX} bytes`
 
 test('responses that come in together hold no more than the bound', async () => {
-  const { send } = requestsOf(5_000)
+  const { backlog, send } = requestsOf(5_000)
   const finish = Promise.withResolvers<void>()
   answer = (_, response) => {
     response.write('x'.repeat(3_000))
     void finish.promise.then(() => response.end())
   }
   const first = send()
-  await new Promise((resolve) => setTimeout(resolve, 50))
+  await expect.poll(() => backlog.asked).toBe(2)
   expect(await send()).toContain(REFUSED)
   answer = (_, response) => response.end('small')
   expect(await send()).toBe('answered')
   const abort = new AbortController()
   answer = (_, response) => response.write('x'.repeat(1_500))
+  backlog.asked = 0
   const second = send(null, abort.signal)
-  await new Promise((resolve) => setTimeout(resolve, 50))
+  await expect.poll(() => backlog.asked).toBe(2)
   finish.resolve()
   expect(await first).toBe('answered')
   abort.abort()

@@ -290,7 +290,7 @@ describe('a call whose outcome waits for what was told', () => {
     const started = performance.now()
     const outcome = await invoke('adds', host, { input: { count: 2 }, millis: 200 })
     expect(outcome).toEqual({ kind: 'deadline' })
-    expect(performance.now() - started).toBeLessThan(1_000)
+    expect(performance.now() - started).toBeLessThan(5_000)
   })
 
   test('ends when its caller leaves', async () => {
@@ -306,7 +306,7 @@ describe('a call whose outcome waits for what was told', () => {
 
   test('is not answered by what is worked after its end', async () => {
     const { host, asked, letGo } = held()
-    const outcome = invoke('adds', host, { input: { count: 2 }, millis: 100 })
+    const outcome = invoke('adds', host, { input: { count: 2 }, millis: 1_000 })
     await asked(2)
     expect(await outcome).toEqual({ kind: 'deadline' })
     letGo()

@@ -154,5 +154,5 @@ test('one that never answers is waited for until the deadline, and no longer', a
   const started = performance.now()
   const outcome = await pool.invoke(code, call('waits', { millis: 200 }), oneDocument)
   expect(outcome).toEqual({ kind: 'deadline' })
-  expect(performance.now() - started).toBeLessThan(1_000)
+  expect(performance.now() - started).toBeLessThan(5_000)
 })

@@ -98,7 +98,7 @@ describe('a call', () => {
     const started = performance.now()
     const outcome = await pool.invoke(code, call('one', { millis: 300 }), host)
     expect(outcome).toEqual({ kind: 'deadline' })
-    expect(performance.now() - started).toBeLessThan(500)
+    expect(performance.now() - started).toBeLessThan(5_000)
     expect(await pool.invoke(code, call('one'), oneDocument)).toMatchObject({ kind: 'returned' })
   })
 })
@@ -350,18 +350,18 @@ describe('processes', () => {
     try {
       await lean.pool.start({ sandbox: 'preferred' })
       const code = { ...release(''), source: 'throw new Error("it does not load")' }
-      const spent: number[] = []
-      for (let i = 0; i < 12; i++) {
-        const started = performance.now()
+      const ended = () => lean.metrics.collect().counters.runnersStopped
+      /** When those calls were made that it was tried for; others are answered at once. */
+      const tries: number[] = []
+      while (tries.length < 3) {
+        const [before, at] = [ended(), performance.now()]
         const outcome = await lean.pool.invoke(code, call('one'), oneDocument)
         expect(outcome).toMatchObject({ kind: 'threw', error: { message: 'it does not load' } })
-        spent.push(performance.now() - started)
-        await new Promise((resolve) => setTimeout(resolve, 50))
+        if (ended() > before) tries.push(at)
+        await delay(20)
       }
-      // Tried at once, after 300 ms and perhaps after 600 more; the others were answered at once.
-      const tried = spent.filter((millis) => millis > 5).length
-      expect(tried).toBeGreaterThanOrEqual(2)
-      expect(tried).toBeLessThanOrEqual(3)
+      expect(tries[1]! - tries[0]!).toBeGreaterThan(300)
+      expect(tries[2]! - tries[1]!).toBeGreaterThan(600)
     } finally {
       await lean.pool.close()
     }

@@ -47,7 +47,7 @@ describe('a stack trace', () => {
       const started = performance.now()
       mapStack('at f (release.js:1:5)', map)
       // Twenty seconds and two gigabytes, where each line and segment was a list.
-      expect(performance.now() - started).toBeLessThan(1_000)
+      expect(performance.now() - started).toBeLessThan(5_000)
     }
   })
 
