@@ -63,15 +63,19 @@ test('a rule that throws stores nothing, and its failure passes through', async 
 })
 
 test('transactions that deadlock are run again until all of them succeed', async () => {
-  const orders = Array.from({ length: 4 }, (_, i) => (i % 2 === 0 ? ['a', 'b'] : ['b', 'a']))
+  const orders = Array.from({ length: 4 }, (_, i) =>
+    i % 2 === 0 ? (['a', 'b'] as const) : (['b', 'a'] as const),
+  )
   let runs = 0
+  const locked = { a: Promise.withResolvers<void>(), b: Promise.withResolvers<void>() }
   await Promise.all(
     orders.map(([first, second]) =>
       transaction(database, async (tx) => {
         runs++
-        await increment(tx, first!)
-        await tx.rows('select pg_sleep(0.02)', [])
-        await increment(tx, second!)
+        await increment(tx, first)
+        locked[first].resolve()
+        await Promise.all([locked.a.promise, locked.b.promise])
+        await increment(tx, second)
       }),
     ),
   )

@@ -123,8 +123,7 @@ test.runIf(onLinux)('a runner ends with the process that started it', async () =
   expect(isAlive(pid)).toBe(true)
   parent.kill('SIGKILL')
   await parent.exited
-  for (let tries = 0; tries < 100 && isAlive(pid); tries++) await Bun.sleep(10)
-  expect(isAlive(pid)).toBe(false)
+  await expect.poll(() => isAlive(pid)).toBe(false)
 })
 
 function isAlive(pid: number): boolean {

@@ -51,11 +51,11 @@ async function serve(stderr: number | 'ignore' = 'ignore', before = '') {
     child.once('exit', (code, signal) => resolve(signal ?? code))
   })
   const isLive = async () => {
-    const options = { signal: AbortSignal.timeout(500) }
+    const options = { signal: AbortSignal.timeout(5_000) }
     const reply = await fetch(`http://${listen}/health/live`, options).catch(() => null)
     return reply?.status
   }
-  await expect.poll(isLive, { interval: 50, timeout: 10_000 }).toBe(200)
+  await expect.poll(isLive, { timeout: 25_000 }).toBe(200)
   return { child, ended, isLive, port }
 }
 
@@ -94,7 +94,8 @@ test('a second signal ends the server at once, whatever is in flight', async () 
   const socket = connect(port, '127.0.0.1')
   const head = 'POST /v1/auth/exchange HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n'
   socket.on('error', () => undefined).write(`${head}Content-Length: 9\r\n\r\n{`)
-  await new Promise((resolve) => setTimeout(resolve, 50))
+  // Until the server has read it, which nothing shows.
+  await new Promise((resolve) => setTimeout(resolve, 500))
   child.kill('SIGTERM')
   await expect.poll(isLive).toBeUndefined()
   await new Promise((resolve) => setTimeout(resolve, 100))

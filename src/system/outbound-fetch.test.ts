@@ -260,7 +260,7 @@ describe('a server', () => {
     })
     await listen(server)
     try {
-      const signal = AbortSignal.timeout(200)
+      const signal = AbortSignal.timeout(reason === 'time' ? 1_000 : 20_000)
       const world = { server, allowed: ALL, request: { signal } }
       expect(await reasonOf(fetchOf('http://api.test/', world))).toBe(reason)
       await expect.poll(() => closed).toBe(1)

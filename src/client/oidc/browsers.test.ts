@@ -80,8 +80,8 @@ describe('login --browser as a process', () => {
     expect(JSON.parse(ran.out).session.sessionId).toBe(server.sessionId)
     // Nothing keeps the process alive once it has printed its result.
     expect(performance.now() - started).toBeLessThan(15_000)
-    for (let i = 0; i < 100; i++) await new Promise((resolve) => setTimeout(resolve, 10))
-    expect(readFileSync(join(directory, 'page'), 'utf8')).toContain('You are logged in')
+    const page = () => readFileSync(join(directory, 'page'), 'utf8')
+    await expect.poll(page).toContain('You are logged in')
   })
 
   it('that is interrupted while it waits ends with 130 and closes its port', async () => {

