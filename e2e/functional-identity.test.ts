@@ -81,7 +81,7 @@ beforeAll(async () => {
     },
     { SERVICE_PRODUCT_AUTH_CONFIG: 'auth.json' },
   )
-}, 120_000)
+})
 
 afterAll(async () => {
   await app?.of.dispose()
@@ -195,9 +195,9 @@ describe('each mode', () => {
     expect(await who('optional', headers)).toBe(subject)
     expect([await who('user', headers), await who('service', headers)]).toEqual([DENIED, DENIED])
     expect(await who('guest', bearer(await enter(60)))).not.toBe(subject)
-    const short = bearer(await enter(1))
+    const short = bearer(await enter(3))
     expect(await who('guest', short)).toMatch(/^200 /)
-    await expect.poll(() => who('guest', short), { timeout: 5_000 }).toBe(INVALID)
+    await expect.poll(() => who('guest', short)).toBe(INVALID)
     expect(await enter(86_401)).toBe('FUNCTION_FAILED')
   })
 
@@ -239,7 +239,7 @@ test('an address that guesses tokens is refused, and others are not', async () =
   expect((await from('198.51.100.2', user)).status).toBe(200)
 })
 
-test('keys are rotated under way, and the old ones go on', { timeout: 60_000 }, async () => {
+test('keys are rotated under way, and the old ones go on', async () => {
   const before = await signed({ jti: 'before' })
   expect(await who('user', before)).toBe('200 subject-1')
   const next = await makeKey('key-2')
