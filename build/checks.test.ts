@@ -17,8 +17,6 @@ test('the types fit', { timeout: 180_000 }, () => {
   expect(tool('tsc', ['-p', '.'])).toBe('')
 })
 
-test('the format is the one of the formatter, and the linter finds nothing', {
-  timeout: 120_000,
-}, () => {
+test('the format is the one of the formatter, and the linter finds nothing', () => {
   expect(tool('biome', ['check', '--diagnostic-level=warn', '.'])).toBe('')
 })

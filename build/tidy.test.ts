@@ -42,7 +42,7 @@ test('every file is used', () => {
   expect(report(unusedFindings(files, about.scripts))).toBe('')
 })
 
-test('what is generated is current', { timeout: 120_000 }, () => {
+test('what is generated is current', () => {
   const result = spawnSync(process.execPath, ['build/generate.ts', '--check'], {
     cwd: ROOT,
     encoding: 'utf8',

@@ -26,7 +26,7 @@ beforeEach(async () => {
   server = await of.start({ SERVICE_PLATFORM_OIDC_CONFIG: within('oidc.json') })
   mkdirSync(within('bin'))
   writeFileSync(within('bin/xdg-open'), OPENER, { mode: 0o755 })
-}, 60_000)
+})
 
 afterEach(async () => {
   await of?.dispose()
@@ -101,7 +101,7 @@ async function story(browser: Browser): Promise<void> {
 
 test('a person logs in at the provider, driven over HTTP', async () => {
   await story(httpBrowser())
-}, 60_000)
+})
 
 const where = chromiumInstalled
   ? 'in headless Chromium'
@@ -115,5 +115,5 @@ describe.skipIf(!chromiumInstalled)(where, () => {
     } finally {
       await browser.close()
     }
-  }, 120_000)
+  })
 })

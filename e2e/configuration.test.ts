@@ -40,7 +40,7 @@ beforeAll(async () => {
   app = await application((workspace) =>
     writeFileSync(join(workspace, 'functions', 'settings.ts'), FUNCTIONS),
   )
-}, 120_000)
+})
 afterAll(async () => {
   await app?.of.dispose()
 })

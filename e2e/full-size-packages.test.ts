@@ -31,7 +31,7 @@ beforeAll(async () => {
   const base = `/v1/projects/${projectId}/environments/${root.environmentId}`
   url = `${app.server.management}${base}/workspace/publish`
   token = JSON.parse(read('config/credentials-v1.json')).accessToken
-}, 120_000)
+})
 
 afterAll(async () => {
   await app?.of.dispose()
@@ -102,7 +102,7 @@ test('packages of 64 MiB go to the disk, not into memory, and calls go on meanwh
   expect(calls).toBeGreaterThan(5)
   const again = await publish(frames[0]!)
   expect(again).toMatchObject({ status: 200, body: { replayed: true } })
-}, 120_000)
+})
 
 test('one byte more is too large, and one byte that is not as stated is invalid', async () => {
   const full = fullPackage('five')
@@ -115,4 +115,4 @@ test('one byte more is too large, and one byte that is not as stated is invalid'
   expect([altered.status, altered.body.error.code]).toEqual([400, 'PRODUCT_INVALID'])
   const { workspaces } = await app.svc(['status', '--remote', '--root', app.of.productRoot])
   expect(workspaces.map(({ name }: Json) => name)).not.toContain('five')
-}, 60_000)
+})

@@ -49,7 +49,7 @@ beforeAll(async () => {
   } = catalog.functions.find((each: Json) => each.name === 'channels.list')
   definition = { ...sample, arguments: { nonce: { type: 'int64' } }, returns: { type: 'any' } }
   before = residentBytes(serverOf(app.of.directory))
-}, 120_000)
+})
 
 afterAll(async () => {
   await app?.of.dispose()

@@ -18,7 +18,7 @@ let app: Application
 
 beforeAll(async () => {
   app = await application()
-}, 120_000)
+})
 
 afterAll(async () => {
   await app?.of.dispose()

@@ -16,7 +16,7 @@ beforeAll(async () => {
   })
   expect(made.status).toBe(200)
   channel = made.body.result
-}, 120_000)
+})
 
 afterAll(() => app?.of.dispose())
 

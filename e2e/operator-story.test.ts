@@ -138,7 +138,7 @@ beforeAll(async () => {
   const [key] = JSON.parse(readFileSync(join(of.productRoot, 'keyring.json'), 'utf8')).keys
   keepSecret('key material', key.key, 'product/keyring.json')
   await start()
-}, 120_000)
+})
 
 afterAll(async () => {
   await of?.dispose()
@@ -165,7 +165,7 @@ test('the first owner logs in with the code of the file, nobody with another cod
   await done('owner', ['link', ...root(), ...ids])
   const released = await done('owner', ['release', ...remote(), '--channel', 'production'])
   releaseId = released.releaseId
-}, 60_000)
+})
 
 const invitation = (name: string, role: string): string[] => [
   ...['invite', '--operator-name', name, '--role', role, '--scope', 'environment'],
@@ -221,7 +221,7 @@ test('an operator of another Environment, an observer and a developer stay insid
     const { status, code } = await svc(who, args)
     expect([status, code], `${who}: ${args.join(' ')}`).toEqual([3, 'PLATFORM_ACCESS_DENIED'])
   }
-}, 60_000)
+})
 
 test('a refreshed session has new tokens, and a used refresh token ends it', async () => {
   const before = tokens('observer')
@@ -336,7 +336,7 @@ test(CANARY, async () => {
   for (const text of [tokens('owner').accessToken, tokens('owner').refreshToken]) {
     expect(placesOf(text, places)).toEqual([credentials('owner')])
   }
-}, 120_000)
+})
 
 /** A confidential key that is printed and one that goes into a file; both are used. */
 async function createKeys(): Promise<void> {

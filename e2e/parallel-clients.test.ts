@@ -38,7 +38,7 @@ beforeAll(async () => {
   database = new Client({ connectionString: readFileSync(url, 'utf8') })
   await database.connect()
   await login(readFileSync(of.codeFile, 'utf8').trim())
-}, 60_000)
+})
 
 afterAll(async () => {
   slow?.close()
@@ -127,7 +127,7 @@ test('sixteen over an ended access token refresh once, and nobody is logged out'
   roundMs = performance.now() - began
   expect(await statuses).toEqual(Array(PROCESSES).fill(0))
   expect(await session()).toEqual({ generation: generation + 1, revocation: null, behind: 0n })
-}, 120_000)
+})
 
 test(`whoever is killed harms no file and no other process (seed ${SEED})`, async () => {
   const random = randomFrom(SEED)

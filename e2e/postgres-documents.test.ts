@@ -31,7 +31,7 @@ beforeAll(async () => {
     ...productEnvironment(app.of),
     SERVICE_PLATFORM_DATABASE_URL_FILE: file,
   }
-}, 120_000)
+})
 
 afterAll(async () => {
   await app?.of.dispose()

@@ -76,9 +76,7 @@ function leftovers(): string[] {
   return stdout.split('\n').filter((line) => line.includes(folder))
 }
 
-test('the printed commands work, Ctrl-C ends everything, a second start goes on', {
-  timeout: 120_000,
-}, async () => {
+test('the printed commands work, Ctrl-C ends everything, a second start goes on', async () => {
   const first = await start()
   const [query = '', mutation = '', status = ''] = first.commands
   expect(first.commands.length).toBe(3)
@@ -107,9 +105,7 @@ test('the printed commands work, Ctrl-C ends everything, a second start goes on'
   expect(leftovers()).toEqual([])
 })
 
-test('stopped in the middle of its start it leaves nothing running', {
-  timeout: 60_000,
-}, async () => {
+test('stopped in the middle of its start it leaves nothing running', async () => {
   const child = spawn(process.execPath, [SCRIPT], {
     env: { ...process.env, SVC_QUICKSTART_HOME: home },
     stdio: ['ignore', 'pipe', 'inherit'],
@@ -126,9 +122,7 @@ test('stopped in the middle of its start it leaves nothing running', {
   expect(leftovers()).toEqual([])
 })
 
-test('killed without a chance to clean up it takes its processes with it', {
-  timeout: 60_000,
-}, async () => {
+test('killed without a chance to clean up it takes its processes with it', async () => {
   const first = await start()
   expect(first.publicKey).not.toBe('')
   running?.kill('SIGKILL')

@@ -12,7 +12,7 @@ import { CLIENT, run, SERVER } from './harness.ts'
 
 const README = readFileSync(join(import.meta.dirname, '../README.md'), 'utf8')
 
-test('the walk of README.md leads to an answered call', { timeout: 120_000 }, async () => {
+test('the walk of README.md leads to an answered call', async () => {
   const walk = /<!-- walk -->\n```sh\n([\s\S]*?)```/.exec(README)?.[1] ?? ''
   expect(walk).toContain('svc call channels.list')
   const database = await freshDatabase()

@@ -39,7 +39,7 @@ beforeAll(async () => {
   one = app.releaseId
   write(app.of.workspace, 'two')
   two = (await app.svc(['release', ...remote()])).releaseId
-}, 120_000)
+})
 afterAll(async () => {
   outside.closeAllConnections()
   outside.close()
@@ -71,7 +71,7 @@ async function served(revision: string): Promise<void> {
 
 const ready = async () => (await send(app.server.application!, 'GET', '/readyz')).status
 
-describe('environment:default of the compiled server', { timeout: 60_000 }, () => {
+describe('environment:default of the compiled server', () => {
   test('is nothing until a policy says what it is', async () => {
     expect(await which()).toBe('404 TARGET_NOT_FOUND')
     expect((await app.svc(['status', ...remote()])).servingPolicy).toBe(null)
@@ -123,7 +123,7 @@ describe('environment:default of the compiled server', { timeout: 60_000 }, () =
     await policy('set', '--releases', two)
     await served('3')
     const waiting = action(app, { target, function: 'versions.wait' })
-    await expect.poll(() => held.length, { timeout: 10_000 }).toBe(1)
+    await expect.poll(() => held.length).toBe(1)
     const { desired } = await environments('archive')
     expect(desired).toMatchObject({ revision: '1', lifecycle: 'archived' })
     expect([await ready(), await which()]).toEqual([503, '503 UNAVAILABLE'])
@@ -132,7 +132,7 @@ describe('environment:default of the compiled server', { timeout: 60_000 }, () =
     expect((await waiting).body.result).toEqual(string('two in time'))
     const observed = async () => (await environments('get')).observed
     const archived = { revision: '1', lifecycle: 'archived', serving: 'stopped' }
-    await expect.poll(observed, { timeout: 10_000 }).toEqual(archived)
+    await expect.poll(observed).toEqual(archived)
     await app.restart('kill')
     expect([await ready(), await which()]).toEqual([503, '503 UNAVAILABLE'])
     expect(await observed()).toEqual(archived)

@@ -23,7 +23,7 @@ export interface ServerOptions {
 }
 
 /** Shorter than a test may take, so that its failure shows what the server said. */
-const START_TIMEOUT_MS = 20_000
+const START_TIMEOUT_MS = 60_000
 
 /** Resolves once every configured listener is open; rejects with its last words otherwise. */
 export async function startServer(options: ServerOptions): Promise<ServerProcess> {

@@ -34,7 +34,7 @@ beforeAll(async () => {
     const released = await app.svc(['release', '--remote', '--root', app.of.productRoot])
     releases.push(released.releaseId)
   }
-}, 120_000)
+})
 
 afterAll(async () => {
   await app?.of.dispose()
@@ -44,9 +44,7 @@ function write(workspace: string, number: number): void {
   writeFileSync(join(workspace, 'functions/versions.ts'), versions(number))
 }
 
-test('no call fails, and none is answered by what is not served', {
-  timeout: 120_000,
-}, async () => {
+test('no call fails, and none is answered by what is not served', async () => {
   const read = (path: string) => JSON.parse(readFileSync(join(app.of.directory, path), 'utf8'))
   const { projectId, environmentId } = read('product/service.json')
   const authorization = `Bearer ${read('config/credentials-v1.json').accessToken}`

@@ -184,7 +184,7 @@ function bytesOf({ transaction, resultText }: Finished): string {
   return JSON.stringify([resultText, writes, [...readSet.documents], [...readSet.intervals]])
 }
 
-test(`${RUNS} runs in several processes give the same bytes`, { timeout: 120_000 }, async () => {
+test(`${RUNS} runs in several processes give the same bytes`, async () => {
   const snapshot = committer.durable
   const different = new Set<string>()
   let runs = 0

@@ -128,7 +128,7 @@ describe('a process that is killed while it stores a session', () => {
     return spawnSync('node', [program, String(step), name], {
       env: { PATH, SERVICE_CONFIG_HOME: config, HOME: home },
       encoding: 'utf8',
-      timeout: 20_000,
+      timeout: 60_000,
     })
   }
 
@@ -150,5 +150,5 @@ describe('a process that is killed while it stores a session', () => {
     expect(step).toBeGreaterThan(15)
     expect([...names].sort()).toEqual(['new', 'old'])
     expect(readdirSync(config).filter((name) => name.endsWith('.lock'))).toEqual([])
-  }, 120_000)
+  })
 })

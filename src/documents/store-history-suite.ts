@@ -140,5 +140,5 @@ export function documentHistorySuite(name: string, make: () => Promise<StoreHarn
       }),
       { numRuns: 60 },
     )
-  }, 60_000)
+  })
 }

@@ -245,7 +245,7 @@ beforeAll(async () => {
   }
   ids = await commit('fill')
   await commit('touch')
-}, 30_000)
+})
 afterAll(async () => {
   await bench.pool.close()
   await store.close()

@@ -140,7 +140,7 @@ beforeAll(async () => {
     await gates.get(name)?.()
     return outcome
   }
-}, 30_000)
+})
 afterAll(() => bench.close())
 beforeEach(async () => {
   await bench.call('clear')

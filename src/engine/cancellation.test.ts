@@ -19,7 +19,7 @@ beforeAll(async () => {
     count: query(async (ctx) => (await ctx.db.table('notes').scan().collect()).length),`,
     { schema: SCHEMA },
   )
-}, 30_000)
+})
 afterAll(() => bench.close())
 
 const leaving = () => {

@@ -165,9 +165,7 @@ async function accounts(bench: Bench, count: number): Promise<string[]> {
 }
 
 describe('the engine', () => {
-  test('16 writers that transfer between 50 documents 10,000 times keep the sum', {
-    timeout: 120_000,
-  }, async () => {
+  test('16 writers that transfer between 50 documents 10,000 times keep the sum', async () => {
     const bench = await engineWith(bank, bankKinds)
     const ids = await accounts(bench, 50)
     const seed = 42

@@ -70,7 +70,7 @@ beforeAll(async () => {
   )
   const made = (await bench.call('add')) as ReadonlyMap<string, Value>
   ids = Object.fromEntries(made) as unknown as typeof ids
-}, 30_000)
+})
 afterAll(() => bench.close())
 
 /** As a plain object, without the time. */
@@ -125,7 +125,7 @@ describe('a document that is named 200,000 times', () => {
     ['manyRefused', 'tiny'],
     ['manyNested', 'large'],
     ['manyNested', 'tiny'],
-  ] as const)('is a limit that is found at once: %s, %s', { timeout: 20_000 }, async (name, of) => {
+  ] as const)('is a limit that is found at once: %s, %s', async (name, of) => {
     const before = process.memoryUsage().rss
     const id = ids[of]
     let longest = 0

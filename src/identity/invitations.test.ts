@@ -108,7 +108,7 @@ test('the creator hands on no capability that is not held at the scope', async (
     }
   }
   expect(await rows()).toEqual([])
-}, 60_000)
+})
 
 test('authority may come from several grants together', async () => {
   const actor = await actorOf(

@@ -89,7 +89,7 @@ test('an owner recovery that loses its connection is settled by running it again
     records: ['owner.recover'],
   })
   await expectUsable(files.path)
-}, 120_000)
+})
 
 test('a bootstrap recovery that loses its connection is settled by running it again', async () => {
   await t.identity.startup()
@@ -101,7 +101,7 @@ test('a bootstrap recovery that loses its connection is settled by running it ag
     records: ['bootstrap.recover'],
   })
   await expectUsable(files.path)
-}, 120_000)
+})
 
 test('a first start that loses its connection ends with one code at the next', async () => {
   const files = openBootstrapFiles(t.stateDirectory)
@@ -117,7 +117,7 @@ test('a first start that loses its connection ends with one code at the next', a
     records: ['bootstrap.create'],
   })
   await expectUsable(files.path)
-}, 120_000)
+})
 
 test('a start that renews an expired code and loses its connection does so once', async () => {
   const files = openBootstrapFiles(t.stateDirectory)
@@ -130,7 +130,7 @@ test('a start that renews an expired code and loses its connection does so once'
     records: ['bootstrap.create', 'bootstrap.expire'],
   })
   await expectUsable(files.path)
-}, 120_000)
+})
 
 test('a start that loses its connection leaves a recovery code usable', async () => {
   await firstOwner(t)
@@ -142,4 +142,4 @@ test('a start that loses its connection leaves a recovery code usable', async ()
     await expectOneCode(files.path)
   }
   await expectUsable(files.path)
-}, 60_000)
+})

@@ -290,7 +290,7 @@ test('a rotation that is killed at any step loses nothing and can be repeated', 
   expect(keyIdsOf('configuration')).toContain(it.root.keyring.activeId)
   expect(createCredential(it.product, actor, asked).key?.reveal()).toBe(key)
   expect(readFileSync(join(directory, 'control.db')).includes(SECRETS.API_KEY)).toBe(false)
-}, 60_000)
+})
 
 function bytesAsHex(_: string, value: unknown): unknown {
   return value instanceof Uint8Array ? Buffer.from(value).toString('hex') : value

@@ -281,5 +281,5 @@ describe('the collection of artifacts', () => {
       await after.close()
     }
     expect(outcome.deaths).toBeGreaterThan(8)
-  }, 120_000)
+  })
 })

@@ -28,4 +28,4 @@ test('a connection that had a long answer ends when it is idle, as any other', a
   const [answer] = await once(socket, 'data')
   expect(String(answer)).toContain('200 OK')
   await once(socket, 'end')
-}, 90_000)
+})

@@ -11,7 +11,7 @@ function start(name: string, ...args: string[]) {
   const ran = spawnSync(process.execPath, [MAIN, ...args], {
     argv0: name,
     env: {},
-    timeout: 20_000,
+    timeout: 60_000,
   })
   return { exit: ran.status, out: String(ran.stdout), err: String(ran.stderr) }
 }

@@ -1,3 +1,3 @@
 import { fillSuite } from './fills-suite.ts'
 
-fillSuite(20_000, 60_000)
+fillSuite(20_000, 120_000)

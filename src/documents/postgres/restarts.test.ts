@@ -103,4 +103,4 @@ test('PostgreSQL stops, dies and comes back, and what was acknowledged is there'
   const again = await openDocuments(cluster.url)
   expect(again.latestSequence).toBe(latest)
   await again.close()
-}, 120_000)
+})

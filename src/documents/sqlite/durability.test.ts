@@ -108,7 +108,7 @@ test('what was acknowledged survives kill -9 at any moment, and a batch is whole
     const acknowledged = await acknowledgedUntilKilled(script, path, (kill * 37) % 150)
     expect(await sequenceOfWholeStore()).toBeGreaterThanOrEqual(acknowledged)
   }
-}, 120_000)
+})
 
 /** Files of the child can grow to some 2 MB, longer ones cannot be written to beyond that. */
 async function linesOfLimited(args: readonly string[]): Promise<string[]> {
@@ -129,7 +129,7 @@ test('a commit that the system cuts off is uncertain until the next opening', as
   const lines = await linesOfLimited(childArguments(script, path))
   expect(lines.at(-1)).toBe('RESULT_UNCERTAIN failed')
   expect(await sequenceOfWholeStore()).toBeGreaterThanOrEqual(Number(lines.at(-2)))
-}, 60_000)
+})
 
 const CLOSING_CHILD = `
 import { writeSync } from 'node:fs'

@@ -39,5 +39,5 @@ test('a call whose runner is killed every time fails, and others go on', async (
   const codes = ['FUNCTION_FAILED', 'DEADLINE_EXCEEDED', 'UNAVAILABLE'] as const
   const error = await failure
   expect(codes.some((code) => isFault(error, code))).toBe(true)
-  await expect.poll(() => bench.call('quick').catch(() => null), { timeout: 10_000 }).toBe(true)
-}, 30_000)
+  await expect.poll(() => bench.call('quick').catch(() => null)).toBe(true)
+})

@@ -202,9 +202,7 @@ const code = bench.release(
 )
 afterAll(() => bench.pool.close())
 
-test('a real runner holds what the server counts on, over evictions and calls that leave', {
-  timeout: 30_000,
-}, async () => {
+test('a runner holds what the server counts on, over evictions and calls that leave', async () => {
   const letters = 'abcdefghijklmnop'
   const all = Array.from({ length: 16 }, (_, number) =>
     documentOf(number, 1, `{"text":"${letters[number]!.repeat(300_000)}"}`),
