@@ -13,7 +13,7 @@ import { isId, type OperationId, type RequestId } from '../value/ids.ts'
 import { environmentScope } from '../value/scope.ts'
 import { parseStrictJson } from '../value/strict-json.ts'
 import { OPERATION_ID_HEADER } from '../wire/operations.ts'
-import { message, read } from '../wire/schema.ts'
+import { NO_FIELDS, read } from '../wire/schema.ts'
 import { isPacked, readBody, requireJson } from './bodies.ts'
 import { errorResponse, MANAGEMENT_CODES, toFault } from './errors.ts'
 import { preferredType } from './media-types.ts'
@@ -31,7 +31,6 @@ import {
 
 const ACCESS_TOKEN = /^Bearer (rk_at_v1_[A-Za-z0-9_-]{43})$/
 const AUTHORIZATION_BYTES_MAX = 16 * 1024
-const NO_FIELDS = message({})
 
 interface MountOptions<A> {
   readonly app: A & ManagementCore

@@ -2,6 +2,7 @@
 import { ChannelName } from '../wire/channels.ts'
 import { ConfigurationName } from '../wire/configuration.ts'
 import { idField } from '../wire/fields.ts'
+import type { Infer } from '../wire/schema.ts'
 
 export const PATH_PARAMETERS = {
   projectId: idField('prj'),
@@ -21,7 +22,7 @@ export type PathParameter = keyof typeof PATH_PARAMETERS
 
 /** Of a path such as `/channels/:channel/rollback`. */
 export type Params<P extends string> = {
-  readonly [N in NameIn<P> & PathParameter]: (typeof PATH_PARAMETERS)[N]['infer']
+  readonly [N in NameIn<P> & PathParameter]: Infer<(typeof PATH_PARAMETERS)[N]>
 }
 type NameIn<P extends string> = P extends `${string}:${infer Name}/${infer Rest}`
   ? Name | NameIn<Rest>

@@ -6,7 +6,7 @@ import type { TableCode } from '../errors/codes.ts'
 import type { Actor } from '../identity/actor.ts'
 import type { Capability } from '../value/capabilities.ts'
 import type { EnvironmentId, OperationId, ProjectId, RequestId } from '../value/ids.ts'
-import { message, type Schema } from '../wire/schema.ts'
+import { type Infer, NO_FIELDS, type Schema } from '../wire/schema.ts'
 import type { Params } from './parameters.ts'
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE'
@@ -77,7 +77,7 @@ export interface Call<
   readonly actor: Actor
   readonly params: Params<P>
   readonly query: Q
-  readonly headers: { readonly [N in keyof H]: H[N]['infer'] }
+  readonly headers: { readonly [N in keyof H]: Infer<H[N]> }
   readonly body: T
   readonly operationId: { none: null; optional: OperationId | null; required: OperationId }[K]
   readonly request: Request
@@ -206,8 +206,6 @@ type Erased = Omit<
   'handle'
 > & { readonly handle: unknown }
 
-const NO_PARAMETERS = message({})
-
 function complete<A>(input: Erased, access: Access): Route<A> {
   return {
     method: input.method,
@@ -216,7 +214,7 @@ function complete<A>(input: Erased, access: Access): Route<A> {
     summary: input.summary,
     access,
     authorities: [['operator']],
-    query: input.query ?? NO_PARAMETERS,
+    query: input.query ?? NO_FIELDS,
     headers: input.headers ?? {},
     body: input.body ?? null,
     operationId: input.operationId ?? 'none',

@@ -1,17 +1,21 @@
 /** Application Clients and their credentials (wire decisions, section 3). */
+import * as z from 'zod'
 import { idField, Micros, Name } from './fields.ts'
-import { message } from './schema.ts'
 
-export const ApplicationScopeField = message(
-  "'action' | 'mutation' | 'query' | 'realtime' | 'workspace'",
-)
+export const ApplicationScopeField = z.enum([
+  'action',
+  'mutation',
+  'query',
+  'realtime',
+  'workspace',
+])
 /** Each scope at most once, which is left to the rule. */
-const Scopes = ApplicationScopeField.array().atMostLength(5)
-const Kind = message("'public' | 'confidential' | 'development'")
-const RateLimit = message('1 <= number.integer <= 1000000').or('null')
+const Scopes = ApplicationScopeField.array().max(5)
+const Kind = z.enum(['public', 'confidential', 'development'])
+const RateLimit = z.int().min(1).max(1_000_000).nullable()
 
 /** The caller pins ID and time, so that an exact replay can be told from a reuse. */
-export const ClientRequest = message({
+export const ClientRequest = z.strictObject({
   clientId: idField('app'),
   name: Name,
   kind: Kind,
@@ -19,58 +23,68 @@ export const ClientRequest = message({
   createdAtMicros: Micros,
 })
 
-export const CredentialRequest = message({
+export const CredentialRequest = z.strictObject({
   credentialId: idField('crd'),
   name: Name,
   scopes: Scopes,
   createdAtMicros: Micros,
   /** Requests a second. */
-  'rateLimit?': RateLimit,
+  rateLimit: RateLimit.exactOptional(),
 })
 
 /** The replacement. What is left out is as with the credential that it replaces. */
-export const RotateRequest = message({
+export const RotateRequest = z.strictObject({
   credentialId: idField('crd'),
   createdAtMicros: Micros,
-  'name?': Name,
-  'scopes?': Scopes,
-  'rateLimit?': RateLimit,
+  name: Name.exactOptional(),
+  scopes: Scopes.exactOptional(),
+  rateLimit: RateLimit.exactOptional(),
 })
 
 export const ClientField = ClientRequest
-export type ClientField = typeof ClientField.infer
+export type ClientField = z.infer<typeof ClientField>
 
-export const CredentialField = message({
+export const CredentialField = z.strictObject({
   credentialId: idField('crd'),
   clientId: idField('app'),
   name: Name,
   scopes: Scopes,
-  state: "'active' | 'revoked' | 'deleted'",
+  state: z.enum(['active', 'revoked', 'deleted']),
   createdAtMicros: Micros,
-  revokedAtMicros: Micros.or('null'),
-  lastUsedAtMicros: Micros.or('null'),
+  revokedAtMicros: Micros.nullable(),
+  lastUsedAtMicros: Micros.nullable(),
   rateLimit: RateLimit,
-  replaces: idField('crd').or('null'),
+  replaces: idField('crd').nullable(),
 })
-export type CredentialField = typeof CredentialField.infer
+export type CredentialField = z.infer<typeof CredentialField>
 
-export const ClientCreated = message({ version: '1', client: ClientField, replayed: 'boolean' })
-export type ClientCreated = typeof ClientCreated.infer
+export const ClientCreated = z.strictObject({
+  version: z.literal(1),
+  client: ClientField,
+  replayed: z.boolean(),
+})
+export type ClientCreated = z.infer<typeof ClientCreated>
 
-export const ClientList = message({ version: '1', clients: ClientField.array() })
-export type ClientList = typeof ClientList.infer
+export const ClientList = z.strictObject({ version: z.literal(1), clients: ClientField.array() })
+export type ClientList = z.infer<typeof ClientList>
 
-export const CredentialCreated = message({
-  version: '1',
+export const CredentialCreated = z.strictObject({
+  version: z.literal(1),
   credential: CredentialField,
-  key: 'string <= 64 | null',
-  secretShownOnce: 'boolean',
-  replayed: 'boolean',
+  key: z.string().max(64).nullable(),
+  secretShownOnce: z.boolean(),
+  replayed: z.boolean(),
 })
-export type CredentialCreated = typeof CredentialCreated.infer
+export type CredentialCreated = z.infer<typeof CredentialCreated>
 
-export const CredentialRevoked = message({ version: '1', credential: CredentialField })
-export type CredentialRevoked = typeof CredentialRevoked.infer
+export const CredentialRevoked = z.strictObject({
+  version: z.literal(1),
+  credential: CredentialField,
+})
+export type CredentialRevoked = z.infer<typeof CredentialRevoked>
 
-export const CredentialList = message({ version: '1', credentials: CredentialField.array() })
-export type CredentialList = typeof CredentialList.infer
+export const CredentialList = z.strictObject({
+  version: z.literal(1),
+  credentials: CredentialField.array(),
+})
+export type CredentialList = z.infer<typeof CredentialList>

@@ -1,33 +1,33 @@
 /** Pages of the security audit (wire decisions, section 5, Page). */
-import { idField, Micros, PAGE_MAX, PageLimit } from './fields.ts'
-import { message } from './schema.ts'
+import * as z from 'zod'
+import { idField, Micros, PAGE_MAX, PageLimit, text } from './fields.ts'
 
-export const AuditQuery = message({
-  'operator?': idField('opr'),
-  'operation?': message(/^[a-z][a-z0-9_.-]{0,127}$/).describe('the name of an operation'),
-  'from?': Micros,
-  'to?': Micros,
-  'after?': message(/^[A-Za-z0-9_-]{1,256}$/).describe('a cursor of this list'),
-  'limit?': PageLimit,
+export const AuditQuery = z.strictObject({
+  operator: idField('opr').exactOptional(),
+  operation: text(/^[a-z][a-z0-9_.-]{0,127}$/, 'the name of an operation').exactOptional(),
+  from: Micros.exactOptional(),
+  to: Micros.exactOptional(),
+  after: text(/^[A-Za-z0-9_-]{1,256}$/, 'a cursor of this list').exactOptional(),
+  limit: PageLimit.exactOptional(),
 })
 
-export const AuditRecord = message({
+export const AuditRecord = z.strictObject({
   auditId: idField('aud'),
-  operation: 'string <= 128',
-  outcome: "'succeeded' | 'denied' | 'failed'",
+  operation: z.string().max(128),
+  outcome: z.enum(['succeeded', 'denied', 'failed']),
   /** Who did it; null where the server itself or a stranger acted. */
-  actor: idField('opr').or('null'),
-  subject: 'string <= 512 | null',
+  actor: idField('opr').nullable(),
+  subject: z.string().max(512).nullable(),
   atMicros: Micros,
-  requestId: idField('req').or('null'),
-  sessionId: idField('ops').or('null'),
-  invitationId: idField('opi').or('null'),
-  operationId: idField('opn').or('null'),
+  requestId: idField('req').nullable(),
+  sessionId: idField('ops').nullable(),
+  invitationId: idField('opi').nullable(),
+  operationId: idField('opn').nullable(),
 })
 
-export const AuditPage = message({
-  version: '1',
-  items: AuditRecord.array().atMostLength(PAGE_MAX),
-  next: 'string <= 256 | null',
+export const AuditPage = z.strictObject({
+  version: z.literal(1),
+  items: AuditRecord.array().max(PAGE_MAX),
+  next: z.string().max(256).nullable(),
 })
-export type AuditPage = typeof AuditPage.infer
+export type AuditPage = z.infer<typeof AuditPage>

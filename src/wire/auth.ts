@@ -1,85 +1,85 @@
 /** Login, sessions and what an operator may reach (wire decisions, section 2). */
+import * as z from 'zod'
 import { GrantField } from './access.ts'
 import { CapabilityField, idField, Micros, Name, U64 } from './fields.ts'
-import { message } from './schema.ts'
 
 /** Longer than any credential; whether it is one is decided by the rule, with a 401. */
-const CREDENTIAL = 'string <= 256'
+const CREDENTIAL = z.string().max(256)
 
-export const ExchangeRequest = message({
+export const ExchangeRequest = z.strictObject({
   code: CREDENTIAL,
-  'deviceName?': Name,
+  deviceName: Name.exactOptional(),
   /** For a bootstrap code only. */
-  'operatorName?': Name,
+  operatorName: Name.exactOptional(),
 })
 
-export const RefreshRequest = message({ refreshToken: CREDENTIAL })
+export const RefreshRequest = z.strictObject({ refreshToken: CREDENTIAL })
 
-export const OperatorField = message({
+export const OperatorField = z.strictObject({
   operatorId: idField('opr'),
   operatorName: Name,
   createdAtMicros: Micros,
 })
-export type OperatorField = typeof OperatorField.infer
+export type OperatorField = z.infer<typeof OperatorField>
 
-export const SessionField = message({
+export const SessionField = z.strictObject({
   sessionId: idField('ops'),
-  deviceName: Name.or('null'),
+  deviceName: Name.nullable(),
   createdAtMicros: Micros,
   lastUsedAtMicros: Micros,
   accessExpiresAtMicros: Micros,
   refreshExpiresAtMicros: Micros,
-  current: 'boolean',
+  current: z.boolean(),
 })
-export type SessionField = typeof SessionField.infer
+export type SessionField = z.infer<typeof SessionField>
 
-export const Login = message({
-  version: '1',
+export const Login = z.strictObject({
+  version: z.literal(1),
   operator: OperatorField,
   session: SessionField,
   grants: GrantField.array(),
-  tokenType: "'Bearer'",
+  tokenType: z.literal('Bearer'),
   accessToken: CREDENTIAL,
   refreshToken: CREDENTIAL,
 })
-export type Login = typeof Login.infer
+export type Login = z.infer<typeof Login>
 
-export const AuthConfig = message({
-  version: '1',
-  methods: "('invitation' | 'browser_oidc' | 'helper_token')[]",
-  managementOrigin: 'string | null',
+export const AuthConfig = z.strictObject({
+  version: z.literal(1),
+  methods: z.array(z.enum(['invitation', 'browser_oidc', 'helper_token'])),
+  managementOrigin: z.string().nullable(),
 })
-export type AuthConfig = typeof AuthConfig.infer
+export type AuthConfig = z.infer<typeof AuthConfig>
 
-export const Self = message({
-  version: '1',
+export const Self = z.strictObject({
+  version: z.literal(1),
   operator: OperatorField,
   session: SessionField,
   grants: GrantField.array(),
   authorizationRevision: U64,
 })
-export type Self = typeof Self.infer
+export type Self = z.infer<typeof Self>
 
 /** Entries of one answer (Document 1, Limits). */
 export const RESOURCES_MAX = 1_024
 /** Bytes of one answer (Document 1, Limits). */
 export const RESOURCES_BYTES_MAX = 1024 * 1024
 
-export const ResourceField = message({
+export const ResourceField = z.strictObject({
   projectId: idField('prj'),
   environmentId: idField('env'),
-  name: 'string',
-  slug: 'string',
-  managementOrigin: 'string | null',
+  name: z.string(),
+  slug: z.string(),
+  managementOrigin: z.string().nullable(),
   capabilities: CapabilityField.array(),
 })
-export type ResourceField = typeof ResourceField.infer
+export type ResourceField = z.infer<typeof ResourceField>
 
-export const Resources = message({
-  version: '1',
-  resources: ResourceField.array().atMostLength(RESOURCES_MAX),
+export const Resources = z.strictObject({
+  version: z.literal(1),
+  resources: ResourceField.array().max(RESOURCES_MAX),
 })
-export type Resources = typeof Resources.infer
+export type Resources = z.infer<typeof Resources>
 
-export const Sessions = message({ version: '1', sessions: SessionField.array() })
-export type Sessions = typeof Sessions.infer
+export const Sessions = z.strictObject({ version: z.literal(1), sessions: SessionField.array() })
+export type Sessions = z.infer<typeof Sessions>

@@ -1,27 +1,27 @@
 /** Promotion and rollback of a Channel (wire decisions, section 3). */
-import { idField, Micros, U64 } from './fields.ts'
-import { message } from './schema.ts'
+import * as z from 'zod'
+import { idField, Micros, text, U64 } from './fields.ts'
 
-export const ChannelName = message(/^[a-z][a-z0-9-]{0,62}$/).describe('a Channel name')
+export const ChannelName = text(/^[a-z][a-z0-9-]{0,62}$/, 'a Channel name')
 
-export const PromoteRequest = message({
+export const PromoteRequest = z.strictObject({
   releaseId: idField('rel'),
   /** Without it the Channel moves whatever it is bound to. */
-  'expectedReleaseId?': message("'empty'").or(idField('rel')),
+  expectedReleaseId: z.literal('empty').or(idField('rel')).exactOptional(),
 })
 
-export const RollbackRequest = message({
+export const RollbackRequest = z.strictObject({
   targetReleaseId: idField('rel'),
   expectedReleaseId: idField('rel'),
 })
 
-export const Promoted = message({
-  version: '1',
+export const Promoted = z.strictObject({
+  version: z.literal(1),
   channel: ChannelName,
   releaseId: idField('rel'),
-  previousReleaseId: idField('rel').or('null'),
+  previousReleaseId: idField('rel').nullable(),
   revision: U64,
   changedAtMicros: Micros,
-  serving: "'pending' | 'converged'",
+  serving: z.enum(['pending', 'converged']),
 })
-export type Promoted = typeof Promoted.infer
+export type Promoted = z.infer<typeof Promoted>

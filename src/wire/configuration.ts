@@ -1,28 +1,28 @@
 /** Variables and secrets of the Environment (wire decisions, section 3). */
+import * as z from 'zod'
 import { CONFIGURATION_NAME } from '../value/configuration.ts'
-import { idField, Micros, PAGE_MAX, PageLimit, Revision, U64 } from './fields.ts'
+import { idField, Micros, PAGE_MAX, PageLimit, Revision, text, U64 } from './fields.ts'
 import { OperationField } from './operations.ts'
-import { message } from './schema.ts'
 
 /** Bytes of the body that sets a value (Document 1, Limits). */
 export const CONFIGURATION_BODY_BYTES_MAX = 72 * 1024
 
-export const ConfigurationName = message(CONFIGURATION_NAME).describe('a name such as API_KEY')
-const Kind = message("'variable' | 'secret'")
+export const ConfigurationName = text(CONFIGURATION_NAME, 'a name such as API_KEY')
+const Kind = z.enum(['variable', 'secret'])
 
-export const ConfigurationSet = message({
+export const ConfigurationSet = z.strictObject({
   expectedRevision: Revision,
   kind: Kind,
-  value: 'string',
+  value: z.string(),
   changedAtMicros: Micros,
 })
 
-export const ConfigurationDelete = message({
+export const ConfigurationDelete = z.strictObject({
   expectedRevision: Revision,
   changedAtMicros: Micros,
 })
 
-const Entry = message({
+const Entry = z.strictObject({
   name: ConfigurationName,
   revision: U64,
   createdAtMicros: Micros,
@@ -30,46 +30,47 @@ const Entry = message({
 })
 
 /** A secret has no value here, nor anywhere else that is read. */
-export const EntryField = Entry.merge({ kind: "'variable'", value: 'string' }).or(
-  Entry.merge({ kind: "'secret'" }),
-)
-export type EntryField = typeof EntryField.infer
+export const EntryField = z.discriminatedUnion('kind', [
+  Entry.extend({ kind: z.literal('variable'), value: z.string() }),
+  Entry.extend({ kind: z.literal('secret') }),
+])
+export type EntryField = z.infer<typeof EntryField>
 
-export const ConfigurationList = message({
-  version: '1',
+export const ConfigurationList = z.strictObject({
+  version: z.literal(1),
   revision: U64,
   entries: EntryField.array(),
 })
-export type ConfigurationList = typeof ConfigurationList.infer
+export type ConfigurationList = z.infer<typeof ConfigurationList>
 
-export const ChangeField = message({
+export const ChangeField = z.strictObject({
   /** That the whole configuration had after it. */
   revision: U64,
   name: ConfigurationName,
   kind: Kind,
-  action: "'set' | 'delete'",
+  action: z.enum(['set', 'delete']),
   operatorId: idField('opr'),
   changedAtMicros: Micros,
 })
-export type ChangeField = typeof ChangeField.infer
+export type ChangeField = z.infer<typeof ChangeField>
 
-export const ConfigurationChanged = message({
-  version: '1',
+export const ConfigurationChanged = z.strictObject({
+  version: z.literal(1),
   change: ChangeField,
   operation: OperationField,
 })
-export type ConfigurationChanged = typeof ConfigurationChanged.infer
+export type ConfigurationChanged = z.infer<typeof ConfigurationChanged>
 
-export const HistoryQuery = message({
-  'limit?': PageLimit,
+export const HistoryQuery = z.strictObject({
+  limit: PageLimit.exactOptional(),
   /** Changes before this revision of the configuration. */
-  'after?': message(/^[1-9][0-9]{0,15}$/).describe('a cursor of this list'),
+  after: text(/^[1-9][0-9]{0,15}$/, 'a cursor of this list').exactOptional(),
 })
 
-export const ConfigurationHistory = message({
-  version: '1',
-  entries: ChangeField.array().atMostLength(PAGE_MAX),
+export const ConfigurationHistory = z.strictObject({
+  version: z.literal(1),
+  entries: ChangeField.array().max(PAGE_MAX),
   /** `after` of the next page. */
-  next: U64.or('null'),
+  next: U64.nullable(),
 })
-export type ConfigurationHistory = typeof ConfigurationHistory.infer
+export type ConfigurationHistory = z.infer<typeof ConfigurationHistory>

@@ -1,58 +1,58 @@
 /** State of the Environment (wire decisions, section 3). */
-import { idField, Micros, Name, Revision, U64 } from './fields.ts'
+import * as z from 'zod'
+import { idField, Micros, Name, Revision, text, U64 } from './fields.ts'
 import { OperationField } from './operations.ts'
-import { message } from './schema.ts'
 
 /** Bytes of a body with a configuration (Document 1, Limits). */
 export const ENVIRONMENT_BODY_BYTES_MAX = 72 * 1024
 
 /** Complete: a change replaces all of it. */
-export const EnvironmentConfigurationField = message({
+export const EnvironmentConfigurationField = z.strictObject({
   name: Name,
-  slug: message(/^[a-z][a-z0-9-]{0,62}$/).describe('a slug such as my-app'),
+  slug: text(/^[a-z][a-z0-9-]{0,62}$/, 'a slug such as my-app'),
   /** Logical; what it means is the operator's. */
-  region: message(/^[a-z][a-z0-9-]{0,62}$/).describe('a region such as eu-west'),
-  purpose: "'development' | 'preview' | 'staging' | 'production'",
-  protection: "'none' | 'protected'",
-  location: Name.or('null'),
-  workspaceTargets: "'allowed' | 'denied'",
+  region: text(/^[a-z][a-z0-9-]{0,62}$/, 'a region such as eu-west'),
+  purpose: z.enum(['development', 'preview', 'staging', 'production']),
+  protection: z.enum(['none', 'protected']),
+  location: Name.nullable(),
+  workspaceTargets: z.enum(['allowed', 'denied']),
 })
-export type EnvironmentConfigurationField = typeof EnvironmentConfigurationField.infer
+export type EnvironmentConfigurationField = z.infer<typeof EnvironmentConfigurationField>
 
-export const EnvironmentCreate = message({
+export const EnvironmentCreate = z.strictObject({
   configuration: EnvironmentConfigurationField,
   changedAtMicros: Micros,
 })
 
-export const EnvironmentUpdate = message({
+export const EnvironmentUpdate = z.strictObject({
   configuration: EnvironmentConfigurationField,
   expectedRevision: Revision,
   changedAtMicros: Micros,
 })
 
-export const EnvironmentLifecycleChange = message({
+export const EnvironmentLifecycleChange = z.strictObject({
   expectedRevision: Revision,
   changedAtMicros: Micros,
 })
 
-export const EnvironmentState = message({
-  version: '1',
+export const EnvironmentState = z.strictObject({
+  version: z.literal(1),
   projectId: idField('prj'),
   environmentId: idField('env'),
-  desired: {
+  desired: z.strictObject({
     revision: U64,
-    lifecycle: "'active' | 'archived'",
+    lifecycle: z.enum(['active', 'archived']),
     configuration: EnvironmentConfigurationField,
-  },
-  observed: {
+  }),
+  observed: z.strictObject({
     revision: U64,
-    lifecycle: "'active' | 'archived'",
-    serving: "'stopped' | 'starting' | 'serving'",
-  },
+    lifecycle: z.enum(['active', 'archived']),
+    serving: z.enum(['stopped', 'starting', 'serving']),
+  }),
   createdAtMicros: Micros,
   updatedAtMicros: Micros,
 })
-export type EnvironmentState = typeof EnvironmentState.infer
+export type EnvironmentState = z.infer<typeof EnvironmentState>
 
-export const EnvironmentChanged = EnvironmentState.merge({ operation: OperationField })
-export type EnvironmentChanged = typeof EnvironmentChanged.infer
+export const EnvironmentChanged = EnvironmentState.extend({ operation: OperationField })
+export type EnvironmentChanged = z.infer<typeof EnvironmentChanged>

@@ -1,22 +1,29 @@
 /** The error envelope of both origins (Document 2, Error envelope). */
+import * as z from 'zod'
 import { idField } from './fields.ts'
-import { message } from './schema.ts'
 
-const ErrorField = message({
+const ErrorField = z.strictObject({
   /** What a caller branches on. */
-  code: 'string <= 128',
-  message: 'string',
+  code: z.string().max(128),
+  message: z.string(),
   /** Whether the same request may succeed later. */
-  retryable: 'boolean',
+  retryable: z.boolean(),
 })
 
-const Envelope = message({ version: '1', status: "'error'", requestId: idField('req') })
+const Envelope = z.strictObject({
+  version: z.literal(1),
+  status: z.literal('error'),
+  requestId: idField('req'),
+})
 
-export const ApplicationError = Envelope.merge({ error: ErrorField })
+export const ApplicationError = Envelope.extend({ error: ErrorField })
 
 /** Violations help an operator and would help an attacker of an application. */
-export const ManagementError = Envelope.merge({
-  error: ErrorField.merge({
-    'violations?': message({ path: 'string', rule: 'string <= 200' }).array(),
+export const ManagementError = Envelope.extend({
+  error: ErrorField.extend({
+    violations: z
+      .strictObject({ path: z.string(), rule: z.string().max(200) })
+      .array()
+      .exactOptional(),
   }),
 })

@@ -1,22 +1,24 @@
 /** Liveness and readiness (Document 1, Endpoints). */
-import { message } from './schema.ts'
+import * as z from 'zod'
 
-export const Live = message({ status: "'live'" })
-export type Live = typeof Live.infer
+export const Live = z.strictObject({ status: z.literal('live') })
+export type Live = z.infer<typeof Live>
 
-export const Ready = message({ status: "'ready' | 'unavailable'" })
-export type Ready = typeof Ready.infer
+export const Ready = z.strictObject({ status: z.enum(['ready', 'unavailable']) })
+export type Ready = z.infer<typeof Ready>
 
-const HealthStatus = message("'healthy' | 'degraded' | 'unavailable'")
+const HealthStatus = z.enum(['healthy', 'degraded', 'unavailable'])
 
 /** Parts of the served Environment, and the worst of them (wire decisions, section 5). */
-export const Health = message({
-  version: '1',
+export const Health = z.strictObject({
+  version: z.literal(1),
   status: HealthStatus,
   /** Those that this server has. */
-  components: message({
-    name: "'runtime' | 'documents' | 'scheduler' | 'files' | 'realtime' | 'logs'",
-    status: HealthStatus,
-  }).array(),
+  components: z
+    .strictObject({
+      name: z.enum(['runtime', 'documents', 'scheduler', 'files', 'realtime', 'logs']),
+      status: HealthStatus,
+    })
+    .array(),
 })
-export type Health = typeof Health.infer
+export type Health = z.infer<typeof Health>

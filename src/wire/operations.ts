@@ -1,17 +1,17 @@
 /** What a change that carried an Operation ID came to (wire decisions, section 3). */
+import * as z from 'zod'
 import { idField, Micros, U64 } from './fields.ts'
-import { message } from './schema.ts'
 
 export const OPERATION_ID_HEADER = 'idempotency-key'
 
-export const OperationField = message({
-  version: '1',
+export const OperationField = z.strictObject({
+  version: z.literal(1),
   operationId: idField('opn'),
   /** `<resource>.<verb>`. */
-  kind: 'string <= 128',
-  outcome: "'applied'",
-  replayed: 'boolean',
+  kind: z.string().max(128),
+  outcome: z.literal('applied'),
+  replayed: z.boolean(),
   revision: U64,
   createdAtMicros: Micros,
 })
-export type OperationField = typeof OperationField.infer
+export type OperationField = z.infer<typeof OperationField>

@@ -1,26 +1,30 @@
 /** Validation and retirement of a Release (wire decisions, section 3). */
+import * as z from 'zod'
 import { ChannelName } from './channels.ts'
 import { idField, Micros } from './fields.ts'
-import { message } from './schema.ts'
 
-export const ReleaseStateField = message("'published' | 'validated' | 'rejected' | 'retired'")
+export const ReleaseStateField = z.enum(['published', 'validated', 'rejected', 'retired'])
 
-export const ValidateRequest = message({ 'against?': ChannelName })
+export const ValidateRequest = z.strictObject({ against: ChannelName.exactOptional() })
 
-export const CheckField = message({
-  name: 'string',
-  outcome: "'passed' | 'failed'",
-  detail: 'string',
+export const CheckField = z.strictObject({
+  name: z.string(),
+  outcome: z.enum(['passed', 'failed']),
+  detail: z.string(),
 })
 
-export const Validated = message({
-  version: '1',
+export const Validated = z.strictObject({
+  version: z.literal(1),
   releaseId: idField('rel'),
   state: ReleaseStateField,
   checks: CheckField.array(),
   validatedAtMicros: Micros,
 })
-export type Validated = typeof Validated.infer
+export type Validated = z.infer<typeof Validated>
 
-export const Retired = message({ version: '1', releaseId: idField('rel'), state: "'retired'" })
-export type Retired = typeof Retired.infer
+export const Retired = z.strictObject({
+  version: z.literal(1),
+  releaseId: idField('rel'),
+  state: z.literal('retired'),
+})
+export type Retired = z.infer<typeof Retired>

@@ -1,34 +1,20 @@
 /**
- * How a message is described: arktype, closed everywhere, and failures that say where and what is
- * expected but never what was received (its own messages echo the value).
+ * How a message is described: zod, every object closed (`z.strictObject`), and failures that say
+ * where and what is expected but never what was received (its own messages name unknown fields).
  */
-import './arktype-config.ts'
-import { type Type, type } from 'arktype'
+import * as z from 'zod'
 import type { TableCode } from '../errors/codes.ts'
 import { Fault, type Violation } from '../errors/fault.ts'
 
-/**
- * Declares a message: `message({ code: 'string', 'deviceName?': 'string' })`. No object in it is a
- * list: arktype itself takes `[]` for an object whose fields may all be absent.
- */
-export const message: typeof type = new Proxy(type, {
-  apply: (declare, _, [definition, ...rest]: unknown[]) =>
-    Reflect.apply(declare, undefined, [withoutLists(definition), ...rest]),
-})
-
-function withoutLists(definition: unknown): unknown {
-  if (definition?.constructor !== Object) return definition
-  const fields = Object.entries(definition).map(([name, each]) => [name, withoutLists(each)])
-  const declared = type.raw(Object.fromEntries(fields))
-  if (!declared.allows([])) return declared
-  // Before fields that are read from a text come to be something else.
-  return declared.filter((data, context) => !Array.isArray(data) || context.mustBe('an object'))
-}
-
 /** What a route or a client needs of a schema. */
-export interface Schema<T> {
-  readonly infer: T
-  (data: unknown): unknown
+export type Schema<T> = z.ZodType<T>
+/** What is read with a schema. */
+export type Infer<S extends Schema<unknown>> = z.output<S>
+
+export const NO_FIELDS = z.strictObject({})
+
+export function isSchema(value: unknown): value is Schema<unknown> {
+  return value instanceof z.ZodType
 }
 
 /** Draft 2020-12. */
@@ -41,34 +27,71 @@ export interface JsonSchema {
  * left to the description. What comes as text in a URL is described as what it means.
  */
 export function jsonSchemaOf(schema: Schema<unknown>): JsonSchema {
-  return (schema as unknown as Type).toJsonSchema({
-    dialect: null,
-    fallback: {
-      predicate: ({ base }) => base,
-      morph: ({ base, out }) => out ?? base,
-      patternIntersection: ({ base, pattern }) => ({ ...base, allOf: [{ pattern }] }),
-    },
-  }) as JsonSchema
+  const { $schema, ...described } = z.toJSONSchema(schema, { io: 'output' })
+  return described
 }
 
 const VIOLATIONS_MAX = 16
 
-/** Throws a Fault with `code` and the violations, whose paths begin with `at`. */
+/** Throws a Fault with `code` and a violation for each place, whose paths begin with `at`. */
 export function read<T>(schema: Schema<T>, data: unknown, code: TableCode, at?: string): T {
-  const result = schema(data)
-  if (!(result instanceof type.errors)) return result as T
-  const violations: Violation[] = result.slice(0, VIOLATIONS_MAX).map(({ path, expected }) => {
-    const unknown = expected === 'removed'
-    // The name of an unknown field is the caller's text: it may be a secret in the wrong place.
-    const known = path.stringifyAncestors().at(unknown ? -2 : -1)
-    const whole = [at, known].filter(Boolean).join('.')
-    return { path: whole || '$', rule: unknown ? 'no unknown field' : ruleOf(expected) }
-  })
+  const result = schema.safeParse(data, OPTIONS)
+  if (result.success) return result.data
+  const rules = new Map<string, string>()
+  for (const { path, message } of result.error.issues) {
+    const place = placeOf(path, at)
+    // The first rule says it all: what is no list has too many characters for one too.
+    if (!rules.has(place)) rules.set(place, message)
+    if (rules.size === VIOLATIONS_MAX) break
+  }
+  const violations = Array.from(rules, ([path, rule]): Violation => ({ path, rule }))
   throw new Fault(code, { violations, detail: 'schema' })
 }
 
-/** A union's expectation quotes what it received behind "(was"; nothing from there on is kept. */
-function ruleOf(expected: string): string {
-  const quoted = expected.indexOf(' (was ')
-  return quoted === -1 ? expected : expected.slice(0, quoted)
+/** `grants[0].scope.kind`; `$` for the whole. */
+function placeOf(path: readonly PropertyKey[], at = ''): string {
+  const parts = path.map((part) => (typeof part === 'number' ? `[${part}]` : `.${String(part)}`))
+  return (at + parts.join('')).replace(/^\./, '') || '$'
+}
+
+/** The description of a schema is its rule; of others the table has one. */
+const OPTIONS = {
+  error(issue: z.core.$ZodRawIssue): string {
+    const { schema } = issue
+    const described = schema === undefined ? undefined : z.globalRegistry.get(schema)?.description
+    return described ?? RULES[issue.code as keyof typeof RULES]?.(issue as never) ?? 'a valid value'
+  },
+}
+
+const RULES: { readonly [C in z.core.$ZodIssueCode]?: (issue: IssueOf<C>) => string } = {
+  invalid_type: ({ expected }) => TYPES[expected] ?? expected,
+  invalid_value: ({ values }) => oneOf(values),
+  // The name of an unknown field is the caller's text: it may be a secret in the wrong place.
+  unrecognized_keys: () => 'no unknown field',
+  too_small: ({ minimum, origin, inclusive }) =>
+    `${inclusive ? 'at least' : 'more than'} ${minimum}${UNITS[origin] ?? ''}`,
+  too_big: ({ maximum, origin, inclusive }) =>
+    `${inclusive ? 'at most' : 'less than'} ${maximum}${UNITS[origin] ?? ''}`,
+  invalid_union: ({ errors, options }) =>
+    options === undefined
+      ? [...new Set(errors.map(([first]) => first!.message))].join(' or ')
+      : oneOf(options),
+}
+type IssueOf<C> = Extract<z.core.$ZodIssue, { code: C }> & { options?: z.core.util.Primitive[] }
+
+const TYPES: Readonly<Record<string, string>> = {
+  string: 'a string',
+  number: 'a number',
+  int: 'an integer',
+  boolean: 'a boolean',
+  array: 'an array',
+  object: 'an object',
+  record: 'an object',
+  nonoptional: 'present',
+}
+const UNITS: Readonly<Record<string, string>> = { string: ' characters', array: ' entries' }
+
+function oneOf(values: readonly z.core.util.Primitive[]): string {
+  const texts = values.map((value) => JSON.stringify(value)).join(', ')
+  return values.length === 1 ? texts : `one of ${texts}`
 }

@@ -93,11 +93,12 @@ function pick<N extends string>(options: Given<N>, names: readonly N[]): Partial
 
 /** What the server would refuse is refused with the option's name. */
 function complete(configuration: object): EnvironmentConfigurationField {
-  if (Configuration.allows(configuration)) return configuration
-  const [wrong] = Object.entries(configuration).filter(
-    ([name, value]) => !Configuration.get(name as 'name').allows(value),
+  const { success, data, error } = Configuration.safeParse(configuration)
+  if (success) return data
+  const name = String(error.issues[0]!.path[0]).replace(
+    /[A-Z]/g,
+    (letter) => `-${letter.toLowerCase()}`,
   )
-  const name = wrong![0].replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
   throw usage(`--${name} is not one that an Environment may have.`, update)
 }
 

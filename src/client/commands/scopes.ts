@@ -7,7 +7,7 @@ import type { CommandSpec } from '../contexts.ts'
 /** Sorted, each once. */
 export function parseScopes(text: string, command: CommandSpec): string[] {
   const scopes = [...new Set(text.split(',').map((scope) => scope.trim()))].sort()
-  if (scopes.every((scope) => ApplicationScopeField.allows(scope))) return scopes
+  if (scopes.every((scope) => ApplicationScopeField.safeParse(scope).success)) return scopes
   throw usage('--scopes needs a list such as query,mutation.', command)
 }
 

@@ -1,5 +1,5 @@
 /** Routes of the application origin as operations. */
-import { message } from '../../wire/schema.ts'
+import { text } from '../../wire/fields.ts'
 import { AFFINITY, AFFINITY_HEADER } from '../application/callers.ts'
 import { ENVELOPE_BYTES_MAX } from '../application/invoke.ts'
 import type { Invocation, Probe } from '../application/routes.ts'
@@ -13,7 +13,8 @@ const COMMON = {
   cache: 'no-store',
 } as const
 const HEADERS = ['Cache-Control', 'X-Content-Type-Options', 'X-Service-Request-Id'] as const
-const Affinity = message(AFFINITY).describe(
+const Affinity = text(
+  AFFINITY,
   'callers that say the same stay on one Release; only a weighted policy looks at it',
 )
 

@@ -2,8 +2,7 @@
 import { CODES, type TableCode } from '../../errors/codes.ts'
 import { KINDS } from '../../errors/kinds.ts'
 import { ApplicationError, ManagementError } from '../../wire/errors.ts'
-import { idField } from '../../wire/fields.ts'
-import { message } from '../../wire/schema.ts'
+import { idField, text } from '../../wire/fields.ts'
 import { type HeaderName, headersOf } from './headers.ts'
 import type { Operation, Origin } from './operations.ts'
 import type { Schemas } from './schemas.ts'
@@ -11,7 +10,7 @@ import type { Schemas } from './schemas.ts'
 /** Statuses of the kinds that a Function may give to the errors it declares. */
 const DECLARED = [KINDS.invalid, KINDS.forbidden, KINDS.not_found, KINDS.conflict]
 const DECLARED_STATUSES: readonly number[] = DECLARED.map(({ status }) => status)
-const DECLARED_CODE = message(/^APP_[A-Z][A-Z0-9_]{0,63}$/)
+const DECLARED_CODE = text(/^APP_[A-Z][A-Z0-9_]{0,63}$/, 'an error that the Function declares')
 const INVOCATION_ID = idField('ivc')
 const ENVELOPES = { management: ManagementError, application: ApplicationError }
 

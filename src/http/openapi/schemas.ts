@@ -18,7 +18,7 @@ import * as oidc from '../../wire/oidc.ts'
 import * as openapi from '../../wire/openapi.ts'
 import * as operations from '../../wire/operations.ts'
 import * as releases from '../../wire/releases.ts'
-import { type JsonSchema, jsonSchemaOf, type Schema } from '../../wire/schema.ts'
+import { isSchema, type JsonSchema, jsonSchemaOf, type Schema } from '../../wire/schema.ts'
 import * as servingPolicy from '../../wire/serving-policy.ts'
 import * as status from '../../wire/status.ts'
 import * as workspace from '../../wire/workspace.ts'
@@ -44,7 +44,7 @@ export class Schemas {
   }
 
   ofJson(schema: JsonSchema): JsonSchema {
-    return this.#refer(normal(schema), null) as JsonSchema
+    return this.#refer(schema as Json, null) as JsonSchema
   }
 
   /** Sorted by name. */
@@ -86,23 +86,11 @@ function namesByText(): Map<string, string> {
   // Not in the order of the exports, which is another one in a bundle.
   const exports = MODULES.flatMap((exported) => Object.entries(exported))
   for (const [name, schema] of exports.sort(([a], [b]) => (a < b ? -1 : 1))) {
-    if (typeof schema !== 'function' || !('toJsonSchema' in schema)) continue
-    const text = canonicalJson(normal(jsonSchemaOf(schema as unknown as Schema<unknown>)))
+    if (!isSchema(schema)) continue
+    const text = canonicalJson(jsonSchemaOf(schema) as Json)
     if (!names.has(text)) names.set(text, name.replace(/Field$/, ''))
   }
   return names
-}
-
-/** The branches of a union are in an order that depends on which module was loaded first. */
-function normal(schema: unknown): Json {
-  if (Array.isArray(schema)) return schema.map(normal)
-  if (schema === null || typeof schema !== 'object') return schema as Json
-  const entries = Object.entries(schema).map(([key, value]): [string, Json] => {
-    const each = normal(value)
-    if (key !== 'anyOf' || !Array.isArray(each)) return [key, each]
-    return [key, each.toSorted((a, b) => (canonicalJson(a) < canonicalJson(b) ? -1 : 1))]
-  })
-  return Object.fromEntries(entries)
 }
 
 function referencesIn(schema: JsonSchema | undefined): string[] {

@@ -1,4 +1,0 @@
-/** Loaded before arktype itself: every object is closed. */
-import { configure } from 'arktype/config'
-
-configure({ onUndeclaredKey: 'reject' })
