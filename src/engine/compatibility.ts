@@ -1,13 +1,13 @@
 /**
- * Whether the stored documents fit a Release: every one passes its table's validator, and no two
- * share the key of a unique index. It reads in pages, so that other work goes on meanwhile.
+ * Whether the stored documents fit tables of a Release: every one passes its table's validator, and
+ * no two share the key of a unique index. It reads in pages, so that other work goes on meanwhile.
  */
 import { encodeKey, keyInterval, keySuccessor } from '../documents/keys.ts'
 import type { DocumentStore, PhysicalIndex, StoredDocument } from '../documents/store.ts'
 import { Malformed } from '../value/malformed.ts'
 import { decodeStored } from '../value/stored.ts'
 import type { ValueObject } from '../value/values.ts'
-import type { PreparedRelease, PreparedTable } from './prepared-release.ts'
+import type { PreparedTable } from './prepared-release.ts'
 
 export interface PreparationCheck {
   readonly name: string
@@ -23,11 +23,11 @@ const SAMPLES_MAX = 5
 /** One check for the validators of each table and one for each unique index. */
 export async function checkStoredDocuments(
   store: DocumentStore,
-  prepared: PreparedRelease,
+  tables: readonly PreparedTable[],
   snapshot: number,
 ): Promise<PreparationCheck[]> {
   const checks: PreparationCheck[] = []
-  for (const table of prepared.tables.values()) {
+  for (const table of tables) {
     checks.push(await checkValidators(store, table, snapshot))
     for (const { manifest, physical } of table.uniqueIndexes) {
       const name = `unique:${table.manifest.name}.${manifest.name}`

@@ -67,10 +67,11 @@ export interface Engine {
   /** What the code says of itself inside the sandbox; nothing of it is trusted. */
   describe(code: ReleaseCode): Promise<Json>
   /**
-   * Makes every index that the Release reads, compares its schema with what is stored and starts a
-   * runner for it. A failed check leaves other Releases as they were.
+   * Makes every index that the Release reads, compares its schema with what is stored, in all of
+   * its tables or in these, and starts a runner for it. A failed check leaves other Releases as
+   * they were.
    */
-  prepare(release: Release): Promise<readonly PreparationCheck[]>
+  prepare(release: Release, tables?: ReadonlySet<string>): Promise<readonly PreparationCheck[]>
   query(request: QueryRequest): Answer<QueryOutcome>
   mutation(request: MutationRequest): Promise<MutationOutcome>
   /** The original's outcome for an exact repeat by one of the callers; null for what is none. */
@@ -124,8 +125,8 @@ export function createEngine(options: EngineOptions): Engine {
 
   const engine: Engine = {
     describe: (code) => pool.describe(code),
-    prepare: async (release) => {
-      const checks = await preparations.check(release)
+    prepare: async (release, tables) => {
+      const checks = await preparations.check(release, tables)
       await pool.warm(release, rolesOf(release))
       return checks
     },

@@ -225,7 +225,7 @@ export const CODES = {
   PRODUCT_INCOMPATIBLE: {
     kind: 'invalid',
     message: 'The Release does not fit.',
-    next: 'Read the failed checks, correct the Workspace and publish again.',
+    next: 'Read the failed checks; correct the Workspace and publish again, or the documents.',
   },
   PRODUCT_NOT_FOUND: {
     kind: 'not_found',

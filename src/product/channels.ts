@@ -16,7 +16,12 @@ import { advanceRevision, findEnvironment } from '../storage/control/environment
 import { findRelease } from '../storage/control/releases.ts'
 import type { ReleaseId, RequestId } from '../value/ids.ts'
 import type { Product } from './product.ts'
-import { compatibilityChecks, incompatible, isFailed } from './release-checks.ts'
+import { requireFitting } from './stored-documents.ts'
+
+type App = Pick<
+  Product,
+  'system' | 'root' | 'audit' | 'releases' | 'engine' | 'validations' | 'serving'
+>
 
 export const CHANNELS_MAX = 1_000
 /** Form of a Channel's name. */
@@ -37,31 +42,36 @@ export interface PromoteInput {
 /**
  * Throws PRODUCT_CAS_CONFLICT where the binding is not the expected one, PRODUCT_INVALID where none
  * is expected in a protected Environment, PRODUCT_NOT_FOUND for an unknown Release,
- * PRODUCT_RELEASE_RETIRED and PRODUCT_STATE_CONFLICT for one that may not serve. A Channel that is
- * bound to the Release already stays as it is.
+ * PRODUCT_RELEASE_RETIRED and PRODUCT_STATE_CONFLICT for one that may not serve, and what
+ * requireFitting throws. A Channel that is bound to the Release already stays as it is.
  */
-export function promote(
-  app: Pick<Product, 'system' | 'root' | 'audit' | 'serving'>,
-  actor: Actor,
-  input: PromoteInput,
-): Promoted {
+export async function promote(app: App, actor: Actor, input: PromoteInput): Promise<Promoted> {
+  const bound = app.root.control.read((reader) => requirePromotable(reader, input))
+  if (bound?.releaseId !== input.releaseId) await requireFitting(app, input.releaseId)
   const channel = app.root.control.transaction((tx) => {
-    const current = findChannel(tx, input.channel)
-    const { expectedReleaseId: expected } = input
-    if (expected === null) requireUnprotected(tx)
-    if (expected !== null && (current?.releaseId ?? 'empty') !== expected) {
-      throw new Fault('PRODUCT_CAS_CONFLICT', { detail: `channel ${input.channel}` })
-    }
-    requireServable(tx, input.releaseId)
+    const current = requirePromotable(tx, input)
     if (current?.releaseId === input.releaseId) return current
-    if (current === null && listChannels(tx).length >= CHANNELS_MAX) {
-      throw new Fault('PRODUCT_STATE_CONFLICT', { detail: `${CHANNELS_MAX} Channels` })
-    }
     return insert(app, tx, actor, { ...input, current, verb: 'promote' })
   })
   app.serving.bind(channel)
   app.audit.deliver()
   return { ...channel, serving: app.serving.state(channel.name) }
+}
+
+function requirePromotable(
+  reader: ControlReader,
+  { channel, releaseId, expectedReleaseId: expected }: PromoteInput,
+): Channel | null {
+  const current = findChannel(reader, channel)
+  if (expected === null) requireUnprotected(reader)
+  if (expected !== null && (current?.releaseId ?? 'empty') !== expected) {
+    throw new Fault('PRODUCT_CAS_CONFLICT', { detail: `channel ${channel}` })
+  }
+  requireServable(reader, releaseId)
+  if (current === null && listChannels(reader).length >= CHANNELS_MAX) {
+    throw new Fault('PRODUCT_STATE_CONFLICT', { detail: `${CHANNELS_MAX} Channels` })
+  }
+  return current
 }
 
 export interface RollbackInput {
@@ -75,25 +85,19 @@ export interface RollbackInput {
  * Back to a Release that the Channel was bound to before. Throws PRODUCT_NOT_FOUND for an unknown
  * Channel or Release, PRODUCT_CAS_CONFLICT where the binding is not the expected one,
  * PRODUCT_STATE_CONFLICT for a target that is not in the history or is bound now,
- * PRODUCT_RELEASE_RETIRED, and PRODUCT_INCOMPATIBLE where the target may not read what the current
- * Release stored.
+ * PRODUCT_RELEASE_RETIRED, and what requireFitting throws. Tables that the target does not have are
+ * out of its reach, and stay as they are.
  */
 export async function rollback(
-  app: Pick<Product, 'system' | 'root' | 'audit' | 'releases' | 'serving'>,
+  app: App,
   actor: Actor,
   { channel: name, targetReleaseId, expectedReleaseId, requestId }: RollbackInput,
 ): Promise<Promoted> {
   const eligible = (reader: ControlReader): Channel =>
     requireEligible(reader, { name, targetReleaseId, expectedReleaseId })
   app.root.control.read(eligible)
-  const [target, current] = await Promise.all([
-    app.releases.load(targetReleaseId),
-    app.releases.load(expectedReleaseId),
-  ])
-  const failed = compatibilityChecks(target, current).filter(isFailed)
-  if (failed.length > 0) throw incompatible(failed)
+  await requireFitting(app, targetReleaseId)
   const channel = app.root.control.transaction((tx) => {
-    // The two Releases that were compared are still the two: neither of them ever changes.
     const bound = eligible(tx)
     const step = { channel: name, releaseId: targetReleaseId, current: bound, requestId }
     return insert(app, tx, actor, { ...step, verb: 'rollback' })

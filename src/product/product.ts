@@ -32,7 +32,7 @@ export interface ReleaseEngine {
    * Makes the documents ready for the Release: builds its indexes and compares its constraints with
    * what is stored. A failed check leaves other Releases as they were.
    */
-  prepare(release: Release): Promise<readonly ReleaseCheck[]>
+  prepare(release: Release, tables?: ReadonlySet<string>): Promise<readonly ReleaseCheck[]>
   /** Whether the first call of the Release would wait for nothing. */
   isWarm(release: Release): boolean
   /** Makes it so. */

@@ -183,7 +183,7 @@ describe('a validation', () => {
 
   test('against a Channel refuses what its documents may not fit, without rejecting', async () => {
     const first = await publishRelease(it, CHAT)
-    promote(it.product, it.actor, {
+    await promote(it.product, it.actor, {
       channel: 'production',
       releaseId: first.releaseId,
       expectedReleaseId: 'empty',

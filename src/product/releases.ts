@@ -100,12 +100,14 @@ async function checkCode(
   return codeChecks(release.manifest, described)
 }
 
-async function prepare(
+/** As `engine.prepare`; throws PRODUCT_UNAVAILABLE where the engine has no room now. */
+export async function prepare(
   { engine }: Pick<App, 'engine'>,
   release: LoadedRelease,
+  tables?: ReadonlySet<string>,
 ): Promise<readonly ReleaseCheck[]> {
   try {
-    return await engine.prepare(release)
+    return await engine.prepare(release, tables)
   } catch (error) {
     throw engineFailure(error)
   }

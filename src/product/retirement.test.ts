@@ -31,14 +31,14 @@ function giveUp(releaseId: ReleaseId): void {
   retire(it.product, it.actor, { releaseId, requestId: REQUEST_ID })
 }
 
-function bind(releaseId: ReleaseId, channel = 'production'): void {
+async function bind(releaseId: ReleaseId, channel = 'production'): Promise<void> {
   const requestId = REQUEST_ID
-  promote(it.product, it.actor, { channel, releaseId, expectedReleaseId: null, requestId })
+  await promote(it.product, it.actor, { channel, releaseId, expectedReleaseId: null, requestId })
 }
 
-function fault(work: () => unknown): string {
+async function fault(work: () => unknown): Promise<string> {
   try {
-    work()
+    await work()
   } catch (error) {
     return (error as { code: string }).code
   }
@@ -103,16 +103,16 @@ describe('a retirement', () => {
     ])
   })
 
-  test('of an unknown Release finds nothing', () => {
-    expect(fault(() => giveUp(it.system.ids.make('rel')))).toBe('PRODUCT_NOT_FOUND')
+  test('of an unknown Release finds nothing', async () => {
+    expect(await fault(() => giveUp(it.system.ids.make('rel')))).toBe('PRODUCT_NOT_FOUND')
   })
 
   test('of what a Channel is bound to is refused, of what it was bound to is not', async () => {
     const a = (await publishRelease(it, { source: 'a' })).releaseId
     const b = (await publishRelease(it, { source: 'b' })).releaseId
-    bind(a)
-    expect(fault(() => giveUp(a))).toBe('PRODUCT_STATE_CONFLICT')
-    bind(b)
+    await bind(a)
+    expect(await fault(() => giveUp(a))).toBe('PRODUCT_STATE_CONFLICT')
+    await bind(b)
     giveUp(a)
     expect(stateOf(a)).toBe('retired')
   })
@@ -120,12 +120,12 @@ describe('a retirement', () => {
   test('of what a Channel still serves, although it is bound to another, is refused', async () => {
     const a = (await publishRelease(it, { source: 'a' })).releaseId
     const b = (await publishRelease(it, { source: 'b' })).releaseId
-    bind(a)
+    await bind(a)
     const warm = Promise.withResolvers<void>()
     it.engine.isWarm = ({ releaseId }) => releaseId !== b
     it.engine.warm = () => warm.promise
-    bind(b)
-    expect(fault(() => giveUp(a))).toBe('PRODUCT_STATE_CONFLICT')
+    await bind(b)
+    expect(await fault(() => giveUp(a))).toBe('PRODUCT_STATE_CONFLICT')
     warm.resolve()
     await it.product.serving.settled()
     giveUp(a)
@@ -157,11 +157,11 @@ describe('a retired Release', () => {
   test('is gone for every use that an operator may ask for', async () => {
     const { releaseId } = await publishRelease(it, { source: 'a' })
     const next = (await publishRelease(it, { source: 'b' })).releaseId
-    bind(releaseId)
-    bind(next)
+    await bind(releaseId)
+    await bind(next)
     giveUp(releaseId)
     const requestId = REQUEST_ID
-    expect(fault(() => bind(releaseId))).toBe('PRODUCT_RELEASE_RETIRED')
+    expect(await fault(() => bind(releaseId))).toBe('PRODUCT_RELEASE_RETIRED')
     const validation = validate(it.product, it.actor, { releaseId, against: null, requestId })
     await expect(validation).rejects.toMatchObject(gone)
     const back = rollback(it.product, it.actor, {
@@ -176,15 +176,15 @@ describe('a retired Release', () => {
   })
 
   test('is gone for an application, by its name and as the HEAD of a Workspace', async () => {
-    bind((await publishRelease(it, { source: 'bound' })).releaseId)
+    await bind((await publishRelease(it, { source: 'bound' })).releaseId)
     const { releaseId } = await publishRelease(it, { source: 'a' })
     const scopes: ApplicationScope[] = ['query', 'workspace']
     const resolve = (target: string) =>
       resolveTarget(it.product, { scopes }, target, { affinity: () => '' })
     expect(resolve(`release:${releaseId}`)).toMatchObject({ releaseId })
     giveUp(releaseId)
-    expect(fault(() => resolve(`release:${releaseId}`))).toBe('RELEASE_RETIRED')
-    expect(fault(() => resolve('workspace:default'))).toBe('RELEASE_RETIRED')
+    expect(await fault(() => resolve(`release:${releaseId}`))).toBe('RELEASE_RETIRED')
+    expect(await fault(() => resolve('workspace:default'))).toBe('RELEASE_RETIRED')
   })
 })
 
@@ -192,7 +192,7 @@ describe('a publication', () => {
   test(`retires what nothing uses beyond the newest ${RELEASES_KEPT}`, async () => {
     const head = await publishRelease(it, { workspace: 'other', source: 'head' })
     const bound = (await publishRelease(it, { source: 'bound' })).releaseId
-    bind(bound)
+    await bind(bound)
     const published: ReleaseId[] = []
     for (let i = 0; i < RELEASES_KEPT + 2; i++) {
       const { releaseId } = await publishRelease(it, { source: String(i), validate: i % 2 === 0 })

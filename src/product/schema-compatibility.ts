@@ -75,6 +75,18 @@ export class SchemaComparison {
     return null
   }
 
+  /** Tables of `next` that may hold what it refuses where code of `previous` was served. */
+  doubtfulTables(next: Tables, previous: Tables): string[] {
+    return [...next].flatMap(([name, table]) => {
+      const earlier = previous.get(name)
+      if (earlier === undefined) return name
+      if (this.#isSame(table, earlier)) return []
+      const reason =
+        this.#fields(table.fields, earlier.fields, name) ?? this.#uncheckedIndex(earlier, table)
+      return reason === null && !this.#isSpent ? [] : name
+    })
+  }
+
   get #isSpent(): boolean {
     return this.#steps > STEPS_MAX
   }

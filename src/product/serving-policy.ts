@@ -22,6 +22,12 @@ import type { Product } from './product.ts'
 import type { LoadedRelease } from './release-cache.ts'
 import { SchemaComparison } from './schema-compatibility.ts'
 import type { ServedPolicy } from './serving/serving.ts'
+import { requireFitting } from './stored-documents.ts'
+
+type App = Pick<
+  Product,
+  'system' | 'root' | 'audit' | 'releases' | 'engine' | 'validations' | 'serving'
+>
 
 /** Releases of one policy: a runner of each stays warm. */
 export const POLICY_RELEASES_MAX = 16
@@ -68,10 +74,10 @@ export function readServingPolicy(app: Pick<Product, 'root' | 'serving'>): Polic
 /**
  * Answers the state right after the commit; environment:default moves once every Release is ready.
  * Throws PRODUCT_CAS_CONFLICT for another revision than the expected one, PRODUCT_INVALID,
- * PRODUCT_INCOMPATIBLE, PRODUCT_OPERATION_REUSED, and what requireServable throws.
+ * PRODUCT_OPERATION_REUSED, and what requireServable and requireFitting throw.
  */
 export async function setServingPolicy(
-  app: Pick<Product, 'system' | 'root' | 'audit' | 'releases' | 'serving'>,
+  app: App,
   actor: Actor,
   input: SetPolicyInput,
 ): Promise<Applied<PolicyState>> {
@@ -164,17 +170,16 @@ function requireWeights(mode: ServingMode, releases: readonly WeightedRelease[])
 }
 
 /** Before the transaction, since artifacts are read: what is in them never changes. */
-async function requireCompatible(
-  app: Pick<Product, 'root' | 'releases'>,
-  releases: readonly WeightedRelease[],
-): Promise<void> {
+async function requireCompatible(app: App, releases: readonly WeightedRelease[]): Promise<void> {
   app.root.control.read((reader) => {
     for (const { releaseId } of releases) requireServable(reader, releaseId)
   })
   const found = findConflicts(await loadAll(app, releases))
-  if (found.length === 0) return
-  const violations = found.map((rule) => ({ path: 'releases', rule }))
-  throw new Fault('PRODUCT_INCOMPATIBLE', { violations })
+  if (found.length > 0) {
+    const violations = found.map((rule) => ({ path: 'releases', rule }))
+    throw new Fault('PRODUCT_INCOMPATIBLE', { violations })
+  }
+  for (const { releaseId } of releases) await requireFitting(app, releaseId)
 }
 
 function loadAll({ releases }: Pick<Product, 'releases'>, named: readonly WeightedRelease[]) {

@@ -30,7 +30,7 @@ beforeEach(async () => {
     tx.run("update releases set state = 'retired' where release_id = ?", retired)
     tx.run("update releases set state = 'rejected' where release_id = ?", rejected)
   })
-  promote(it.product, it.actor, {
+  await promote(it.product, it.actor, {
     channel: 'production',
     releaseId: first,
     expectedReleaseId: null,

@@ -71,7 +71,7 @@ async function release(...functions: readonly FunctionManifest[]): Promise<Relea
 async function bind(releaseId: ReleaseId): Promise<void> {
   const { product, actor } = gateway.it
   const to = { channel: 'production', releaseId, expectedReleaseId: bound, requestId: REQUEST_ID }
-  promote(product, actor, to)
+  await promote(product, actor, to)
   await product.serving.settled()
   bound = releaseId
 }

@@ -4,8 +4,13 @@ import { Promoted, PromoteRequest, RollbackRequest } from '../../wire/channels.t
 import { environmentRoute, type Route } from '../route.ts'
 import type { ProductApp } from './product-app.ts'
 
-/** Of a Release that may not serve, or of a Channel that is bound otherwise. */
-const UNFIT = ['PRODUCT_CAS_CONFLICT', 'PRODUCT_RELEASE_RETIRED', 'PRODUCT_STATE_CONFLICT'] as const
+/** Of a Release that may not serve or does not fit, or of a Channel that is bound otherwise. */
+const UNFIT = [
+  'PRODUCT_CAS_CONFLICT',
+  'PRODUCT_INCOMPATIBLE',
+  'PRODUCT_RELEASE_RETIRED',
+  'PRODUCT_STATE_CONFLICT',
+] as const
 
 export const channelRoutes: readonly Route<ProductApp>[] = [
   environmentRoute({
@@ -17,8 +22,8 @@ export const channelRoutes: readonly Route<ProductApp>[] = [
     body: { schema: PromoteRequest },
     replies: { 200: Promoted },
     errors: ['PRODUCT_INVALID', ...UNFIT],
-    handle({ app, actor, params, body: { releaseId, expectedReleaseId = null }, requestId }) {
-      const promoted = promote(app.product, actor, {
+    async handle({ app, actor, params, body: { releaseId, expectedReleaseId = null }, requestId }) {
+      const promoted = await promote(app.product, actor, {
         channel: params.channel,
         releaseId,
         expectedReleaseId,
@@ -36,7 +41,7 @@ export const channelRoutes: readonly Route<ProductApp>[] = [
     capability: 'channels:promote',
     body: { schema: RollbackRequest },
     replies: { 200: Promoted },
-    errors: ['PRODUCT_INCOMPATIBLE', ...UNFIT],
+    errors: [...UNFIT],
     async handle({ app, actor, params: { channel }, body: asked, requestId }) {
       const rolledBack = await rollback(app.product, actor, { ...asked, channel, requestId })
       return { status: 200, body: promotedBody(rolledBack) }

@@ -43,8 +43,8 @@ async function set(releaseId: ReleaseId, expectedRevision: bigint): Promise<void
   await it.product.serving.settled()
 }
 
-function bind(releaseId: ReleaseId): void {
-  promote(it.product, it.actor, {
+async function bind(releaseId: ReleaseId): Promise<void> {
+  await promote(it.product, it.actor, {
     channel: 'production',
     releaseId,
     expectedReleaseId: 'empty',
@@ -105,7 +105,7 @@ describe('a server that starts again', () => {
 
   test('stays archived, and serves once it is restored', async () => {
     await set(a, 0n)
-    bind(b)
+    await bind(b)
     change('archive', 0n)
     await reopen()
     await it.product.serving.settled()
@@ -129,7 +129,7 @@ describe('serving', () => {
     it.engine.warm = () => started.promise
     const told: string[] = []
     it.product.serving.listen((channel) => told.push(channel))
-    bind(b)
+    await bind(b)
     const setting = set(a, 0n)
     await expect.poll(() => it.product.serving.isStarted).toBe(true)
     await expect.poll(() => readServingPolicy(it.product).desired.revision).toBe('1')

@@ -102,6 +102,15 @@ export function listUnusedReleases(reader: ControlReader, kept: number): Release
     .map((row) => row.release_id)
 }
 
+/** What Channels and policies name, the desired one and the served one. */
+export function findBoundReleases(reader: ControlReader): ReleaseId[] {
+  return reader
+    .all<{ release_id: ReleaseId }>(
+      'select release_id from channels union select release_id from serving_policy_releases',
+    )
+    .map((row) => row.release_id)
+}
+
 /** All that are not retired: each may be called, or be validated and then called. */
 export function listLiveReleases(reader: ControlReader): ReleaseRecord[] {
   return reader
