@@ -1,8 +1,17 @@
 /** Releases, Channels and keys of the compiled executables, as their operator handles them. */
-import { readFileSync, statSync, writeFileSync } from 'node:fs'
+import { readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type Application, action, application, type Json, query, send } from './application.ts'
+import {
+  type Application,
+  action,
+  application,
+  type Json,
+  mutation,
+  operationId,
+  query,
+  send,
+} from './application.ts'
 
 /** Says which Release it is of, by itself and through nested calls. */
 const source = (name: string) => `
@@ -22,6 +31,19 @@ export const whole = action({
     const before = await ctx.runQuery(internal.release.inner, {})
     await new Promise((resolve) => setTimeout(resolve, 5))
     return [before, '${name}', await ctx.runQuery(internal.release.inner, {})].join()
+  },
+})
+`
+
+const NOTES = `
+import { mutation, v } from 'svc'
+
+export const add = mutation({
+  clients: ['confidential'],
+  returns: v.null(),
+  handler: async (ctx) => {
+    await ctx.db.insert('notes', { text: 'a long text' })
+    return null
   },
 })
 `
@@ -179,6 +201,47 @@ describe('a Release', () => {
     expect((await serves()).body).toMatchObject({ result: { value: 'again' } })
     await promote(a)
   })
+})
+
+test('documents that are stored after a validation decide over promotions and rollbacks', async () => {
+  const schemaFile = join(app.of.workspace, 'schema.ts')
+  const schema = readFileSync(schemaFile, 'utf8')
+  const releaseOf = async (tables: string): Promise<string> => {
+    const more = schema.replace('defineSchema({', `$&\n  ${tables},`)
+    expect(more).not.toBe(schema)
+    writeFileSync(schemaFile, more)
+    return (await app.svc(['release', ...remote()])).releaseId
+  }
+  writeFileSync(join(app.of.workspace, 'functions/notes.ts'), NOTES)
+  const wide = await releaseOf('notes: table({ text: v.string() })')
+  await promote(wide)
+  const narrow = await releaseOf('notes: table({ text: v.string({ maximumLength: 4 }) })')
+  const added = { function: 'notes.add', operationId: operationId() }
+  expect((await mutation(app, added)).status).toBe(200)
+  const refused = await app.of.svc([
+    ...['promote', ...remote(), '--channel', 'production', '--release', narrow, '--json'],
+  ])
+  expect([refused.status, JSON.parse(refused.stdout).error]).toMatchObject([
+    8,
+    {
+      code: 'PRODUCT_INCOMPATIBLE',
+      violations: [
+        {
+          path: 'checks.documents:notes',
+          rule: expect.stringMatching(/^1 stored documents do not fit the validators: notes_/),
+        },
+      ],
+    },
+  ])
+  expect((await serves()).body.releaseId).toBe(wide)
+  const wider = await releaseOf(
+    'notes: table({ text: v.string(), more: v.optional(v.string()) }),\n  extras: table({})',
+  )
+  await promote(wider)
+  expect(JSON.parse((await rollback(wider, wide)).stdout)).toMatchObject({ releaseId: wide })
+  writeFileSync(schemaFile, schema)
+  rmSync(join(app.of.workspace, 'functions/notes.ts'))
+  await promote(a)
 })
 
 describe('an Application Key', () => {
