@@ -11,6 +11,7 @@ import { createEngine, type Engine } from '../../src/engine/engine.ts'
 import type { IssueGuest } from '../../src/engine/guests.ts'
 import { inProcessPool, type TestHandler } from '../../src/engine/in-process-pool.ts'
 import { QueryEnvelopes } from '../../src/http/application/envelopes.ts'
+import type { ApplicationScope } from '../../src/http/application/gateway.ts'
 import { KeyUsage } from '../../src/http/application/key-usage.ts'
 import { type ApplicationOrigin, mountApplication } from '../../src/http/application/mount.ts'
 import { applicationLimits } from '../../src/http/rate-limits.ts'
@@ -38,7 +39,11 @@ export interface TestGateway {
   /** Confidential, with every scope. */
   readonly key: string
   /** Another one, of a client of its own. */
-  issueKey(kind: ClientKind, rateLimit?: number | null): string
+  issueKey(
+    kind: ClientKind,
+    rateLimit?: number | null,
+    scopes?: readonly ApplicationScope[],
+  ): string
   /** Bound to the Channel `production`. */
   readonly releaseId: ReleaseId
   /** Its engine finds in the code what tests say, and is idle when the one that runs it is. */
@@ -113,7 +118,7 @@ export async function openTestGateway(input: GatewayInput): Promise<TestGateway>
     metrics,
     keyUsage,
     key: issueKey(it, 'confidential'),
-    issueKey: (kind, rateLimit) => issueKey(it, kind, rateLimit),
+    issueKey: (kind, rateLimit, scopes) => issueKey(it, kind, rateLimit, scopes),
     releaseId,
     it,
     async close() {
@@ -129,11 +134,11 @@ function issueKey(
   { product, actor, system }: TestProduct,
   kind: ClientKind,
   rateLimit: number | null = null,
+  scopes: readonly ApplicationScope[] = ['action', 'mutation', 'query', 'workspace'],
 ): string {
   const createdAtMicros = system.nowMicros()
   const clientId = system.ids.make('app')
   const request = { name: 'test', createdAtMicros, requestId: REQUEST_ID }
-  const scopes = ['action', 'mutation', 'query', 'workspace'] as const
   createClient(product, actor, {
     clientId,
     kind,

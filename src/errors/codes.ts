@@ -302,7 +302,9 @@ export const CODES = {
   AUTH_POLICY_DENIED: {
     kind: 'forbidden',
     message: 'The key or identity may not call this Function.',
-    next: 'Use a key and an identity of the kinds that the Function allows.',
+    next:
+      'Use a key and an identity of the kinds that the Function allows, and a key whose scopes ' +
+      'hold the kind of the Function: query, mutation or action. The log of the server says which.',
   },
   ORIGIN_DENIED: {
     kind: 'forbidden',

@@ -186,6 +186,14 @@ describe('call', () => {
     expect([ran.exit, ran.err]).toEqual([130, expect.stringMatching(said)])
   })
 
+  it('says of a call that was denied what a key needs, its scopes too', async () => {
+    server.intercept = ({ path }) =>
+      path === '/v1/mutation' ? failure('AUTH_POLICY_DENIED') : null
+    const ran = await call(...SEND)
+    expect(ran.exit).toBe(3)
+    expect(ran.err).toContain('whose scopes hold the kind of the Function')
+  })
+
   it('prints the code that a Function declares, without advice for operators', async () => {
     server.intercept = ({ path }) =>
       path === '/v1/mutation' ? failure('APP_CHANNEL_ARCHIVED', 409) : null

@@ -40,6 +40,7 @@ export interface Incoming {
   caller: ApplicationCaller | null
   /** Once there is an invocation: its failure is told with them. */
   invocationId: InvocationId | null
+  /** Once its Function was found. */
   releaseId: ReleaseId | null
   function: string | null
   /** The verification of its functional token, once that began: it is verified once. */

@@ -179,7 +179,10 @@ function identified(
   kind: FunctionKind,
   release: Release,
 ): Answer<QueryRequest> {
-  const definition = functionOf(release, call.caller, envelope.function, kind)
+  const definition = functionOf(release, envelope.function, kind)
+  call.incoming.releaseId = release.releaseId
+  call.incoming.function = definition.name
+  checkPolicy(call.caller, definition, kind)
   const asked = { release, definition, arguments: envelope.arguments }
   const principal = identify(call.gateway, call.incoming, call.caller, definition.auth)
   return principal === null ? requestOf(call, asked, null) : requestLater(call, asked, principal)
@@ -200,8 +203,6 @@ function requestOf(call: Call, asked: Asked, principal: Principal | null): Query
   const { gateway, incoming, caller } = call
   const invocationId = gateway.system.ids.make('ivc')
   incoming.invocationId = invocationId
-  incoming.releaseId = asked.release.releaseId
-  incoming.function = asked.definition.name
   const { requestId } = incoming
   const { clientId, credentialId } = caller
   const context = { requestId, invocationId, clientId, credentialId }
@@ -232,17 +233,11 @@ export function readEnvelope(request: Request): Promise<Uint8Array> {
   return readBody(request, ENVELOPE_BYTES_MAX, APPLICATION_CODES)
 }
 
-function functionOf(
-  release: Release,
-  caller: ApplicationCaller,
-  name: string,
-  kind: FunctionKind,
-): FunctionManifest {
+function functionOf(release: Release, name: string, kind: FunctionKind): FunctionManifest {
   const definition = release.functions.get(name)
   if (definition === undefined || definition.visibility !== 'public' || definition.kind !== kind) {
     throw new Fault('FUNCTION_NOT_FOUND')
   }
-  checkPolicy(caller, definition, kind)
   return definition
 }
 

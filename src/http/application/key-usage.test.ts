@@ -2,6 +2,8 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { openTestGateway, type TestGateway } from '../../../build/testing/gateways.ts'
 import { functionManifest } from '../../../build/testing/products.ts'
+import { issueGuest } from '../../product/functional-tokens/guests.ts'
+import { realSystem } from '../../system/system.ts'
 import { memoryLog } from '../../telemetry/log.ts'
 
 /** Of whoever calls a.left. */
@@ -11,7 +13,11 @@ let gateway: TestGateway
 beforeAll(async () => {
   const common = { clients: ['confidential'], returns: { type: 'any' } } as const
   gateway = await openTestGateway({
-    functions: ['a.bad', 'a.left', 'a.much', 'a.one'].map((name) => functionManifest(name, common)),
+    functions: [
+      ...['a.bad', 'a.left', 'a.much', 'a.one'].map((name) => functionManifest(name, common)),
+      functionManifest('a.public', { ...common, clients: ['public'] }),
+      functionManifest('a.user', { ...common, auth: 'user' }),
+    ],
     tables: [],
     handlers: {
       'a.much': () => 'x'.repeat(8 * 1024 * 1024),
@@ -31,13 +37,16 @@ beforeAll(async () => {
 afterAll(() => gateway.close())
 
 /** The status, and what the log gained. */
-async function call(name: string, key: string, signal?: AbortSignal) {
+async function call(name: string, key: string, signal?: AbortSignal, token?: string) {
   const before = memory.records().length
   const response = await gateway.application.fetch(
     new Request('http://app.test/v1/query', {
       signal: signal ?? null,
       method: 'POST',
-      headers: { 'content-type': 'application/json', 'x-service-key': key },
+      headers: {
+        ...{ 'content-type': 'application/json', 'x-service-key': key },
+        ...(token !== undefined && { authorization: `Bearer ${token}` }),
+      },
       body: JSON.stringify({
         ...{ version: 1, target: 'channel:production', function: name },
         arguments: { type: 'object', value: [] },
@@ -46,6 +55,13 @@ async function call(name: string, key: string, signal?: AbortSignal) {
   )
   await response.text()
   return { status: response.status, records: memory.records().slice(before) }
+}
+
+function guest(): string {
+  const { keyring, descriptor } = gateway.it.root
+  const nowMicros = realSystem().nowMicros()
+  const request = { entropy: new Uint8Array(10), nowMicros, expiresInSeconds: 60 }
+  return issueGuest({ keyring, environmentId: descriptor.environmentId }, request)
 }
 
 function callerOf(key: string) {
@@ -78,6 +94,23 @@ test('one warning tells which limit a call exceeded, and of what Function', asyn
       },
       ...{ invocationId: expect.stringMatching(/^ivc_/) },
       ...{ ...callerOf(key), releaseId: gateway.releaseId, function: 'a.much' },
+    },
+  ])
+})
+
+test.each([
+  ['its kind of client', 'a.public', 'a confidential key may not call it'],
+  ['its scope', 'a.one', 'the credential lacks the scope query'],
+  ['its kind of identity', 'a.user', 'a guest is no user'],
+])('one line tells that a call was denied for %s, at the level info', async (_, name, detail) => {
+  const key = gateway.issueKey('confidential', null, name === 'a.one' ? ['mutation'] : undefined)
+  const { status, records } = await call(name, key, undefined, guest())
+  expect(status).toBe(403)
+  expect(records).toMatchObject([
+    {
+      ...{ event: 'invocation.refused', level: 'info', errorCode: 'AUTH_POLICY_DENIED', detail },
+      ...{ message: `Denied: ${detail}.`, requestId: expect.stringMatching(/^req_/) },
+      ...{ ...callerOf(key), releaseId: gateway.releaseId, function: name },
     },
   ])
 })

@@ -173,6 +173,9 @@ function failed(gateway: Gateway, error: unknown, incoming: Incoming): Response 
     // The answer says that the log names the limit.
     const message = `A call took too much: ${fault.detail}.`
     gateway.log.warn('invocation.refused', { ...entry, message })
+  } else if (fault.code === 'AUTH_POLICY_DENIED') {
+    // Which of its reasons it was, the answer does not say.
+    gateway.log.info('invocation.refused', { ...entry, message: `Denied: ${fault.detail}.` })
   } else gateway.log.debug('invocation.refused', entry)
   const response = errorResponse(fault, requestId, APPLICATION_CODES)
   if (invocationId !== null) response.headers.set('x-service-invocation-id', invocationId)
