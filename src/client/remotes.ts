@@ -87,6 +87,13 @@ export function readStatus({ session, base }: Pick<Remote, 'session' | 'base'>):
   })
 }
 
+/** With the policy of environment:default, which the status names by its revisions alone. */
+export async function readStatusAndPolicy(remote: Remote) {
+  const status = await readStatus(remote)
+  const policy = status.servingPolicy === null ? null : await readServingPolicy(remote)
+  return { status, policy }
+}
+
 export function readHealth({ session, base }: Remote): Promise<Health> {
   return session.management({
     method: 'GET',

@@ -23,21 +23,44 @@ afterEach(() => {
   client[Symbol.dispose]()
 })
 
+/** One caller in twenty comes to `b`. */
+function weighted() {
+  const releases = [
+    { releaseId: a, weight: 9_500 },
+    { releaseId: b, weight: 500 },
+  ]
+  server.policy = {
+    version: 1,
+    desired: { revision: '5', mode: 'weighted', releases },
+    observed: { revision: '4', convergedAtMicros: '1800000000000000' },
+  }
+  return releases
+}
+
 describe('svc releases', () => {
   it('lists what each Release is used by', async () => {
     const human = await client.run('releases', 'list', ...REMOTE)
     const lines = human.out.trim().split('\n')
-    expect(lines[0]).toMatch(/^RELEASE +STATE +CREATED +CHANNELS +HEAD OF$/)
-    expect(lines[1]).toMatch(new RegExp(`^${a}  validated .*  production +-$`))
-    expect(lines[2]).toMatch(new RegExp(`^${b}  published .*  - +-$`))
+    expect(lines[0]).toMatch(/^RELEASE +STATE +CREATED +CHANNELS +POLICY +HEAD OF$/)
+    expect(lines[1]).toMatch(new RegExp(`^${a}  validated .*  production +- +-$`))
+    expect(lines[2]).toMatch(new RegExp(`^${b}  published .*  - +- +-$`))
     const document = JSON.parse((await client.run('releases', 'list', ...REMOTE, '--json')).out)
     expect(document).toMatchObject({
       version: 1,
       releases: [
         { releaseId: a, state: 'validated', packageDigest, channels: ['production'] },
-        { releaseId: b, state: 'published', channels: [], workspaces: [] },
+        { releaseId: b, state: 'published', channels: [], workspaces: [], policyWeight: null },
       ],
     })
+  })
+
+  it('lists the share of callers that the serving policy sends to each', async () => {
+    weighted()
+    const { out } = await client.run('releases', 'list', ...REMOTE)
+    expect(out).toMatch(new RegExp(`^${a} .*  production  9500 +-$`, 'm'))
+    expect(out).toMatch(new RegExp(`^${b} .*  - +500 +-$`, 'm'))
+    const { releases } = JSON.parse((await client.run('releases', 'list', ...REMOTE, '--json')).out)
+    expect(releases).toMatchObject([{ policyWeight: 9_500 }, { policyWeight: 500 }])
   })
 
   it('retires one, and says where it may not', async () => {
@@ -53,6 +76,25 @@ describe('svc releases', () => {
     expect(refused.exit).toBe(4)
     expect(refused.err).toContain('PRODUCT_STATE_CONFLICT')
     expect((await client.run('releases', 'retire', ...REMOTE, '--release', 'x')).exit).toBe(2)
+  })
+})
+
+describe('svc status', () => {
+  it('shows which Releases the serving policy has', async () => {
+    const releases = weighted()
+    const { out } = await client.run('status', ...REMOTE)
+    expect(out).toContain('environment:default  policy 5, served 4\n')
+    expect(out).toMatch(new RegExp(`^POLICY +WEIGHT\n${a}  9500\n${b}  500\n\nCHANNEL`, 'm'))
+    const { servingPolicy } = JSON.parse((await client.run('status', ...REMOTE, '--json')).out)
+    const revisions = { desiredRevision: '5', observedRevision: '4' }
+    expect(servingPolicy).toEqual({ ...revisions, mode: 'weighted', releases })
+  })
+
+  it('asks for no policy where there never was one', async () => {
+    expect((await client.run('status', ...REMOTE)).out).not.toContain('environment:default')
+    const { out } = await client.run('status', ...REMOTE, '--json')
+    expect(JSON.parse(out).servingPolicy).toBe(null)
+    expect(server.asked('GET', `${server.base}/serving-policy`)).toEqual([])
   })
 })
 

@@ -1,8 +1,9 @@
 /** `svc releases`: what was published, and giving up what nothing uses. */
 import { formatTimestamp } from '../../value/plain.ts'
+import type { ServingPolicy } from '../../wire/serving-policy.ts'
 import type { Status } from '../../wire/status.ts'
 import { type CommandSpec, command, option, requiredFlag, requiredOption } from '../contexts.ts'
-import { openRemote, readStatus, retire as retireRemote } from '../remotes.ts'
+import { openRemote, readStatusAndPolicy, retire as retireRemote } from '../remotes.ts'
 import { parseReleaseId } from './promote.ts'
 
 const list: CommandSpec = command({
@@ -13,27 +14,30 @@ const list: CommandSpec = command({
     root: option('DIR', 'The linked root; by default the working directory'),
   },
   async run(context, { root }) {
-    const request = readStatus(openRemote(context, root))
-    const status = await context.output.progress('reading the Releases', request)
+    const request = readStatusAndPolicy(openRemote(context, root))
+    const { status, policy } = await context.output.progress('reading the Releases', request)
     const releases = status.releases.map((release) => ({
       ...release,
-      ...usesOf(status, release.releaseId),
+      ...usesOf(status, policy, release.releaseId),
     }))
     const rows = releases.map((release) => [
       release.releaseId,
       release.state,
       formatTimestamp(BigInt(release.createdAtMicros)),
       release.channels.join(',') || '-',
+      String(release.policyWeight ?? '-'),
       release.workspaces.join(',') || '-',
     ])
-    const head = ['RELEASE', 'STATE', 'CREATED', 'CHANNELS', 'HEAD OF']
+    const head = ['RELEASE', 'STATE', 'CREATED', 'CHANNELS', 'POLICY', 'HEAD OF']
     await context.output.result({ version: 1, releases }, context.output.table(head, rows))
   },
 })
 
-/** Channels that are bound to it, and Workspaces whose HEAD it is. */
-function usesOf({ channels, workspaces }: Status, releaseId: string) {
+/** Channels that are bound to it, its share of 10,000 callers, Workspaces whose HEAD it is. */
+function usesOf({ channels, workspaces }: Status, policy: ServingPolicy | null, releaseId: string) {
+  const served = policy?.desired.releases.find((item) => item.releaseId === releaseId)
   return {
+    policyWeight: served?.weight ?? null,
     channels: channels.filter((item) => item.releaseId === releaseId).map((item) => item.channel),
     workspaces: workspaces.filter((item) => item.releaseId === releaseId).map(({ name }) => name),
   }

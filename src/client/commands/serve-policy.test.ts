@@ -144,19 +144,6 @@ describe('serve-policy get', () => {
   })
 })
 
-it('status names the policy where there is one', async () => {
-  const status = (servingPolicy: Json) => {
-    server.intercept = () => ({
-      status: 200,
-      body: { ...(server.status() as object), servingPolicy },
-    })
-    return client.run('status', ...REMOTE)
-  }
-  expect((await status(null)).out).not.toContain('environment:default')
-  const { out } = await status({ desiredRevision: '4', observedRevision: '3' })
-  expect(out).toContain('environment:default  policy 4, served 3\n')
-})
-
 describe('promote --serve', () => {
   const promote = (releaseId: string) =>
     client.run('promote', ...REMOTE, '--channel', 'main', '--release', releaseId, '--serve')

@@ -1,8 +1,9 @@
 /** `svc status`: what is published and what serves. */
 import { formatTimestamp } from '../../value/plain.ts'
+import type { ServingPolicy } from '../../wire/serving-policy.ts'
 import type { Status } from '../../wire/status.ts'
 import { type Context, command, option, requiredFlag } from '../contexts.ts'
-import { openRemote, readStatus } from '../remotes.ts'
+import { openRemote, readStatusAndPolicy } from '../remotes.ts'
 
 export const statusCommand = command({
   name: 'status',
@@ -13,13 +14,28 @@ export const statusCommand = command({
   },
   async run(context, { root }) {
     const remote = openRemote(context, root)
-    const status = await context.output.progress('reading the status', readStatus(remote))
+    const request = readStatusAndPolicy(remote)
+    const { status, policy } = await context.output.progress('reading the status', request)
+    const servingPolicy = policy && policyOf(policy)
+    const shown = { ...status, servingPolicy }
     const { environmentId } = remote.descriptor
-    await context.output.result(status, humanStatus(context, environmentId, status))
+    await context.output.result(shown, humanStatus(context, environmentId, shown))
   },
 })
 
-function humanStatus({ output }: Context, environmentId: string, status: Status): string[] {
+type Shown = Omit<Status, 'servingPolicy'> & {
+  readonly servingPolicy: ReturnType<typeof policyOf> | null
+}
+
+/** The status names the revisions alone. */
+function policyOf({ desired, observed }: ServingPolicy) {
+  const { revision: desiredRevision, mode, releases } = desired
+  return { desiredRevision, observedRevision: observed.revision, mode, releases }
+}
+
+function humanStatus({ output }: Context, environmentId: string, status: Shown): string[] {
+  const served = status.servingPolicy?.releases ?? []
+  const policy = served.map(({ releaseId, weight }) => [releaseId, String(weight)])
   const channels = status.channels.map((item) => [
     item.channel,
     item.releaseId,
@@ -38,6 +54,7 @@ function humanStatus({ output }: Context, environmentId: string, status: Status)
   return [
     `${output.bold(environmentId)}  ${status.lifecycle}  revision ${status.revision}`,
     ...policyLine(status),
+    ...section(['POLICY', 'WEIGHT'], policy),
     ...section(['CHANNEL', 'RELEASE', 'REVISION', 'HISTORY'], channels),
     ...section(['WORKSPACE', 'REVISION', 'RELEASE'], workspaces),
     ...section(['RELEASE', 'STATE', 'CREATED', 'PACKAGE'], releases),
@@ -45,7 +62,7 @@ function humanStatus({ output }: Context, environmentId: string, status: Status)
   ]
 }
 
-function policyLine({ servingPolicy }: Status): string[] {
+function policyLine({ servingPolicy }: Shown): string[] {
   if (servingPolicy === null) return []
   const { desiredRevision, observedRevision } = servingPolicy
   return [`environment:default  policy ${desiredRevision}, served ${observedRevision}`]

@@ -13,6 +13,7 @@ import { realSystem } from '../../system/system.ts'
 import { encodeBase64Url } from '../../value/base64url.ts'
 import { decodePackage } from '../../value/packages/workspace-package.ts'
 import type { Json } from '../../value/strict-json.ts'
+import type { ServingPolicy } from '../../wire/serving-policy.ts'
 import { FakeConfiguration } from './fake-configuration.ts'
 import { FakeIdentity } from './fake-identity.ts'
 
@@ -45,6 +46,8 @@ export class FakeServer {
   readonly requests: Recorded[] = []
   readonly releases = new Map<string, { state: string; packageDigest: string }>()
   readonly channels = new Map<string, { releaseId: string; revision: number }>()
+  /** GET /serving-policy; null where there never was one. */
+  policy: ServingPolicy | null = null
   head: { name: string; revisionId: string; releaseId: string } | null = null
   intercept: Intercept = () => null
   /** Holds a request back until it settles. */
@@ -192,6 +195,7 @@ export class FakeServer {
     const [, clientId] = / \{base\}\/application-clients\/(\w+)\/credentials$/.exec(route) ?? []
     if (route === 'GET /v1/auth/resources') return ok(this.#resources())
     if (route === 'GET {base}/status') return ok(this.status())
+    if (route === 'GET {base}/serving-policy' && this.policy !== null) return ok(this.policy)
     if (route === 'POST {base}/workspace/publish') {
       return this.#publish(bytes, String(headers['x-service-expected-head']))
     }
@@ -284,7 +288,10 @@ export class FakeServer {
         revision: String(revision),
         history: [],
       })),
-      servingPolicy: null,
+      servingPolicy: this.policy && {
+        desiredRevision: this.policy.desired.revision,
+        observedRevision: this.policy.observed.revision,
+      },
     }
   }
 
