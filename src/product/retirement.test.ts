@@ -11,6 +11,7 @@ import {
   REQUEST_ID,
   type TestProduct,
 } from '../../build/testing/products.ts'
+import type { Fault } from '../errors/fault.ts'
 import type { ApplicationScope } from '../storage/control/scopes.ts'
 import type { ReleaseId } from '../value/ids.ts'
 import { promote, rollback } from './channels.ts'
@@ -43,6 +44,16 @@ async function fault(work: () => unknown): Promise<string> {
     return (error as { code: string }).code
   }
   return 'none'
+}
+
+/** Why it may not be retired. */
+function refusalsOf(releaseId: ReleaseId): unknown {
+  try {
+    giveUp(releaseId)
+  } catch (error) {
+    return (error as Fault).violations.map(({ path, rule }) => `${path}: ${rule}`)
+  }
+  return null
 }
 
 function stateOf(releaseId: ReleaseId): string | undefined {
@@ -111,8 +122,14 @@ describe('a retirement', () => {
     const a = (await publishRelease(it, { source: 'a' })).releaseId
     const b = (await publishRelease(it, { source: 'b' })).releaseId
     await bind(a)
+    await bind(a, 'beta')
     expect(await fault(() => giveUp(a))).toBe('PRODUCT_STATE_CONFLICT')
+    expect(refusalsOf(a)).toEqual([
+      'releaseId: not bound to the Channel beta',
+      'releaseId: not bound to the Channel production',
+    ])
     await bind(b)
+    await bind(b, 'beta')
     giveUp(a)
     expect(stateOf(a)).toBe('retired')
   })
@@ -125,7 +142,7 @@ describe('a retirement', () => {
     it.engine.isWarm = ({ releaseId }) => releaseId !== b
     it.engine.warm = () => warm.promise
     await bind(b)
-    expect(await fault(() => giveUp(a))).toBe('PRODUCT_STATE_CONFLICT')
+    expect(refusalsOf(a)).toEqual(['releaseId: not served until what replaces it is ready'])
     warm.resolve()
     await it.product.serving.settled()
     giveUp(a)

@@ -5,15 +5,17 @@ import type { ControlTx } from '../storage/control/database.ts'
 import { advanceRevision } from '../storage/control/environment.ts'
 import {
   findRelease,
+  listReleaseUses,
   listUnusedReleases,
   markReleaseRetired,
-  releaseIsInUse,
 } from '../storage/control/releases.ts'
 import type { ReleaseId, RequestId } from '../value/ids.ts'
 import type { Product } from './product.ts'
 
 /** The newest ones that are not retired stay, used or not. */
 export const RELEASES_KEPT = 100
+/** Of one Release that a refusal names. */
+const USES_MAX = 16
 
 type App = Pick<
   Product,
@@ -26,16 +28,23 @@ export interface RetireInput {
 }
 
 /**
- * Throws PRODUCT_NOT_FOUND, and PRODUCT_STATE_CONFLICT for a Release that is in use. Retiring it
- * again changes nothing.
+ * Throws PRODUCT_NOT_FOUND, and PRODUCT_STATE_CONFLICT for a Release that is in use, with what uses
+ * it. Retiring it again changes nothing.
  */
 export function retire(app: App, actor: Actor, { releaseId, requestId }: RetireInput): void {
   app.root.control.transaction((tx) => {
     if (findRelease(tx, releaseId) === null) {
       throw new Fault('PRODUCT_NOT_FOUND', { detail: releaseId })
     }
-    if (releaseIsInUse(tx, releaseId) || app.serving.isServed(releaseId)) {
-      throw new Fault('PRODUCT_STATE_CONFLICT', { detail: `${releaseId} is in use` })
+    const uses = listReleaseUses(tx, releaseId, USES_MAX)
+    if (uses.length === 0 && app.serving.isServed(releaseId)) {
+      uses.push('served until what replaces it is ready')
+    }
+    if (uses.length > 0) {
+      throw new Fault('PRODUCT_STATE_CONFLICT', {
+        detail: `${releaseId} is in use`,
+        violations: uses.map((use) => ({ path: 'releaseId', rule: `not ${use}` })),
+      })
     }
     if (markRetired(app, tx, actor, { releaseId, requestId })) advanceRevision(tx)
   })

@@ -78,11 +78,19 @@ export function listReleases(reader: ControlReader, limit: number): ReleaseRecor
  * Releases that something runs or promises to run. Whatever else comes to name a Release adds its
  * select here, so that nothing retires what it needs.
  */
-const IN_USE = `select release_id from channels
-   union select release_id from serving_policy_releases`
+const USES = `select release_id, 'bound to the Channel ' || name as use from channels
+   union select release_id, 'in a serving policy that is desired or served'
+     from serving_policy_releases`
 
-export function releaseIsInUse(reader: ControlReader, id: ReleaseId): boolean {
-  return reader.get(`select 1 from (${IN_USE}) where release_id = ?`, id) !== null
+/** What it is, in words, such as `bound to the Channel production`: at most `limit`. */
+export function listReleaseUses(reader: ControlReader, id: ReleaseId, limit: number): string[] {
+  return reader
+    .all<{ use: string }>(
+      `select use from (${USES}) where release_id = ? order by use limit ?`,
+      id,
+      limit,
+    )
+    .map((row) => row.use)
 }
 
 /** Beyond the newest `kept` of those that are not retired: in no use, and no HEAD's. */
@@ -93,7 +101,7 @@ export function listUnusedReleases(reader: ControlReader, kept: number): Release
         where state <> 'retired'
           and release_id not in (select release_id from releases where state <> 'retired'
                                   order by release_id desc limit ?)
-          and release_id not in (${IN_USE})
+          and release_id not in (select release_id from (${USES}))
           and release_id not in (select r.release_id from workspaces w
                                    join workspace_revisions r on r.revision_id = w.revision_id)
         order by release_id`,
@@ -105,9 +113,7 @@ export function listUnusedReleases(reader: ControlReader, kept: number): Release
 /** What Channels and policies name, the desired one and the served one. */
 export function findBoundReleases(reader: ControlReader): ReleaseId[] {
   return reader
-    .all<{ release_id: ReleaseId }>(
-      'select release_id from channels union select release_id from serving_policy_releases',
-    )
+    .all<{ release_id: ReleaseId }>(`select distinct release_id from (${USES})`)
     .map((row) => row.release_id)
 }
 
