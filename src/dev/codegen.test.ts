@@ -128,13 +128,11 @@ test('a new Workspace compiles with nothing installed, under the strictest setti
 const MISTAKES = `
 import { action, internalQuery, mutation, query, table, v } from 'svc'
 import { api } from '../_generated/api'
-import type { Doc, Id, Infer, MutationContext, QueryContext } from 'svc'
+import type { Doc, Id, IndexRange, Infer, MutationContext, QueryContext } from 'svc'
 import schema from '../schema'
-
 type Equal<A, B> =
   (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false
 const same = <_ extends true>() => {}
-
 same<Equal<Doc<'channels'>, {
   _id: Id<'channels'>; _createdAt: bigint; _revision: bigint
   name: string; topic?: string | undefined
@@ -143,7 +141,10 @@ same<Equal<Doc<'messages'>['kind'], 'text' | 'system'>>()
 const five = v.object({ a: v.literal(5n), b: v.optional(v.record(v.float64())) })
 const choice = v.union(v.null(), five)
 same<Equal<Infer<typeof choice>, null | { a: 5n; b?: { [key: string]: number } | undefined }>>()
-
+declare const range: IndexRange<{ a?: string; b: string }, readonly ['a', 'b']>
+range.eq('a', undefined)
+  // @ts-expect-error a field that is never absent
+  .eq('b', undefined)
 async function anyQuery(ctx: QueryContext) { return ctx.now() }
 async function failing(ctx: QueryContext<'Y'>) { return ctx.fail('Y') }
 async function writing(ctx: MutationContext, id: Id<'channels'>) { await ctx.db.delete(id) }
@@ -159,9 +160,8 @@ export const reads = query({
       q.eq('author', 'x').eq('channel', channel).gte('_createdAt', 5n).lt('_createdAt', 7n))
     messages.index('byAuthor', (q) => q.gt('author', 'x').lte('author', 'y'))
     messages.index('byChannel')
-    for await (const each of messages.scan().order('desc')) {
+    for await (const each of messages.scan().order('desc'))
       same<Equal<typeof each, Doc<'messages'>>>()
-    }
     const page = await messages.scan().paginate({ cursor: null, limit: 10 })
     same<Equal<typeof page.items, Doc<'messages'>[]>>()
     // @ts-expect-error a table that does not exist

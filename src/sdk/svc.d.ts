@@ -562,8 +562,11 @@ export type IndexRange<D, Names> = Names extends readonly [
 
 interface NextField<D, Next extends keyof D & string, Rest extends readonly string[]>
   extends Bounds<Next, Exclude<D[Next], undefined>> {
-  /** Documents whose field has this value. */
-  eq(field: Next, value: Exclude<D[Next], undefined>): IndexRange<D, Rest>
+  /**
+   * Documents whose field has this value. `undefined` finds those without the field, where it is
+   * optional; they come before all others, also before those whose field is null.
+   */
+  eq(field: Next, value: D[Next]): IndexRange<D, Rest>
 }
 
 interface Bounds<Field, Value>

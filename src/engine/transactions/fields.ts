@@ -31,6 +31,20 @@ export function fieldValue(table: PreparedTable, field: string, json: unknown): 
   }
 }
 
+/** The same, where a runner may also ask for documents without the field. */
+export function comparedValue(
+  table: PreparedTable,
+  field: string,
+  json: unknown,
+): Value | undefined {
+  if (typeof json !== 'object' || json === null || !Object.hasOwn(json, '$u')) {
+    return fieldValue(table, field, json)
+  }
+  if (table.manifest.fields[field]!.type === 'optional') return undefined
+  const rule = 'is not optional: no document is without it'
+  throw new Refusal('TypeError', `index field "${field}" is undefined, and ${rule}`)
+}
+
 /** All fields of a document. Throws a Refusal for what the schema does not take. */
 export function checkedFields(
   table: PreparedTable,

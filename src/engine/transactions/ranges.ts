@@ -3,13 +3,13 @@ import { type KeyInterval, keyInterval, keySuccessor } from '../../documents/key
 import type { PhysicalIndex, StoredDocument } from '../../documents/store.ts'
 import type { PreparedTable } from '../prepared-release.ts'
 import { INVALID_CURSOR, Refusal } from '../refusal.ts'
-import { fieldValue } from './fields.ts'
+import { comparedValue, fieldValue } from './fields.ts'
 
 export interface RangeInput {
   readonly table: string
   /** Null walks the creation order. */
   readonly index: string | null
-  /** Stored JSON as JSON.parse made it, of the first fields of the index. */
+  /** Stored JSON as JSON.parse made it, or `{ $u: '' }`, of the first fields of the index. */
   readonly equal: readonly unknown[]
   /** Name of the bounded field; absent without bounds. */
   readonly field?: string | undefined
@@ -75,7 +75,7 @@ export function intervalOf(
   if (input.equal.length > fields.length) {
     throw new Refusal('TypeError', `the index has ${fields.length} fields to compare`)
   }
-  const equals = input.equal.map((json, i) => fieldValue(table, fields[i]!, json))
+  const equals = input.equal.map((json, i) => comparedValue(table, fields[i]!, json))
   const bounded = fields[equals.length] ?? '_createdAt'
   if (input.field !== undefined && input.field !== bounded) {
     throw new Refusal(

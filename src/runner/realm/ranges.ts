@@ -15,7 +15,7 @@ export interface RangeParts {
   readonly table: string
   /** Null walks the creation order. */
   readonly index: string | null
-  /** Stored JSON texts. */
+  /** Stored JSON texts, and `{"$u":""}`, which is none, for a field that is absent. */
   readonly equal: readonly string[]
   /** `"field":"likes","lower":{...}` without braces; empty where nothing is bounded. */
   readonly bounds: string
@@ -139,7 +139,8 @@ export function makeRangeBuilder(encode: Codec['encode']) {
     eq(field: string, value: unknown): this {
       if (this.#field !== null) throw new TypeError(`${this.#where}: eq stands before the bounds`)
       this.#expect(field, this.#fields[this.#equal.length])
-      this.#equal.push(encode(value, `${this.#where}: ${field}`))
+      const absent = value === undefined
+      this.#equal.push(absent ? '{"$u":""}' : encode(value, `${this.#where}: ${field}`))
       return this
     }
 
@@ -163,6 +164,10 @@ export function makeRangeBuilder(encode: Codec['encode']) {
       this.#expect(field, this.#field ?? this.#fields[this.#equal.length] ?? '_createdAt')
       if (this.#sides[side] !== undefined) {
         throw new TypeError(`${this.#where}: "${field}" has two ${side} bounds`)
+      }
+      if (value === undefined) {
+        const mend = 'leave the bound out, or find those without the field with eq'
+        throw new TypeError(`${this.#where}: ${field} is undefined: ${mend}`)
       }
       this.#field = field
       const text = encode(value, `${this.#where}: ${field}`)
