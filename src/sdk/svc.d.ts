@@ -593,7 +593,11 @@ export interface OrderedDocuments<D> extends AsyncIterable<D> {
   unique(): Promise<D | null>
   /** All of them: for small ranges. A call reads at most 32,768 documents or 16 MiB. */
   collect(): Promise<D[]>
-  /** `limit` documents behind `cursor`; null begins. Pages neither skip nor repeat a document. */
+  /**
+   * `limit` documents (1 to 1,024) behind `cursor`; null begins. Pages neither skip nor repeat a
+   * document, unless a field of the index changes meanwhile: then the document moves to its new
+   * place, which may lie behind the cursor or before it.
+   */
   paginate(options: { cursor: string | null; limit: number }): Promise<Page<D>>
 }
 
