@@ -236,6 +236,18 @@ const MISTAKES: readonly [() => unknown, wrong: string, mend: string][] = [
     `network lists "${host}"`,
     'lower-case host',
   ]),
+  ...(
+    [
+      ['127.0.0.1:9', 'which is an IP address'],
+      ['[::1]:9', 'which is an IP address'],
+      ['a.b:65536', 'whose port is not from 1 to 65535'],
+      ['https://a.b', 'which is more than a host'],
+    ] as const
+  ).map(([host, part]): [() => unknown, string, string] => [
+    () => action({ uses: { network: [host] }, handler }),
+    `network lists "${host}", ${part}`,
+    'lower-case host',
+  ]),
   [() => action({ uses: { network: ['a.b', 'a.b'] }, handler }), '"a.b" twice', 'once'],
   [() => action({ uses: { secrets: ['key'] }, handler }), 'secrets lists "key"', 'upper-case'],
   [() => action({ uses: { network: hosts(65) }, handler }), 'lists 65 names', 'at most 64'],

@@ -162,6 +162,7 @@ function usesOf(value: unknown, owner: string): FunctionUses {
   return {
     network: namesOf(value.network ?? [], `${owner} uses.network`, {
       fits: isHost,
+      wrong: wrongInHost,
       mend: 'Write a lower-case host as in a URL, such as "api.example.com" or "localhost:8080"',
     }),
     secrets: namesOf(value.secrets ?? [], `${owner} uses.secrets`, {
@@ -171,17 +172,32 @@ function usesOf(value: unknown, owner: string): FunctionUses {
   }
 }
 
+/** Which part of it, where that can be told. */
+function wrongInHost(text: string): string {
+  if (text.includes('/')) return ', which is more than a host'
+  const name = text.replace(/:[^:]*$/, '')
+  if (isHost(name)) return ', whose port is not from 1 to 65535'
+  const last = name.slice(name.lastIndexOf('.') + 1)
+  return /^[0-9]/.test(last) || /:.*:/.test(text) ? ', which is an IP address' : ''
+}
+
+interface NameRule {
+  readonly fits: (name: string) => boolean
+  readonly wrong?: (name: string) => string
+  readonly mend: string
+}
+
 function namesOf(
   value: unknown,
   at: string,
-  { fits, mend }: { readonly fits: (name: string) => boolean; readonly mend: string },
+  { fits, wrong = () => '', mend }: NameRule,
 ): readonly string[] {
   if (!Array.isArray(value)) {
     throw new DefinitionError(`${at} is ${kindOf(value)}`, 'Write a list of names')
   }
   for (const [i, name] of value.entries()) {
     if (typeof name !== 'string' || !fits(name)) {
-      const shown = typeof name === 'string' ? `"${name}"` : kindOf(name)
+      const shown = typeof name === 'string' ? `"${name}"${wrong(name)}` : kindOf(name)
       throw new DefinitionError(`${at} lists ${shown}`, mend)
     }
     if (value.indexOf(name) !== i) {
