@@ -13,6 +13,7 @@ export const buildCommand = command({
   summary: 'Build a Workspace into a package',
   details: [
     'The same source always gives the same bytes. Without --out the Workspace is only checked.',
+    'Types are left to TypeScript: `npx -p typescript tsc -p WORKSPACE`.',
   ],
   options: {
     root: option('DIR', 'The initialized or linked root; by default the working directory'),
