@@ -230,6 +230,8 @@ export function send(dial: Dial, request: SentRequest): Promise<IncomingMessage>
       url.protocol === 'https:'
         ? requestHttps({
             ...options,
+            // A variable of the environment (NODE_TLS_REJECT_UNAUTHORIZED) would say otherwise.
+            rejectUnauthorized: true,
             servername: literalAddress(url.hostname) === null ? url.hostname : '',
             ...(dial.authority !== undefined && { ca: dial.authority }),
           })

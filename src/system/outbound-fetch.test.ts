@@ -1,4 +1,5 @@
 /** Requests of foreign code: where they may go, and what comes back. */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer, type RequestListener, type Server } from 'node:http'
 import { createServer as createSecureServer } from 'node:https'
 import {
@@ -7,6 +8,8 @@ import {
   type Server as RawServer,
   type Socket,
 } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { brotliCompressSync, gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { selfSigned } from '../../build/testing/certificates.ts'
@@ -324,4 +327,43 @@ test('an abort leaves a lookup that hangs, and whoever asks again joins it', asy
   found([{ address: PUBLIC }])
   expect((await waits).status).toBe(200)
   expect(names).toEqual(['api.test'])
+})
+
+const PROBE = `
+  import { OutboundFetch } from ${JSON.stringify(join(import.meta.dirname, 'outbound-fetch.ts'))}
+  const [port] = process.argv.slice(-1)
+  const outbound = new OutboundFetch({
+    allowedNetworks: [],
+    responseBytesMax: 1_000,
+    network: {
+      resolve: async () => [{ address: ${JSON.stringify(PUBLIC)} }],
+      dial: () => ({ host: '127.0.0.1', port: Number(port) }),
+    },
+  })
+  const request = { method: 'GET', headers: [], body: null, redirect: 'follow', hold() {} }
+  const { signal } = new AbortController()
+  outbound.fetch({ url: 'https://api.test/', hosts: ['api.test'], signal, ...request }).then(
+    ({ status }) => console.log(status),
+    ({ message }) => console.log(message),
+  )`
+
+test.each([
+  ['trusts no authority that nobody named', {}, 'fetch refused: connection'],
+  ['trusts the authority of NODE_EXTRA_CA_CERTS', { NODE_EXTRA_CA_CERTS: 'own.pem' }, '200'],
+  [
+    'asks for a certificate whatever the environment says',
+    { NODE_TLS_REJECT_UNAUTHORIZED: '0' },
+    'fetch refused: connection',
+  ],
+])('a process %s', async (_, environment, said) => {
+  const directory = mkdtempSync(join(tmpdir(), 'svc-authorities-'))
+  writeFileSync(join(directory, 'own.pem'), certificate)
+  const child = Bun.spawn([process.execPath, '-e', PROBE, String(portOf(secure))], {
+    cwd: directory,
+    env: { PATH: '/usr/bin:/bin', ...environment },
+    stderr: 'ignore',
+  })
+  const answered = await new Response(child.stdout).text()
+  rmSync(directory, { recursive: true })
+  expect(answered).toBe(`${said}\n`)
 })
