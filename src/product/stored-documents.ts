@@ -2,7 +2,7 @@
  * Whether a validated Release fits what is stored now: since its validation the Releases that are
  * served have gone on writing.
  */
-import { findBoundReleases } from '../storage/control/releases.ts'
+import { listBoundReleases } from '../storage/control/releases.ts'
 import type { ReleaseId } from '../value/ids.ts'
 import type { Product } from './product.ts'
 import type { LoadedRelease } from './release-cache.ts'
@@ -19,7 +19,7 @@ type App = Pick<Product, 'root' | 'releases' | 'engine' | 'validations'>
  * has no room now, PRODUCT_CORRUPT where the Release cannot be read.
  */
 export async function requireFitting(app: App, releaseId: ReleaseId): Promise<void> {
-  const served = app.root.control.read(findBoundReleases).filter((id) => id !== releaseId)
+  const served = app.root.control.read(listBoundReleases).filter((id) => id !== releaseId)
   if (served.length === 0) return
   const release = await app.releases.load(releaseId)
   const tables = await doubtfulTables(app, release, served)

@@ -111,7 +111,7 @@ export function listUnusedReleases(reader: ControlReader, kept: number): Release
 }
 
 /** What Channels and policies name, the desired one and the served one. */
-export function findBoundReleases(reader: ControlReader): ReleaseId[] {
+export function listBoundReleases(reader: ControlReader): ReleaseId[] {
   return reader
     .all<{ release_id: ReleaseId }>(`select distinct release_id from (${USES})`)
     .map((row) => row.release_id)
