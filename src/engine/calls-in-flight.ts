@@ -25,11 +25,14 @@ export class CallsInFlight {
   /** Of every Release that was called since the last `keepOnly`, and those that it kept. */
   #uses = new Map<ReleaseId, Use>()
   #kept: { readonly live: LiveReleases; readonly again: () => void } | null = null
-  #count = 0
+  /** Late ones included. */
+  #all = 0
+  #late = 0
   readonly #idle: (() => void)[] = []
 
+  /** Those that are not answered. */
   get count(): number {
-    return this.#count
+    return this.#all - this.#late
   }
 
   /** Answers what ends it. */
@@ -40,13 +43,23 @@ export class CallsInFlight {
       this.#uses.set(releaseId, use)
     }
     use.calls += 1
-    this.#count += 1
+    this.#all += 1
     return use.end
   }
 
-  /** Resolves once there is none. */
+  /** Of what goes on when its caller has been answered: it needs its Release as a call does. */
+  beginLate(release: Release): () => void {
+    const end = this.begin(release)
+    this.#late += 1
+    return () => {
+      this.#late -= 1
+      end()
+    }
+  }
+
+  /** Resolves once there is none, nor anything late. */
   idle(): Promise<void> {
-    if (this.#count === 0) return Promise.resolve()
+    if (this.#all === 0) return Promise.resolve()
     return new Promise((resolve) => this.#idle.push(resolve))
   }
 
@@ -69,8 +82,8 @@ export class CallsInFlight {
 
   #end(releaseId: ReleaseId, use: Use): void {
     use.calls -= 1
-    this.#count -= 1
-    if (this.#count === 0) for (const resolve of this.#idle.splice(0)) resolve()
+    this.#all -= 1
+    if (this.#all === 0) for (const resolve of this.#idle.splice(0)) resolve()
     if (use.calls > 0 || this.#kept === null) return
     if (!this.#kept.live.has(releaseId)) this.#kept.again()
   }

@@ -42,7 +42,10 @@ export const LOSSES_MAX = 20
 export const ATTEMPTS_MAX = 8
 /** From this attempt on a Mutation commits alone, so that it cannot lose again. */
 export const EXCLUSIVE_ATTEMPT = 4
-/** Invocations that may be in flight; one more is BUSY. */
+/**
+ * Invocations that may be in flight; one more is BUSY. The same of Mutations alone, those included
+ * that are answered and whose commit is late: documents can be read beside those.
+ */
 export const INVOCATIONS_MAX = 4_096
 /** Characters of keys, results and read sets in the query cache. */
 export const CACHE_CHARACTERS_MAX = 64 * 1024 * 1024

@@ -19,7 +19,7 @@ import {
   type Ran,
   run,
 } from './invocations.ts'
-import { ATTEMPTS_MAX, EXCLUSIVE_ATTEMPT } from './limits.ts'
+import { ATTEMPTS_MAX, EXCLUSIVE_ATTEMPT, INVOCATIONS_MAX } from './limits.ts'
 import { namedDocuments } from './named-arguments.ts'
 import { Transaction } from './transactions/transaction.ts'
 
@@ -77,7 +77,10 @@ export class Mutations {
     this.#port = port
   }
 
-  /** Throws, or rejects with, OPERATION_REUSED where the ID was used for anything else. */
+  /**
+   * Throws, or rejects with, OPERATION_REUSED where the ID was used for anything else; throws BUSY
+   * where too many are not over, those included whose commit is late.
+   */
   invoke(input: MutationInput): Promise<MutationOutcome> {
     const fingerprint = fingerprintOf(input)
     const running = this.#running.get(input.operationId)
@@ -85,6 +88,7 @@ export class Mutations {
       checkSame(running.fingerprint, fingerprint)
       return replayed(running.outcome!)
     }
+    if (this.#running.size >= INVOCATIONS_MAX) throw new Fault('BUSY', { detail: 'Mutations' })
     const record = this.#port.store.operation(input.operationId)
     if (record !== null && !(record instanceof Promise)) {
       return Promise.resolve(replay(record, fingerprint))
@@ -169,9 +173,9 @@ export class Mutations {
     }
   }
 
-  /** While it may still become durable it is a call in flight, and no repeat runs beside it. */
+  /** While it may still become durable it needs its Release, and no repeat runs beside it. */
   #keepUntil(settled: Promise<void>, { operationId, prepared }: MutationInput): void {
-    const end = this.#port.inFlight.begin(prepared.release)
+    const end = this.#port.inFlight.beginLate(prepared.release)
     void settled.then(() => {
       this.#running.delete(operationId)
       end()

@@ -68,15 +68,19 @@ export async function heldEngine(
     functions: new Map(Object.keys(all).map((name) => [name, manifestOf(name)])),
     tables: new Map([['accounts', ACCOUNTS]]),
   }
-  const call = (name: string, input: Value = null, operationId = system.ids.make('opn')) =>
-    engine.mutation({
-      release,
-      definition: release.functions.get(name)!,
-      arguments: new Map([['input', input]]),
-      principal: null,
-      context: { requestId: 'req_test', invocationId: 'ivc_test' },
-      ...{ operationId, target: 'channel:test', caller: 'app/crd' },
-    })
+  const request = (name: string, input: Value) => ({
+    release,
+    definition: release.functions.get(name)!,
+    arguments: new Map([['input', input]]),
+    principal: null,
+    context: { requestId: 'req_test', invocationId: 'ivc_test' },
+  })
+  const call = (name: string, input: Value = null, operationId = system.ids.make('opn')) => {
+    const operation = { operationId, target: 'channel:test', caller: 'app/crd' }
+    return engine.mutation({ ...request(name, input), ...operation })
+  }
+  /** Runs the same code as a Query. */
+  const query = async (name: string, input: Value = null) => engine.query(request(name, input))
   const account = async (balance: number): Promise<TypedId> => {
     const { resultText } = await call('open', balance)
     const id = decodeTagged(JSON.parse(resultText)) as string
@@ -87,7 +91,7 @@ export async function heldEngine(
     await engine.close()
     rmSync(directory, { recursive: true, force: true })
   }
-  return { held, engine, pool, metrics, call, account, close }
+  return { held, engine, pool, metrics, call, query, account, close }
 }
 
 /** IDs come as `{"$d":...}`. */

@@ -7,6 +7,7 @@ import { heldEngine, idOf, int, turns } from '../../../build/testing/documents/h
 import { realSystem } from '../../system/system.ts'
 import { decodeTagged } from '../../value/tagged.ts'
 import { DeclaredFailure, type TestHandler } from '../in-process-pool.ts'
+import { INVOCATIONS_MAX } from '../limits.ts'
 
 const open: (() => Promise<void>)[] = []
 afterEach(async () => {
@@ -311,6 +312,20 @@ describe('a store that takes too long over a commit', () => {
     held.release()
     await engine.idle()
     expect(engine.statistics().durableSequence).toBe(2)
+  })
+
+  test('keeps no place from Queries: Mutations that are not over are bounded apart', async () => {
+    const { call, query, held, engine, id, operationId, first, behind } = await late()
+    const left = INVOCATIONS_MAX - 1 - behind.length
+    const others = Array.from({ length: left }, () => endOf(call('open', 1)))
+    expect(await stateOf(query('read', id))).toBe('BUSY')
+    await Promise.all([first, ...behind, ...others])
+    expect(await stateOf(query('read', id))).toBe('done')
+    expect(await stateOf(call('open', 1))).toBe('BUSY')
+    expect(await stateOf(call('add', id, operationId))).toBe('DEADLINE_EXCEEDED')
+    held.release()
+    await engine.idle()
+    expect(await endOf(call('open', 1))).toBe('done')
   })
 
   test('has it all the same in the end: the repeat is answered from its record', async () => {
