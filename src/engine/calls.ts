@@ -1,11 +1,13 @@
 /** The calls of an engine: each is let in, its Release prepared and its arguments checked. */
 import { Fault } from '../errors/fault.ts'
 import type { Answer } from '../system/answers.ts'
+import type { System } from '../system/system.ts'
 import type { ActionOutcome, Actions } from './actions/actions.ts'
+import { AwaitedPreparations } from './awaited-preparations.ts'
 import type { CallsInFlight } from './calls-in-flight.ts'
 import { type Checked, CheckedArguments, callKeyOf, checkedArguments } from './checked-arguments.ts'
 import type { MutationRequest, QueryRequest } from './engine.ts'
-import { INVOCATIONS_MAX } from './limits.ts'
+import { INVOCATION_MILLIS_MAX, INVOCATIONS_MAX } from './limits.ts'
 import type { MutationOutcome, Mutations } from './mutations.ts'
 import type { Preparations } from './preparations.ts'
 import type { PreparedRelease } from './prepared-release.ts'
@@ -17,6 +19,7 @@ export interface CallsPort {
   readonly mutations: Mutations
   readonly actions: Actions
   readonly inFlight: CallsInFlight
+  readonly system: Pick<System, 'monotonicMillis'>
 }
 
 type Input<R> = R & {
@@ -24,15 +27,18 @@ type Input<R> = R & {
   readonly argumentsText: string
   /** Of a Query whose arguments were checked to look for its result. */
   readonly callKey: string | undefined
+  readonly arrivedMillis?: number | undefined
 }
 type Work<R, T> = (input: Input<R>) => Promise<T>
 
 export class Calls {
   readonly #port: CallsPort
   readonly #checked = new CheckedArguments()
+  readonly #awaited: AwaitedPreparations
 
   constructor(port: CallsPort) {
     this.#port = port
+    this.#awaited = new AwaitedPreparations(port)
   }
 
   /** Answers at once where the result is kept: it costs no run, so nothing has to be let in. */
@@ -71,20 +77,19 @@ export class Calls {
     const end = inFlight.begin(request.release)
     const prepared = preparations.find(request.release.releaseId)
     const pending =
-      prepared === null
-        ? runPrepared(preparations.prepare(request.release), request, work)
-        : run(prepared, request, work, checked)
+      prepared === null ? this.#runPrepared(request, work) : run(prepared, request, work, checked)
     pending.then(end, end)
     return pending
   }
-}
 
-async function runPrepared<R extends QueryRequest, T>(
-  prepared: Answer<PreparedRelease>,
-  request: R,
-  work: Work<R, T>,
-): Promise<T> {
-  return run(await prepared, request, work)
+  /** An Action waits no longer for it than others do: it has not acted, so it may be repeated. */
+  async #runPrepared<R extends QueryRequest, T>(request: R, work: Work<R, T>): Promise<T> {
+    const arrivedMillis = this.#port.system.monotonicMillis()
+    const deadline = arrivedMillis + INVOCATION_MILLIS_MAX
+    const signal = request.definition.kind === 'mutation' ? undefined : request.signal
+    const prepared = await this.#awaited.prepare(request.release, { deadline, signal })
+    return run(prepared, { ...request, arrivedMillis }, work)
+  }
 }
 
 function run<R extends QueryRequest, T>(

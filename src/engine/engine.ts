@@ -119,7 +119,7 @@ export function createEngine(options: EngineOptions): Engine {
   const actions = new Actions({ ...port, queries, mutations, requests })
   const retention = new Retention({ store, committer, system, log })
   const preparations = new Preparations(store, committer)
-  const calls = new Calls({ preparations, queries, mutations, actions, inFlight })
+  const calls = new Calls({ preparations, queries, mutations, actions, inFlight, system })
   const documents = new DocumentsHealth(store)
   retention.start()
 

@@ -46,7 +46,9 @@ export interface Invocation {
   readonly nowMicros: bigint
   /** 32 bytes, hexadecimal; the same for every attempt of one invocation. */
   readonly seed: string
-  /** Monotonic milliseconds. */
+  /** Monotonic milliseconds; absent where it begins as it arrives. */
+  readonly arrivedMillis?: number | undefined
+  /** The same. */
   readonly deadline: number
   /** As it was when the invocation began. */
   readonly configuration: ConfigurationState
@@ -96,7 +98,7 @@ export function beginInvocation(
     signal,
     nowMicros: system.nowMicros(),
     seed: system.randomBytes(32).toHex(),
-    deadline: system.monotonicMillis() + millisMax,
+    deadline: (input.arrivedMillis ?? system.monotonicMillis()) + millisMax,
     configuration: configuration.current,
     isAhead: input.prepared.functions.get(input.definition.name)!.pace.next(),
   }
@@ -296,11 +298,16 @@ export function conclude(
     case 'broken':
       throw new Fault('FUNCTION_FAILED', { detail: outcome.detail })
     case 'cancelled':
-      throw new Fault('UNAVAILABLE', { detail: 'nobody waits for the result any more' })
+      throw departedFault()
     case 'lost':
     case 'void':
       return null
   }
+}
+
+/** Of a call that ended since its caller is gone. */
+export function departedFault(): Fault {
+  return new Fault('UNAVAILABLE', { detail: 'nobody waits for the result any more' })
 }
 
 function limitFault(limit: string): Fault {

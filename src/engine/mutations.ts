@@ -14,6 +14,7 @@ import type { Committer, Turn } from './commits/committer.ts'
 import {
   beginInvocation,
   type Invocation,
+  type InvocationInput,
   type InvocationPort,
   Losses,
   type Ran,
@@ -29,8 +30,7 @@ export interface MutationPort extends InvocationPort {
   readonly committer: Committer
 }
 
-export interface MutationInput
-  extends Pick<Invocation, 'prepared' | 'definition' | 'argumentsText' | 'principal' | 'context'> {
+export interface MutationInput extends Omit<InvocationInput, 'signal'> {
   readonly operationId: string
   /** As the caller named it. */
   readonly target: string

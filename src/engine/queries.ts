@@ -32,7 +32,7 @@ export interface QueryOutcome {
 }
 
 type QueryCall = Pick<Invocation, 'prepared' | 'definition' | 'argumentsText' | 'principal'>
-type QueryInput = QueryCall & Pick<Invocation, 'context' | 'signal'>
+type QueryInput = QueryCall & Pick<Invocation, 'context' | 'signal' | 'arrivedMillis'>
 
 /** One execution, and all who wait for it: when the last of them is gone, it stops. */
 class Shared implements Departure {
