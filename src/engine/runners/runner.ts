@@ -25,12 +25,11 @@ import {
 } from './outcomes.ts'
 import type { Blame, Hello, RunnerOwner, RunnerPorts, RunnerRole } from './ports.ts'
 import { SentDocuments } from './sent-documents.ts'
+import { RunnerStart } from './starts.ts'
 import { type Judgement, RunnerWatch } from './watch.ts'
 
 export class Runner {
   readonly process: RunnerProcess
-  /** Null where it ended before it said anything. */
-  readonly hello: Promise<Hello | null>
   readonly watch: RunnerWatch
   owner: RunnerOwner | null = null
   readonly #ports: RunnerPorts
@@ -40,10 +39,7 @@ export class Runner {
   readonly #cancelled = new Set<number>()
   readonly #deferred = new DeferredOperations()
   readonly #sent = new SentDocuments()
-  #sayHello: ((hello: Hello | null) => void) | null
-  #sayLoaded: ((failure: LoadFailure | null) => void) | null = null
-  /** Until when it must have answered; null while nothing of the kind is awaited. */
-  #answerBy: number | null
+  readonly #start: RunnerStart
   #lastCall = 0
   #flushing = false
   #ended = false
@@ -51,10 +47,7 @@ export class Runner {
 
   constructor(ports: RunnerPorts, flags: readonly string[] = []) {
     this.#ports = ports
-    const { promise, resolve } = Promise.withResolvers<Hello | null>()
-    this.hello = promise
-    this.#sayHello = resolve
-    this.#answerBy = ports.system.monotonicMillis() + ports.limits.startMillis
+    this.#start = new RunnerStart(ports.system.monotonicMillis() + ports.limits.startMillis)
     this.process = ports.spawn(
       {
         onMessage: (message, characters) => this.#onMessage(message, characters),
@@ -65,6 +58,11 @@ export class Runner {
       flags,
     )
     this.watch = new RunnerWatch(this.process, ports.limits)
+  }
+
+  /** Null where it ended before it said anything. */
+  get hello(): Promise<Hello | null> {
+    return this.#start.hello
   }
 
   get inFlight(): number {
@@ -84,15 +82,13 @@ export class Runner {
   load(code: ReleaseCode, role: RunnerRole): Promise<LoadFailure | null> {
     if (this.#ended) return Promise.resolve({ kind: 'lost' })
     const { limits, system } = this.#ports
-    const { promise, resolve } = Promise.withResolvers<LoadFailure | null>()
-    this.#sayLoaded = resolve
-    this.#answerBy = system.monotonicMillis() + limits.startMillis
+    const loaded = this.#start.load(system.monotonicMillis() + limits.startMillis)
     const actions = role === 'actions'
     const cpuMillis = actions ? limits.actionCpuMillis : limits.callCpuMillis
     this.watch.callCpuMillis = cpuMillis
     this.process.load(code.source, { cpuMillis, resultBytes: limits.resultBytes, actions })
     this.process.flush()
-    return promise
+    return loaded
   }
 
   describe(): Promise<DescribeOutcome> {
@@ -126,14 +122,14 @@ export class Runner {
 
   /** Applies bounds of time and memory; called some 40 times a second. */
   tick(): void {
-    if (this.#ended || (this.#answerBy === null && this.inFlight === 0 && !this.watch.isBusy))
-      return
+    if (this.#ended) return
+    if (!this.#start.isAwaited && this.inFlight === 0 && !this.watch.isBusy) return
     const now = this.#ports.system.monotonicMillis()
     for (const call of this.#calls.values()) {
       if (now >= call.deadline) this.#cancel(call, { kind: 'deadline' })
       else if (call.signal?.aborted === true) this.#cancel(call, { kind: 'cancelled' })
     }
-    if (this.#answerBy !== null && now >= this.#answerBy) {
+    if (this.#start.isLate(now)) {
       this.#die(LOADING, { kind: 'broken', detail: 'no answer in time' })
       return
     }
@@ -155,19 +151,12 @@ export class Runner {
     if (type === 'operation') {
       this.#onOperations(message.call, message.id, [message.op], characters)
     } else if (type === 'told') this.#onOperations(message.call, null, message.ops, characters)
-    else if (type === 'hello') this.#onHello(message)
-    else if (type === 'loaded') this.#onLoaded(null)
+    else if (type === 'hello') {
+      if (!this.#start.greet(message)) this.#breach('it greets twice')
+    } else if (type === 'loaded') this.#onLoaded(null)
     else if (type === 'loadFailed') this.#onLoaded({ kind: 'threw', error: message.error })
     else if (type === 'description') this.#onDescription(message.call, message.description)
     else this.#onOutcome(message, characters)
-  }
-
-  #onHello(hello: Hello): void {
-    const answer = this.#sayHello
-    if (answer === null) this.#breach('it greets twice')
-    this.#sayHello = null
-    this.#answerBy = null
-    answer?.(hello)
   }
 
   #onDescription(id: number, description: unknown): void {
@@ -179,13 +168,9 @@ export class Runner {
   }
 
   #onLoaded(failure: LoadFailure | null): void {
-    const answer = this.#sayLoaded
-    if (answer === null) this.#breach('it loads unasked')
-    this.#sayLoaded = null
-    this.#answerBy = null
+    if (!this.#start.loaded(failure)) this.#breach('it loads unasked')
     if (failure === null) this.watch.markLoaded()
     else this.stop()
-    answer?.(failure)
   }
 
   #onOutcome(message: OutcomeMessage, characters: number): void {
@@ -367,10 +352,7 @@ export class Runner {
       ? { kind: 'limit', limit: 'memory' }
       : { kind: 'broken', detail: `the runner ended with ${how}` }
     // No code inside sends that one: whoever did, the calls and the load are tried again.
-    if (signal === 'SIGKILL') {
-      this.#sayLoaded?.({ kind: 'lost' })
-      this.#sayLoaded = null
-    }
+    if (signal === 'SIGKILL') this.#start.end({ kind: 'lost' })
     this.#die(signal === 'SIGKILL' ? 0 : this.watch.current(), fate)
   }
 
@@ -380,8 +362,7 @@ export class Runner {
     // Whoever asked for a part answers for it.
     const guilty = this.#calls.get(culprit)?.root ?? culprit
     this.process.kill()
-    this.#sayHello?.(null)
-    this.#sayLoaded?.(fate)
+    this.#start.end(fate)
     for (const [id, answer] of this.#descriptions) answer(id === guilty ? fate : { kind: 'lost' })
     // Before the outcomes are known, so that calls which run again find the group prepared.
     this.#ports.onEnd(this, this.#isStopped ? null : fate)
