@@ -9,14 +9,13 @@ import type {
   RunnerOutcome,
 } from './outcomes.ts'
 
-/** Cancelled calls that a runner may still end; one with more is replaced once it is idle. */
-export const CANCELLED_MAX = 1_024
-
 export interface InFlight {
   readonly id: number
   readonly function: string
   /** The call that it is part of; itself where it is part of none. */
   readonly root: number
+  /** The Function of that one. */
+  readonly rootFunction: string
   /** The call that made it; 0 where the server did. */
   readonly parent: number
   readonly host: RunnerHost
@@ -47,6 +46,7 @@ export function inFlight(
     id,
     function: call.function,
     root: parent?.root ?? id,
+    rootFunction: parent?.rootFunction ?? call.function,
     parent: parent?.id ?? 0,
     host,
     deadline,
@@ -59,6 +59,38 @@ export function inFlight(
     isAhead: ahead !== undefined,
     told: 0,
     ending: null,
+  }
+}
+
+/** Cancelled calls that a runner may still end; one with more is replaced once it is idle. */
+const CANCELLED_MAX = 1_024
+
+/** What is kept of them: a runner that one of them keeps busy is ended, and it is at fault. */
+export type Cancelled = Pick<InFlight, 'root' | 'rootFunction'>
+
+/** Ended by the server; the runner may still send what it sent before it knew. */
+export class CancelledCalls {
+  readonly #calls = new Map<number, Cancelled>()
+
+  get isFull(): boolean {
+    return this.#calls.size > CANCELLED_MAX
+  }
+
+  add({ id, root, rootFunction }: InFlight): void {
+    this.#calls.set(id, { root, rootFunction })
+  }
+
+  has(id: number): boolean {
+    return this.#calls.has(id)
+  }
+
+  get(id: number): Cancelled | undefined {
+    return this.#calls.get(id)
+  }
+
+  /** Whether it was one of them. */
+  end(id: number): boolean {
+    return this.#calls.delete(id)
   }
 }
 

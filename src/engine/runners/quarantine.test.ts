@@ -8,13 +8,14 @@ import {
   poolBench,
 } from '../../../build/testing/runners.ts'
 import type { PoolLimits, RunnerHost, RunnerOutcome } from '../runner-pool.ts'
+import type { Departure } from './outcomes.ts'
 
 const CODE = `
   one: query(async (ctx) => { await ctx.db.get('x'); return 'done' }),
   loop: query(async (ctx) => { await ctx.db.get('x'); for (;;); }),`
 
 interface Running extends PoolBench {
-  invoke(name: string, host?: RunnerHost): Promise<RunnerOutcome>
+  invoke(name: string, host?: RunnerHost, signal?: Departure): Promise<RunnerOutcome>
 }
 
 async function withPool(
@@ -26,8 +27,8 @@ async function withPool(
   const code = bench.release(CODE)
   try {
     await bench.pool.start({ sandbox: 'preferred' })
-    const invoke = (name: string, host = oneDocument) =>
-      bench.pool.invoke(code, bench.call(name), host)
+    const invoke = (name: string, host = oneDocument, signal?: Departure) =>
+      bench.pool.invoke(code, { ...bench.call(name), signal }, host)
     await use({ ...bench, invoke })
   } finally {
     await bench.pool.close()
@@ -50,6 +51,27 @@ test('calls of others are not lost with it again, nor held up', () =>
     for (let i = 0; i < 10; i++) expect(await invoke('one')).toMatchObject(DONE)
     expect(ended).toBe(0)
     for (const loop of loops) expect(await loop).toMatchObject(CPU)
+  }))
+
+test('nor where its caller has left, and the log names it then', () =>
+  withPool({ size: 1, limits: { callCpuMillis: 500 } }, async ({ invoke, pool, log }) => {
+    const held = heldHost(() => 'null')
+    const beside = invoke('one', held.host)
+    await held.asked(1)
+    const signal = { aborted: false }
+    const { cpuMicros } = pool.usage()
+    const left = invoke('loop', oneDocument, signal)
+    await expect.poll(() => pool.usage().cpuMicros - cpuMicros).toBeGreaterThan(250_000)
+    signal.aborted = true
+    expect(await left).toMatchObject({ kind: 'cancelled' })
+    expect(await beside).toMatchObject({ kind: 'lost' })
+    const record = { event: 'runner.stopped', level: 'warn', function: 'f.loop' }
+    expect(log.records()).toContainEqual(expect.objectContaining(record))
+    let ended = 0
+    const again = invoke('loop').finally(() => ended++)
+    for (let i = 0; i < 10; i++) expect(await invoke('one')).toMatchObject(DONE)
+    expect(ended).toBe(0)
+    expect(await again).toMatchObject(CPU)
   }))
 
 test('of its own calls none takes another with it', () =>

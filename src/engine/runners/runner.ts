@@ -9,7 +9,13 @@ import type { RunnerExit, RunnerProcess } from '../../runner/processes.ts'
 import { TransientMap } from '../../value/memory/transient-map.ts'
 import { Refusal } from '../refusal.ts'
 import type { ReleaseCode } from '../release.ts'
-import { CANCELLED_MAX, DeferredOperations, type InFlight, inFlight } from './in-flight.ts'
+import {
+  type Cancelled,
+  CancelledCalls,
+  DeferredOperations,
+  type InFlight,
+  inFlight,
+} from './in-flight.ts'
 import {
   type DescribeOutcome,
   type InvokePart,
@@ -35,8 +41,7 @@ export class Runner {
   readonly #ports: RunnerPorts
   readonly #calls = new TransientMap<number, InFlight>()
   readonly #descriptions = new Map<number, (outcome: DescribeOutcome) => void>()
-  /** Ended by the server; the runner may still send what it sent before it knew. */
-  readonly #cancelled = new Set<number>()
+  readonly #cancelled = new CancelledCalls()
   readonly #deferred = new DeferredOperations()
   readonly #sent = new SentDocuments()
   readonly #start: RunnerStart
@@ -75,7 +80,7 @@ export class Runner {
 
   /** Whether cancelled calls fill its memory of them: it should end when it is idle. */
   get isWorn(): boolean {
-    return this.#cancelled.size > CANCELLED_MAX
+    return this.#cancelled.isFull
   }
 
   /** Null when the code was loaded, else why not; the runner has ended then. */
@@ -178,8 +183,7 @@ export class Runner {
     if (told.length > 0) this.#onOperations(message.call, null, told, characters)
     const call = this.#calls.get(message.call)
     if (call === undefined) {
-      if (!this.#cancelled.delete(message.call))
-        this.#breach('it ends a call that is not in flight')
+      if (!this.#cancelled.end(message.call)) this.#breach('it ends a call that is not in flight')
       return
     }
     if (call.ending !== null) this.#breach('it ends a call twice')
@@ -309,7 +313,7 @@ export class Runner {
     this.#calls.delete(call.id)
     this.#endParts(call)
     if (call.ending === null) {
-      this.#cancelled.add(call.id)
+      this.#cancelled.add(call)
       this.process.cancel(call.id)
       this.#scheduleFlush()
     }
@@ -327,9 +331,11 @@ export class Runner {
   }
 
   #condemn({ call, limit }: Judgement): void {
+    const left = this.#cancelled.get(call)?.rootFunction
     // A call that fails for it has a record of its own, with its Function.
-    const level = call === LOADING ? 'warn' : 'debug'
-    this.#ports.log[level]('runner.stopped', { message: `A call took too much: ${limit}.` })
+    const level = call === LOADING || left !== undefined ? 'warn' : 'debug'
+    const message = `A call took too much: ${limit}.`
+    this.#ports.log[level]('runner.stopped', { message, function: left })
     this.#die(call, { kind: 'limit', limit })
   }
 
@@ -360,20 +366,22 @@ export class Runner {
     if (this.#ended) return
     this.#ended = true
     // Whoever asked for a part answers for it.
-    const guilty = this.#calls.get(culprit)?.root ?? culprit
+    const known = this.#calls.get(culprit) ?? this.#cancelled.get(culprit)
+    const guilty = known?.root ?? culprit
     this.process.kill()
     this.#start.end(fate)
     for (const [id, answer] of this.#descriptions) answer(id === guilty ? fate : { kind: 'lost' })
     // Before the outcomes are known, so that calls which run again find the group prepared.
     this.#ports.onEnd(this, this.#isStopped ? null : fate)
-    this.owner?.onEnd(this, this.#blame(guilty))
+    this.owner?.onEnd(this, this.#blame(known))
     this.owner = null
     for (const [id, call] of this.#calls) call.end(id === guilty ? fate : { kind: 'lost' })
     this.#calls.clear()
   }
 
-  #blame(guilty: number): Blame {
-    if (this.#isStopped || this.inFlight === 0) return 'nobody'
-    return this.#calls.get(guilty) ?? 'unknown'
+  #blame(known: Cancelled | undefined): Blame {
+    if (this.#isStopped) return 'nobody'
+    if (known !== undefined) return { function: known.rootFunction }
+    return this.inFlight === 0 ? 'nobody' : 'unknown'
   }
 }
