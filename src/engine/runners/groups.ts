@@ -234,7 +234,7 @@ export class RunnerGroup implements RunnerOwner {
       })
       if (this.#ready.length > 0) return
       this.#startFirst()
-      if (this.#starting === 0) this.#failWaiting(this.#failure)
+      if (this.#starting === 0) this.#failStarts()
     })
   }
 
@@ -287,9 +287,6 @@ export class RunnerGroup implements RunnerOwner {
       this.#failures = 0
       runner.owner = this
       this.#ready.push(runner)
-    } else if (failure?.kind === 'lost') {
-      // Somebody stopped it: that says nothing of the code.
-      if (this.#waiting.length > 0) this.#start()
     } else this.#onStartFailed(failure)
   }
 
@@ -299,7 +296,12 @@ export class RunnerGroup implements RunnerOwner {
     this.#failures += 1
     this.#failure = failure
     this.#restartAt = this.#ports.system.monotonicMillis() + pause
-    if (this.#ready.length === 0) this.#failWaiting(failure)
+    if (this.#ready.length === 0) this.#failStarts()
+  }
+
+  /** Where somebody stopped it, that says nothing of the code: calls wait for the next one. */
+  #failStarts(): void {
+    if (this.#failure?.kind !== 'lost') this.#failWaiting(this.#failure)
   }
 
   /** Another one takes over before it leaves, so that no call waits for that. */
