@@ -203,7 +203,7 @@ describe('a Release', () => {
   })
 })
 
-test('documents that are stored after a validation decide over promotions and rollbacks', async () => {
+test('what is stored after a validation decides over promotions and rollbacks', async () => {
   const schemaFile = join(app.of.workspace, 'schema.ts')
   const schema = readFileSync(schemaFile, 'utf8')
   const releaseOf = async (tables: string): Promise<string> => {

@@ -26,7 +26,7 @@ import {
 
 type Changing<T> = { -readonly [K in keyof T]: Changing<T[K]> }
 
-const FITTING: Compatibility = { follows: () => true, coexist: () => true }
+const FITTING: Compatibility = { fits: () => true, coexist: () => true }
 const RELEASES = ['rel_a', 'rel_b', 'rel_c']
 
 /** A server that applies one change after the other, and the clock of its clients. */

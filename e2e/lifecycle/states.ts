@@ -29,10 +29,10 @@ const INCOMPATIBLE = 'PRODUCT_INCOMPATIBLE'
 /** Earlier bindings that the status shows. */
 const HISTORY_MAX = 100
 
-/** Which Releases of a run fit each other. */
+/** Which Releases of a run fit what is stored, and each other. */
 export interface Compatibility {
-  /** Whether `target` reads all that `current` stored, as a rollback needs. */
-  follows(target: string, current: string): boolean
+  /** Whether it takes the documents that are stored, of which there are the same all the time. */
+  fits(release: string): boolean
   /** Whether all of them take what each of them writes. */
   coexist(releases: readonly string[]): boolean
 }
@@ -76,9 +76,9 @@ export class ChannelState implements State {
     const { expected, verb, releaseId } = change
     if (verb === 'rollback' && this.stamp === 'empty') return 'PRODUCT_NOT_FOUND'
     if (expected !== this.stamp) return CONFLICT
-    if (verb === 'promote') return null
-    if (releaseId === this.stamp || !this.#had.has(releaseId)) return STATE_CONFLICT
-    return this.#compatibility.follows(releaseId, this.stamp) ? null : INCOMPATIBLE
+    const isEarlier = releaseId !== this.stamp && this.#had.has(releaseId)
+    if (verb === 'rollback' && !isEarlier) return STATE_CONFLICT
+    return this.#compatibility.fits(releaseId) ? null : INCOMPATIBLE
   }
 
   after(change: ChannelChange): ChannelState {
@@ -123,7 +123,8 @@ export class PolicyState implements State {
   /** An incompatible set is refused whatever it expects. */
   refusal(change: PolicyChange): string | null {
     const releases = change.releases.map(({ releaseId }) => releaseId)
-    if (!this.#compatibility.coexist(releases)) return INCOMPATIBLE
+    const { coexist, fits } = this.#compatibility
+    if (!coexist(releases) || !releases.every(fits)) return INCOMPATIBLE
     return change.expected === this.stamp ? null : CONFLICT
   }
 
