@@ -10,7 +10,7 @@ import { HistoryQuery } from './configuration.ts'
 import { CallRequest, Invoked } from './invocations.ts'
 import { MetricsReport } from './metrics.ts'
 import { ManagedGrantsRequest } from './oidc.ts'
-import { isSchema, read, type Schema } from './schema.ts'
+import { compiled, isSchema, read, type Schema } from './schema.ts'
 
 const files = readdirSync(import.meta.dirname).filter((name) => /^[a-z-]+\.ts$/.test(name))
 const modules = await Promise.all(
@@ -177,6 +177,7 @@ const REFUSED: readonly (readonly [Schema<unknown>, unknown, readonly string[]])
 describe('what is refused is told by its place and the rule', () => {
   test.each(REFUSED)('%#', (schema, data, expected) => {
     expect(violationsOf(schema, data)).toEqual(expected)
+    expect(violationsOf(compiled(schema), data)).toEqual(expected)
   })
 
   test('below the place that the whole has', () => {
