@@ -4,6 +4,7 @@ import {
   externalLogins,
 } from '../../../build/testing/providers/external-logins.ts'
 import { PROVIDER } from '../../../build/testing/providers/identity-providers.ts'
+import { TOKEN_REJECTIONS, type TokenCheck } from '../../identity/jwt/rejections.ts'
 import { encodeBase64Url } from '../../value/base64url.ts'
 import { Secret } from '../../value/secret.ts'
 import { Login } from '../../wire/auth.ts'
@@ -223,19 +224,20 @@ it('the log tells why somebody was refused, and nothing that was presented', asy
   const bearer = (token: string) => ({ authorization: `Bearer ${token}` })
   const withToken = async (claims: object, header: object = {}) =>
     t.logIn({}, { token: await t.token({ ...claims }, { ...header }) })
+  const external = (check: TokenCheck) => `external token: ${TOKEN_REJECTIONS[check]}`
   const refusals: readonly (readonly [string, () => Promise<Response>])[] = [
     ['no external token', () => t.logIn({}, { token: canary })],
     [
-      'external token: header.alg: a configured algorithm',
+      external('algorithm'),
       () => t.logIn({}, { token: `${part({ alg: canary })}.${part({})}.AAAA` }),
     ],
-    ['external token: header.typ: the configured type', () => withToken({}, { typ: canary })],
-    ['external token: header.kid: a published key', () => withToken({}, { kid: canary })],
-    ['external token: iss: the configured issuer', () => withToken({ iss: canary })],
-    ['external token: aud: the configured audience', () => withToken({ aud: canary })],
-    ['external token: exp: in the future', () => withToken({ exp: 7_777_777 })],
+    [external('type'), () => withToken({}, { typ: canary })],
+    [external('key'), () => withToken({}, { kid: canary })],
+    [external('issuer'), () => withToken({ iss: canary })],
+    [external('audience'), () => withToken({ aud: canary })],
+    [external('expired'), () => withToken({ exp: 7_777_777 })],
     [
-      'external token: signature',
+      external('signature'),
       async () => t.logIn({}, { token: (await t.token()).replace(/[^.]+$/, `${'D'.repeat(85)}A`) }),
     ],
     ['a subject without link, invitation and enrollment', () => withToken({ sub: canary })],

@@ -9,13 +9,18 @@ import type { SignatureAlgorithm } from '../../value/jwt-providers.ts'
 import { Malformed } from '../../value/malformed.ts'
 import { parseStrictJson } from '../../value/strict-json.ts'
 import { type JsonObject, readObject, type VerificationKey } from './key-sets.ts'
+import {
+  CLAIMS_DEPTH_MAX,
+  SUBJECT_CHARACTERS_MAX,
+  TOKEN_BYTES_MAX,
+  type TokenCheck,
+  TokenRejection,
+} from './rejections.ts'
 
-export const TOKEN_BYTES_MAX = 16 * 1024
-/** Core 1.0, section 2: a `sub` has at most 255 characters. */
-export const SUBJECT_BYTES_MAX = 255
 const HEADER_BYTES_MAX = 4 * 1024
 const KID_LENGTH_MAX = 512
-const JSON_LIMITS = { depthMax: 16, entriesMax: 256 }
+/** The length of the token bounds its entries: a claim that nobody reads may have thousands. */
+const JSON_LIMITS = { depthMax: CLAIMS_DEPTH_MAX, entriesMax: TOKEN_BYTES_MAX }
 
 export interface TokenParts {
   readonly header: JsonObject
@@ -36,22 +41,32 @@ export interface TimeRules {
   readonly lifetimeSecondsMax: number
 }
 
-/** Header and claims of a compact JWS. Throws Malformed. */
+/** Splits a compact JWS into header and claims. Throws TokenRejection. */
 export function readToken(token: string): TokenParts {
-  if (token.length > TOKEN_BYTES_MAX) throw new Malformed('a shorter token')
+  if (token.length > TOKEN_BYTES_MAX) throw new TokenRejection('length')
   const parts = token.split('.')
-  if (parts.length !== 3) throw new Malformed('a compact JWS')
-  const [header, claims] = parts.map(decodeBase64Url)
-  if (header!.length > HEADER_BYTES_MAX) throw new Malformed('a shorter header')
+  if (parts.length !== 3) throw new TokenRejection('form')
+  const [header, claims] = rejecting('form', () => parts.map(decodeBase64Url))
+  if (header!.length > HEADER_BYTES_MAX) throw new TokenRejection('headerLength')
   return {
-    header: readObject(parseStrictJson(header!, JSON_LIMITS)),
-    claims: readObject(parseStrictJson(claims!, JSON_LIMITS)),
+    header: rejecting('header', () => readObject(parseStrictJson(header!, JSON_LIMITS))),
+    claims: rejecting('claims', () => readObject(parseStrictJson(claims!, JSON_LIMITS))),
+  }
+}
+
+/** Drops what the reader says of the text: its path has names that the token chose. */
+function rejecting<T>(check: TokenCheck, read: () => T): T {
+  try {
+    return read()
+  } catch (error) {
+    if (error instanceof Malformed) throw new TokenRejection(check)
+    throw error
   }
 }
 
 /**
- * Whom the header says the signature is from. What the sender says of its own key, `jwk`, `jku`
- * and `x5c`, is not read. Throws Malformed.
+ * Returns the key name and the algorithm that the header gives. What the sender says of its own
+ * key, `jwk`, `jku` and `x5c`, is not read. Throws TokenRejection.
  */
 export function checkHeader(
   header: JsonObject,
@@ -61,59 +76,59 @@ export function checkHeader(
   },
 ): { readonly kid: string | null; readonly algorithm: SignatureAlgorithm } {
   const algorithm = rules.algorithms.find((each) => each === header.alg)
-  if (algorithm === undefined) throw new Malformed('a configured algorithm', 'header.alg')
+  if (algorithm === undefined) throw new TokenRejection('algorithm')
   // No extension is understood here, and RFC 7515, 4.1.11 refuses what is not understood.
-  if (header.crit !== undefined) throw new Malformed('absent', 'header.crit')
-  if (header.b64 !== undefined) throw new Malformed('absent', 'header.b64')
+  if (header.crit !== undefined) throw new TokenRejection('critical')
+  if (header.b64 !== undefined) throw new TokenRejection('unencoded')
   if (rules.requiredType !== null && header.typ !== rules.requiredType) {
-    throw new Malformed('the configured type', 'header.typ')
+    throw new TokenRejection('type')
   }
   const { kid } = header
   if (kid === undefined) return { kid: null, algorithm }
   if (typeof kid !== 'string' || kid === '' || kid.length > KID_LENGTH_MAX) {
-    throw new Malformed('a key name', 'header.kid')
+    throw new TokenRejection('keyName')
   }
   return { kid, algorithm }
 }
 
-/** Answers `exp`. `exp` and `iat` must be there. Throws Malformed. */
+/** Returns `exp`. `exp` and `iat` must be there. Throws TokenRejection. */
 export function checkTimes(claims: JsonObject, nowSeconds: number, rules: TimeRules): number {
   const { skewSeconds, graceSeconds, lifetimeSecondsMax } = rules
-  const exp = seconds(claims, 'exp')
-  const iat = seconds(claims, 'iat')
-  if (exp + graceSeconds <= nowSeconds) throw new Malformed('in the future', 'exp')
-  if (iat > nowSeconds + skewSeconds) throw new Malformed('in the past', 'iat')
-  if (exp - iat > lifetimeSecondsMax) {
-    throw new Malformed(`at most ${lifetimeSecondsMax} s`, 'lifetime')
-  }
-  if (claims.nbf !== undefined && seconds(claims, 'nbf') > nowSeconds + skewSeconds) {
-    throw new Malformed('in the past', 'nbf')
+  const exp = seconds(claims.exp, 'expiryForm')
+  const iat = seconds(claims.iat, 'issuedAtForm')
+  if (exp + graceSeconds <= nowSeconds) throw new TokenRejection('expired')
+  if (iat > nowSeconds + skewSeconds) throw new TokenRejection('issuedInFuture')
+  if (exp - iat > lifetimeSecondsMax) throw new TokenRejection('lifetime')
+  if (claims.nbf !== undefined && seconds(claims.nbf, 'notBeforeForm') > nowSeconds + skewSeconds) {
+    throw new TokenRejection('notBefore')
   }
   return exp
 }
 
-function seconds(claims: JsonObject, name: string): number {
-  const value = claims[name]
-  if (typeof value !== 'number' || value < 0) throw new Malformed('a time in seconds', name)
+function seconds(value: unknown, check: TokenCheck): number {
+  if (typeof value !== 'number' || value < 0) throw new TokenRejection(check)
   return value
 }
 
-/** The subject that a claim names. Throws Malformed. */
+/** Returns the subject that a claim names. Throws TokenRejection. */
 export function checkSubject(value: unknown): string {
-  if (typeof value !== 'string' || value === '') throw new Malformed('a text', 'subject')
-  if (new TextEncoder().encode(value).length > SUBJECT_BYTES_MAX) {
-    throw new Malformed(`at most ${SUBJECT_BYTES_MAX} bytes`, 'subject')
-  }
+  if (typeof value !== 'string' || value === '') throw new TokenRejection('subject')
+  if (charactersOf(value) > SUBJECT_CHARACTERS_MAX) throw new TokenRejection('subjectLength')
   return value
 }
 
-/** Throws, Malformed or jose's own error, unless the key made the signature. */
-export async function checkSignature(token: string, found: VerificationKey | null): Promise<void> {
-  if (found === null) throw new Malformed('a published key', 'header.kid')
-  await compactVerify(token, found.key, { algorithms: [found.algorithm] })
+/** Counts code points; a character beyond the basic plane is two units of a string. */
+function charactersOf(text: string): number {
+  return [...text].length
 }
 
-/** What a refusal says in the log: jose's messages name claims and keys of the stranger. */
-export function refusalOf(error: unknown): string {
-  return error instanceof Malformed ? error.message : 'signature'
+/** Throws TokenRejection unless the key made the signature. */
+export async function checkSignature(token: string, found: VerificationKey | null): Promise<void> {
+  if (found === null) throw new TokenRejection('key')
+  try {
+    await compactVerify(token, found.key, { algorithms: [found.algorithm] })
+  } catch {
+    // The library's messages name claims and keys of the stranger.
+    throw new TokenRejection('signature')
+  }
 }

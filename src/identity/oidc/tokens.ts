@@ -2,10 +2,10 @@
  * Verifies an external token: who signed it, for whom, for how long, and that it is meant for
  * operators (Document 1, Verifier rules).
  */
-import { Fault, isFault } from '../../errors/fault.ts'
+import { Fault } from '../../errors/fault.ts'
 import type { System } from '../../system/system.ts'
-import { Malformed } from '../../value/malformed.ts'
 import type { JsonObject } from '../jwt/key-sets.ts'
+import { TokenRejection } from '../jwt/rejections.ts'
 import {
   checkHeader,
   checkSignature,
@@ -13,7 +13,6 @@ import {
   checkTimes,
   type KeySource,
   readToken,
-  refusalOf,
 } from '../jwt/tokens.ts'
 import { CLOCK_SKEW_SECONDS, type OidcProvider, TOKEN_LIFETIME_SECONDS_MAX } from './provider.ts'
 
@@ -46,22 +45,22 @@ export async function verifyToken(verifier: TokenVerifier, token: string): Promi
     await checkSignature(token, await keys.find(signer.kid, signer.algorithm))
     return subject
   } catch (error) {
-    if (isFault(error)) throw error
-    const detail = `external token: ${refusalOf(error)}`
+    if (!(error instanceof TokenRejection)) throw error
+    const detail = `external token: ${error.message}`
     throw new Fault('PLATFORM_AUTHENTICATION_FAILED', { detail })
   }
 }
 
 /** Answers `sub`. */
 function checkClaims(claims: JsonObject, provider: OidcProvider, nowSeconds: number): string {
-  if (claims.iss !== provider.issuer) throw new Malformed('the configured issuer', 'iss')
+  if (claims.iss !== provider.issuer) throw new TokenRejection('issuer')
   // A token for several audiences can be replayed by any of them.
   const { aud } = claims
   const only = Array.isArray(aud) && aud.length === 1 ? aud[0] : aud
-  if (only !== provider.audience) throw new Malformed('the configured audience', 'aud')
+  if (only !== provider.audience) throw new TokenRejection('audience')
   checkTimes(claims, nowSeconds, TIME_RULES)
   if (claims[provider.discriminatorClaim] !== provider.discriminatorValue) {
-    throw new Malformed('the configured value', 'the discriminator claim')
+    throw new TokenRejection('discriminator')
   }
   return checkSubject(claims.sub)
 }

@@ -2,6 +2,7 @@
  * Guest identities: bearers that the Environment makes for whom nobody vouches for, and knows again
  * by their MAC alone. The key's ID is in the token, so a new active key leaves older ones good.
  */
+import { TokenRejection } from '../../identity/jwt/rejections.ts'
 import type { Keyring } from '../../storage/keyring.ts'
 import { digestEquals, secretDigest } from '../../system/digests.ts'
 import { decodeBase64Url, encodeBase64Url } from '../../value/base64url.ts'
@@ -44,30 +45,38 @@ export function issueGuest({ keyring }: GuestsOptions, request: GuestRequest): s
   return GUEST_PREFIX + encodeBase64Url(Buffer.concat([body, mac(keyring, keyring.activeId, body)]))
 }
 
-/** Throws Malformed, also for a guest of another Environment and one past its end. */
+/** Throws TokenRejection, also for a guest of another Environment and an expired one. */
 export function verifyGuest(
   { keyring, environmentId }: GuestsOptions,
   token: string,
   nowMillis: number,
 ): VerifiedGuest {
-  if (!token.startsWith(GUEST_PREFIX)) throw new Malformed('a guest token')
-  const bytes = Buffer.from(decodeBase64Url(token.slice(GUEST_PREFIX.length)))
+  const bytes = bytesOf(token)
   const keyEnd = 1 + (bytes[0] ?? 0)
   const bodyEnd = keyEnd + TIME_BYTES + SUBJECT_BYTES
-  if (bytes.length !== bodyEnd + MAC_BYTES) throw new Malformed('the length of a guest token')
+  if (bytes.length !== bodyEnd + MAC_BYTES) throw new TokenRejection('guestForm')
   const keyId = bytes.toString('latin1', 1, keyEnd)
-  if (!keyring.ids.includes(keyId)) throw new Malformed('a key of this Environment')
+  if (!keyring.ids.includes(keyId)) throw new TokenRejection('guestKey')
   const body = bytes.subarray(0, bodyEnd)
   if (!digestEquals(mac(keyring, keyId, body), bytes.subarray(bodyEnd))) {
-    throw new Malformed('signed by this Environment')
+    throw new TokenRejection('guestSignature')
   }
   const expiresAtMillis = bytes.readUIntBE(keyEnd, TIME_BYTES)
-  if (expiresAtMillis <= nowMillis) throw new Malformed('in the future', 'end')
+  if (expiresAtMillis <= nowMillis) throw new TokenRejection('expired')
   const subject = bytes.subarray(keyEnd + TIME_BYTES, bodyEnd)
   const ulid = encodeUlid(subject.readUIntBE(0, 6), subject.subarray(6))
   return {
     identity: { kind: 'guest', subject: `gst_${ulid}`, issuer: environmentId },
     expiresAtMillis,
+  }
+}
+
+function bytesOf(token: string): Buffer {
+  try {
+    return Buffer.from(decodeBase64Url(token.slice(GUEST_PREFIX.length)))
+  } catch (error) {
+    if (error instanceof Malformed) throw new TokenRejection('guestForm')
+    throw error
   }
 }
 

@@ -5,6 +5,7 @@
 import { Fault } from '../../errors/fault.ts'
 import { type JsonObject, readKeySet, type VerificationKey } from '../../identity/jwt/key-sets.ts'
 import { PublishedKeys, selectKey } from '../../identity/jwt/published-keys.ts'
+import { ROLES_MAX, TokenRejection } from '../../identity/jwt/rejections.ts'
 import {
   checkHeader,
   checkSignature,
@@ -99,8 +100,8 @@ export async function readFixedKeys({
 }
 
 /**
- * Throws Malformed or jose's own error for a token that is not good enough, UNAVAILABLE where the
- * keys are not known. Keys are asked for only after everything that needs none fits.
+ * Throws TokenRejection for a token that fails a check, UNAVAILABLE where the keys are not known.
+ * Keys are asked for only after everything that needs none fits.
  */
 export async function verifyJwt(
   providers: JwtProviders,
@@ -109,12 +110,12 @@ export async function verifyJwt(
 ): Promise<VerifiedJwt> {
   const { header, claims } = readToken(token)
   const trusted = typeof claims.iss === 'string' ? providers.get(claims.iss) : undefined
-  if (trusted === undefined) throw new Malformed('the issuer of a provider', 'iss')
+  if (trusted === undefined) throw new TokenRejection('issuer')
   const { provider, keys } = trusted
   const { kid, algorithm } = checkHeader(header, provider)
   const { aud } = claims
   if (!(Array.isArray(aud) ? aud : [aud]).includes(provider.audience)) {
-    throw new Malformed('the audience of the provider', 'aud')
+    throw new TokenRejection('audience')
   }
   const { clockToleranceSeconds } = provider
   const exp = checkTimes(claims, nowMillis / 1000, {
@@ -134,29 +135,30 @@ export async function verifyJwt(
 
 function identityOf({ kind, issuer, claims }: JwtProvider, said: JsonObject): ProvidedIdentity {
   const subject = checkSubject(claimAt(said, claims.subject))
-  const roles = rolesOf(claims.roles === null ? undefined : claimAt(said, claims.roles))
-  const email = claims.email === null ? undefined : claimAt(said, claims.email)
-  if (email === undefined) return { kind, subject, issuer, roles }
-  if (typeof email !== 'string') throw new Malformed('a text', 'email')
+  const roles = rolesOf(claims.roles === null ? null : claimAt(said, claims.roles))
+  const email = claims.email === null ? null : claimAt(said, claims.email)
+  if (email === null) return { kind, subject, issuer, roles }
+  if (typeof email !== 'string') throw new TokenRejection('email')
   return { kind, subject, issuer, roles, email }
 }
 
-function claimAt(claims: JsonObject, path: ClaimPath): Json | undefined {
-  let value: Json | undefined = claims as { [key: string]: Json }
+/** Returns null for an absent claim too: issuers write both for a value that they do not have. */
+function claimAt(claims: JsonObject, path: ClaimPath): Json {
+  let value: Json = claims as { [key: string]: Json }
   for (const key of path) {
-    if (value === null || typeof value !== 'object' || Array.isArray(value)) return undefined
-    value = Object.hasOwn(value, key) ? value[key] : undefined
-    if (value === undefined) return undefined
+    if (value === null || typeof value !== 'object' || Array.isArray(value)) return null
+    value = Object.hasOwn(value, key) ? value[key]! : null
   }
   return value
 }
 
-/** A list of texts, or one text with blanks between the roles, as `scope` is (RFC 8693, 4.2). */
-function rolesOf(claim: Json | undefined): readonly string[] {
-  if (claim === undefined) return []
+/** Reads a list of texts, or one text of roles with blanks between, as `scope` (RFC 8693, 4.2). */
+function rolesOf(claim: Json): readonly string[] {
+  if (claim === null) return []
   const roles = typeof claim === 'string' ? claim.split(' ').filter((role) => role !== '') : claim
   if (!Array.isArray(roles) || !roles.every((role) => typeof role === 'string')) {
-    throw new Malformed('texts', 'roles')
+    throw new TokenRejection('roles')
   }
+  if (roles.length > ROLES_MAX) throw new TokenRejection('rolesCount')
   return roles
 }

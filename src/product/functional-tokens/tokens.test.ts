@@ -11,6 +11,7 @@ import {
   signature,
 } from '../../../build/testing/providers/jwt-issuers.ts'
 import { isFault } from '../../errors/fault.ts'
+import { TOKEN_REJECTIONS, type TokenCheck } from '../../identity/jwt/rejections.ts'
 import { Keyring } from '../../storage/keyring.ts'
 import { TestSystem } from '../../system/system.ts'
 import { type MemoryLog, memoryLog } from '../../telemetry/log.ts'
@@ -70,6 +71,19 @@ async function tokensOf(given: Partial<JwtProvider> = {}): Promise<FunctionalTok
 }
 
 const REFUSED = 'FUNCTIONAL_TOKEN_INVALID'
+/** The whole detail: a constant, so it holds nothing of the token. */
+const rejectedBy = (check: TokenCheck) => `functional token: ${TOKEN_REJECTIONS[check]}`
+
+/** Answers the detail of the rejection; the code where it is none. */
+async function reason(token: string, by = tokens): Promise<unknown> {
+  try {
+    await by.verify(token)
+    return 'accepted'
+  } catch (error) {
+    if (!isFault(error)) return String(error)
+    return error.code === REFUSED ? error.detail : error.code
+  }
+}
 const now = () => Math.floor(system.nowMillis() / 1000)
 const claims = (given: Record<string, unknown> = {}) => users.claims(system.nowMillis(), given)
 
@@ -81,6 +95,9 @@ async function outcome(token: string, by = tokens): Promise<unknown> {
   }
 }
 
+/** Two units of a string each. */
+const LONGEST = '\u{1f600}'.repeat(255)
+const ROLES = Array.from({ length: 256 }, (_, i) => `r${i}`)
 const USER = { kind: 'user', subject: 'subject-1', issuer: ISSUER, roles: [] }
 
 describe('a token of a provider is accepted', () => {
@@ -109,6 +126,12 @@ describe('a token of a provider is accepted', () => {
     ['a list of roles', { roles: ['admin', 'b c'] }, { roles: ['admin', 'b c'] }],
     ['roles as a scope has them', { roles: ' read  write ' }, { roles: ['read', 'write'] }],
     ['an email', { email: 'a@b.test' }, { email: 'a@b.test' }],
+    ['255 characters of subject', { sub: LONGEST }, { subject: LONGEST }],
+    ['256 roles', { roles: ROLES }, { roles: ROLES }],
+    ['256 roles as a scope', { roles: ROLES.join(' ') }, { roles: ROLES }],
+    ['roles of null as without roles', { roles: null }, {}],
+    ['an email of null as without email', { email: null }, {}],
+    ['a thousand groups that nobody asked for', { groups: Array(1_000).fill('g') }, {}],
     ['names of every object', { sub: 'constructor' }, { subject: 'constructor' }],
   ])('with %s', async (_, given, said) => {
     expect(await outcome(await users.sign(claims(given)))).toEqual({ ...USER, ...said })
@@ -154,36 +177,43 @@ describe('a token of a provider is accepted', () => {
   })
 })
 
-const CLAIM_MUTATIONS: readonly (readonly [string, () => Record<string, unknown>])[] = [
-  ['no issuer', () => ({ iss: undefined })],
-  ['an unknown issuer', () => ({ iss: 'https://evil.test/tenant' })],
-  ['the issuer with a slash behind it', () => ({ iss: `${ISSUER}/` })],
-  ['the issuer in capitals', () => ({ iss: ISSUER.toUpperCase() })],
-  ['the issuer in a list', () => ({ iss: [ISSUER] })],
-  ['the issuer of the other provider', () => ({ iss: SERVICES })],
-  ['an issuer of every object', () => ({ iss: 'constructor' })],
-  ['no audience', () => ({ aud: undefined })],
-  ['another audience', () => ({ aud: 'https://other.test' })],
-  ['an audience that begins like ours', () => ({ aud: `${AUDIENCE}/` })],
-  ['no audience in its list', () => ({ aud: [] })],
-  ['an audience deeper in its list', () => ({ aud: [[AUDIENCE]] })],
-  ['no end', () => ({ exp: undefined })],
-  ['an end 60 s ago', () => ({ iat: now() - 600, exp: now() - 60 })],
-  ['an end as text', () => ({ exp: String(now() + 600) })],
-  ['an end before the epoch', () => ({ exp: -1 })],
-  ['no begin', () => ({ iat: undefined })],
-  ['a begin 61 s ahead', () => ({ iat: now() + 61, exp: now() + 600 })],
-  ['a life of an hour and a second', () => ({ exp: now() + 3_601 })],
-  ['not to be used for another 61 s', () => ({ nbf: now() + 61 })],
-  ['not-before of null', () => ({ nbf: null })],
-  ['no subject', () => ({ sub: undefined })],
-  ['an empty subject', () => ({ sub: '' })],
-  ['a subject that is a number', () => ({ sub: 7 })],
-  ['a subject of 256 bytes', () => ({ sub: 'é'.repeat(128) })],
-  ['a role that is a number', () => ({ roles: ['a', 1] })],
-  ['roles in an object', () => ({ roles: { admin: true } })],
-  ['roles of null', () => ({ roles: null })],
-  ['an email that is a list', () => ({ email: ['a@b.test'] })],
+/** A list in a list, and so on. */
+const nested = (levels: number): unknown => (levels === 0 ? 1 : [nested(levels - 1)])
+
+type ClaimMutation = readonly [string, TokenCheck, () => Record<string, unknown>]
+const CLAIM_MUTATIONS: readonly ClaimMutation[] = [
+  ['no issuer', 'issuer', () => ({ iss: undefined })],
+  ['an unknown issuer', 'issuer', () => ({ iss: 'https://evil.test/tenant' })],
+  ['the issuer with a slash behind it', 'issuer', () => ({ iss: `${ISSUER}/` })],
+  ['the issuer in capitals', 'issuer', () => ({ iss: ISSUER.toUpperCase() })],
+  ['the issuer in a list', 'issuer', () => ({ iss: [ISSUER] })],
+  ['the issuer of the other provider', 'algorithm', () => ({ iss: SERVICES })],
+  ['an issuer of every object', 'issuer', () => ({ iss: 'constructor' })],
+  ['no audience', 'audience', () => ({ aud: undefined })],
+  ['another audience', 'audience', () => ({ aud: 'https://other.test' })],
+  ['an audience that begins like ours', 'audience', () => ({ aud: `${AUDIENCE}/` })],
+  ['no audience in its list', 'audience', () => ({ aud: [] })],
+  ['an audience deeper in its list', 'audience', () => ({ aud: [[AUDIENCE]] })],
+  ['no end', 'expiryForm', () => ({ exp: undefined })],
+  ['an end 60 s ago', 'expired', () => ({ iat: now() - 600, exp: now() - 60 })],
+  ['an end as text', 'expiryForm', () => ({ exp: String(now() + 600) })],
+  ['an end before the epoch', 'expiryForm', () => ({ exp: -1 })],
+  ['no begin', 'issuedAtForm', () => ({ iat: undefined })],
+  ['a begin 61 s ahead', 'issuedInFuture', () => ({ iat: now() + 61, exp: now() + 600 })],
+  ['a life of an hour and a second', 'lifetime', () => ({ exp: now() + 3_601 })],
+  ['not to be used for another 61 s', 'notBefore', () => ({ nbf: now() + 61 })],
+  ['not-before of null', 'notBeforeForm', () => ({ nbf: null })],
+  ['no subject', 'subject', () => ({ sub: undefined })],
+  ['an empty subject', 'subject', () => ({ sub: '' })],
+  ['a subject that is a number', 'subject', () => ({ sub: 7 })],
+  ['a subject of null', 'subject', () => ({ sub: null })],
+  ['a subject of 256 characters', 'subjectLength', () => ({ sub: 'é'.repeat(256) })],
+  ['a role that is a number', 'roles', () => ({ roles: ['a', 1] })],
+  ['roles in an object', 'roles', () => ({ roles: { admin: true } })],
+  ['257 roles', 'rolesCount', () => ({ roles: Array(257).fill('r') })],
+  ['257 roles as a scope', 'rolesCount', () => ({ roles: 'r '.repeat(257) })],
+  ['claims of 17 levels', 'claims', () => ({ deep: nested(16) })],
+  ['an email that is a list', 'email', () => ({ email: ['a@b.test'] })],
 ]
 
 const header = (given: object = {}) => ({ alg: 'ES256', typ: 'JWT', kid: 'key-1', ...given })
@@ -191,54 +221,67 @@ const hmac = (input: string, key: string | Buffer) =>
   encodeBase64Url(createHmac('sha256', key).update(input).digest())
 
 describe('a token is refused', () => {
-  it.each(CLAIM_MUTATIONS)('with %s', async (_, given) => {
-    expect(await outcome(await users.sign(claims(given())))).toBe(REFUSED)
+  it.each(CLAIM_MUTATIONS)('with %s, by the check %s', async (_, check, given) => {
+    expect(await reason(await users.sign(claims(given())))).toBe(rejectedBy(check))
   })
 
-  it.each<[string, object]>([
-    ['no algorithm', { alg: undefined }],
-    ['an algorithm in a list', { alg: ['ES256'] }],
-    ['an algorithm of another provider', { alg: 'RS256' }],
-    ['an algorithm that it does not use', { alg: 'ES384' }],
-    ['an unknown key', { kid: 'key-2' }],
-    ['an empty key name', { kid: '' }],
-    ['a key name without end', { kid: 'k'.repeat(513) }],
-    ['an extension that is critical', { crit: ['exp'], exp: 1 }],
-    ['an empty list of extensions', { crit: [] }],
-    ['an unencoded payload', { b64: false, crit: ['b64'] }],
-    ['a header over its bound', { padding: 'x'.repeat(5_000) }],
-  ])('with %s', async (_, given) => {
-    expect(await outcome(await users.sign(claims(), given))).toBe(REFUSED)
+  it.each<[string, TokenCheck, object]>([
+    ['no algorithm', 'algorithm', { alg: undefined }],
+    ['an algorithm in a list', 'algorithm', { alg: ['ES256'] }],
+    ['an algorithm of another provider', 'algorithm', { alg: 'RS256' }],
+    ['an algorithm that it does not use', 'algorithm', { alg: 'ES384' }],
+    ['an unknown key', 'key', { kid: 'key-2' }],
+    ['an empty key name', 'keyName', { kid: '' }],
+    ['a key name without end', 'keyName', { kid: 'k'.repeat(513) }],
+    ['an extension that is critical', 'critical', { crit: ['exp'], exp: 1 }],
+    ['an empty list of extensions', 'critical', { crit: [] }],
+    ['a payload that says it is encoded', 'unencoded', { b64: true }],
+    ['an unencoded payload', 'critical', { b64: false, crit: ['b64'] }],
+    ['a header over its bound', 'headerLength', { padding: 'x'.repeat(5_000) }],
+  ])('with %s, by the check %s', async (_, check, given) => {
+    expect(await reason(await users.sign(claims(), given))).toBe(rejectedBy(check))
   })
 
   it('without the required type', async () => {
     const typed = await tokensOf({ requiredType: 'at+jwt' })
     expect(await outcome(await users.sign(claims(), { typ: 'at+jwt' }), typed)).toEqual(USER)
     for (const typ of [undefined, 'JWT', 'AT+JWT', 'application/at+jwt']) {
-      expect(await outcome(await users.sign(claims(), { typ }), typed)).toBe(REFUSED)
+      expect(await reason(await users.sign(claims(), { typ }), typed)).toBe(rejectedBy('type'))
     }
   })
 
-  it.each<[string, () => string | Promise<string>]>([
-    ['alg none and no signature', () => `${encodePart(header({ alg: 'none' }))}.${body()}.`],
-    ['alg None', () => `${encodePart(header({ alg: 'None' }))}.${body()}.AA`],
-    ['a claim that is there twice', () => users.sign(twice())],
-    ['an algorithm that is there twice', () => users.sign(claims(), twiceAlgorithm())],
-    ['a __proto__', () => users.sign(JSON.stringify(claims()).replace('{', '{"__proto__":{},'))],
-    ['claims that are a list', () => users.sign('[]')],
-    ['a key of its own embedded', () => foreign((jwk) => ({ jwk }))],
-    ['a URL of keys of its own', () => foreign(() => ({ jku: users.jwksUri }))],
-    ['a foreign signature', () => foreign(() => ({}))],
-    ['no signature', async () => (await good()).replace(/[^.]+$/, '')],
-    ['a signature of zeroes', async () => (await good()).replace(/[^.]+$/, 'A'.repeat(86))],
-    ['padding', async () => `${await good()}==`],
-    ['a blank', async () => `${await good()} `],
-    ['a fourth part', async () => `${await good()}.AA`],
-    ['five parts', () => 'a.b.c.d.e'],
-    ['nothing', () => ''],
-    ['more than 16 KiB', () => users.sign(claims({ padding: 'x'.repeat(12_300) }))],
-  ])('with %s', async (_, make) => {
-    expect(await outcome(await make())).toBe(REFUSED)
+  it.each<[string, TokenCheck, () => string | Promise<string>]>([
+    [
+      'alg none and no signature',
+      'algorithm',
+      () => `${encodePart(header({ alg: 'none' }))}.${body()}.`,
+    ],
+    ['alg None', 'algorithm', () => `${encodePart(header({ alg: 'None' }))}.${body()}.AA`],
+    ['a claim that is there twice', 'claims', () => users.sign(twice())],
+    ['an algorithm that is there twice', 'header', () => users.sign(claims(), twiceAlgorithm())],
+    [
+      'a __proto__',
+      'claims',
+      () => users.sign(JSON.stringify(claims()).replace('{', '{"__proto__":{},')),
+    ],
+    ['claims that are a list', 'claims', () => users.sign('[]')],
+    ['a key of its own embedded', 'signature', () => foreign((jwk) => ({ jwk }))],
+    ['a URL of keys of its own', 'signature', () => foreign(() => ({ jku: users.jwksUri }))],
+    ['a foreign signature', 'signature', () => foreign(() => ({}))],
+    ['no signature', 'signature', async () => (await good()).replace(/[^.]+$/, '')],
+    [
+      'a signature of zeroes',
+      'signature',
+      async () => (await good()).replace(/[^.]+$/, 'A'.repeat(86)),
+    ],
+    ['padding', 'form', async () => `${await good()}==`],
+    ['a blank', 'form', async () => `${await good()} `],
+    ['a fourth part', 'form', async () => `${await good()}.AA`],
+    ['five parts', 'form', () => 'a.b.c.d.e'],
+    ['nothing', 'form', () => ''],
+    ['more than 16 KiB', 'length', () => users.sign(claims({ padding: 'x'.repeat(12_300) }))],
+  ])('with %s, by the check %s', async (_, check, make) => {
+    expect(await reason(await make())).toBe(rejectedBy(check))
   })
 
   it('that is an HMAC keyed with any form of a public key', async () => {

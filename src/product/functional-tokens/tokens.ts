@@ -3,8 +3,8 @@
  * was verified is remembered, because callers send the same one with every call and a signature
  * costs fifty times what the rest of the gateway's checks do.
  */
-import { Fault, isFault } from '../../errors/fault.ts'
-import { refusalOf } from '../../identity/jwt/tokens.ts'
+import { Fault } from '../../errors/fault.ts'
+import { TokenRejection } from '../../identity/jwt/rejections.ts'
 import type { System } from '../../system/system.ts'
 import { type FunctionalIdentity, type Principal, principalOf } from '../../value/identities.ts'
 import {
@@ -59,7 +59,7 @@ export class FunctionalTokens {
     const known = this.#known.get(token)
     if (known !== undefined) {
       if (known.principal.expiresAtMillis <= this.#options.system.nowMillis()) {
-        throw invalid('past its end')
+        throw invalid(new TokenRejection('expired'))
       }
       if (await known.isTrusted()) {
         this.#keep(token, known)
@@ -83,8 +83,7 @@ export class FunctionalTokens {
       const verified = verifyGuest(this.#options, token, nowMillis)
       return { principal: principal(verified), isTrusted: () => true }
     } catch (error) {
-      if (isFault(error)) throw error
-      throw invalid(refusalOf(error))
+      throw error instanceof TokenRejection ? invalid(error) : error
     }
   }
 
@@ -111,6 +110,7 @@ function principal({
   return { kind: identity.kind, key: principalOf(identity), identityText, expiresAtMillis }
 }
 
-function invalid(detail: string): Fault {
-  return new Fault('FUNCTIONAL_TOKEN_INVALID', { detail: `functional token: ${detail}` })
+/** Its detail names the check that failed, and nothing of the token. */
+function invalid({ message }: TokenRejection): Fault {
+  return new Fault('FUNCTIONAL_TOKEN_INVALID', { detail: `functional token: ${message}` })
 }
