@@ -85,7 +85,12 @@ export async function openTestGateway(input: GatewayInput): Promise<TestGateway>
   const system = realSystem()
   const log = input.log ?? createLog({ system, sink: () => undefined, level: 'debug' })
   const tokens = new FunctionalTokens({
-    providers: await openJwtProviders({ providers: input.providers ?? [], system, log }),
+    providers: await openJwtProviders({
+      providers: input.providers ?? [],
+      control: null,
+      system,
+      log,
+    }),
     keyring: it.root.keyring,
     environmentId: it.root.descriptor.environmentId,
     system,

@@ -78,10 +78,11 @@ export async function openEnvironment(options: EnvironmentOptions): Promise<Open
 
 async function openTokens(
   { product }: ServerConfiguration,
-  { keyring, descriptor: { environmentId } }: ProductRoot,
+  { keyring, control, descriptor: { environmentId } }: ProductRoot,
   world: { readonly system: System; readonly log: Logger },
 ): Promise<FunctionalTokens> {
-  const providers = await openJwtProviders({ providers: product?.jwtProviders ?? [], ...world })
+  const given = product?.jwtProviders ?? []
+  const providers = await openJwtProviders({ providers: given, control, ...world })
   return new FunctionalTokens({ providers, keyring, environmentId, system: world.system })
 }
 

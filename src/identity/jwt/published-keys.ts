@@ -1,7 +1,8 @@
 /**
  * The keys of a publisher over time: loaded when first asked for, reused for ten minutes, kept for
  * a day where the publisher cannot be reached, and asked for again when a token names an unknown
- * one - but not more often than a stranger's tokens should make us.
+ * one - but not more often than a stranger's tokens should make us. Where there is a store, the
+ * newest set outlives the process.
  */
 import type { TableCode } from '../../errors/codes.ts'
 import { Fault, isFault } from '../../errors/fault.ts'
@@ -23,7 +24,24 @@ const FAILURE_PAUSE_MS = 5_000
 
 interface KeySet {
   readonly keys: readonly VerificationKey[]
-  readonly atMillis: number
+  /** When it was fetched, by both clocks: the wall clock may be set, the other stops in sleep. */
+  readonly wallMillis: number
+  readonly monotonicMillis: number
+  /** Whether an earlier process fetched it: it may be out of date, so it only stands in. */
+  readonly restored: boolean
+}
+
+/** A key set as it was published. */
+export interface StoredKeySet {
+  readonly document: Uint8Array
+  /** Unix milliseconds. */
+  readonly fetchedAtMillis: number
+}
+
+/** Keeps the newest key set of one publisher beyond the end of the process. */
+export interface KeySetStore {
+  read(): StoredKeySet | null
+  write(keySet: StoredKeySet): void
 }
 
 export interface PublishedKeysOptions {
@@ -37,8 +55,10 @@ export interface PublishedKeysOptions {
   readonly locate: (read: (url: string) => Promise<Uint8Array>) => Promise<string>
   /** Thrown where no key set of the last day is known, and for an unknown key after a failure. */
   readonly unavailable: TableCode
-  readonly system: Pick<System, 'monotonicMillis'>
+  readonly system: Pick<System, 'nowMillis' | 'monotonicMillis'>
   readonly log: Logger
+  /** Null keeps the keys in memory alone. */
+  readonly store: KeySetStore | null
   /** For tests. */
   readonly network?: Network | undefined
 }
@@ -64,6 +84,27 @@ export class PublishedKeys {
   }
 
   /**
+   * Takes the set that an earlier process fetched, where one is stored. It stands in until the
+   * publisher answers, for the rest of its day, and never keeps the publisher from being asked.
+   */
+  async restore(): Promise<void> {
+    const { algorithms, log, publisher, store, system } = this.#options
+    try {
+      const stored = store?.read() ?? null
+      if (stored === null) return
+      const wallMillis = stored.fetchedAtMillis
+      const ageMillis = system.nowMillis() - wallMillis
+      // A set from the future says nothing of its age: the clock was set back.
+      if (ageMillis < 0) return
+      const keys = await readKeySet(stored.document, algorithms)
+      const monotonicMillis = system.monotonicMillis() - ageMillis
+      this.#set = { keys, wallMillis, monotonicMillis, restored: true }
+    } catch (error) {
+      log.warn('keys.not_restored', { publisher, detail: reasonOf(error) })
+    }
+  }
+
+  /**
    * The key of that name; without a name, the only one of the algorithm. null where there is none.
    * Throws `unavailable`: of an unknown one too while the publisher cannot say whether it is new.
    */
@@ -73,7 +114,7 @@ export class PublishedKeys {
     if (found !== null) return found
     if (this.#loading === null) {
       // A set that was loaded for this very call has nothing newer behind it.
-      if (this.#age() < UNKNOWN_KEY_PAUSE_MS) return null
+      if (this.#isNewerThan(UNKNOWN_KEY_PAUSE_MS)) return null
       if (this.#sinceFailure() < FAILURE_PAUSE_MS) throw this.#unavailable()
     }
     await this.#load()
@@ -82,21 +123,31 @@ export class PublishedKeys {
   }
 
   async #current(): Promise<KeySet> {
-    const age = this.#age()
-    if (this.#set !== null && age < KEYS_FRESH_MS) return this.#set
+    if (this.#set !== null && this.#isNewerThan(KEYS_FRESH_MS)) return this.#set
     const sinceFailure = this.#sinceFailure()
     if (sinceFailure >= FAILURE_PAUSE_MS) {
       const loading = this.#load()
       // Whoever did not answer last time is asked while the kept keys go on serving.
-      if (sinceFailure === Number.POSITIVE_INFINITY || age >= KEYS_KEPT_MS) await loading
+      if (sinceFailure === Number.POSITIVE_INFINITY || !this.#isKept()) await loading
     }
-    if (this.#set !== null && this.#age() < KEYS_KEPT_MS) return this.#set
+    if (this.#set !== null && this.#isKept()) return this.#set
     throw this.#unavailable()
   }
 
+  /** Whether this process fetched the set within that time. */
+  #isNewerThan(millis: number): boolean {
+    return this.#set?.restored === false && this.#age() < millis
+  }
+
+  #isKept(): boolean {
+    return this.#age() < KEYS_KEPT_MS
+  }
+
   #age(): number {
-    const atMillis = this.#set?.atMillis ?? Number.NEGATIVE_INFINITY
-    return this.#options.system.monotonicMillis() - atMillis
+    if (this.#set === null) return Number.POSITIVE_INFINITY
+    const { system } = this.#options
+    const { wallMillis, monotonicMillis } = this.#set
+    return Math.max(system.nowMillis() - wallMillis, system.monotonicMillis() - monotonicMillis)
   }
 
   /** Infinite where the newest load succeeded. */
@@ -121,13 +172,27 @@ export class PublishedKeys {
     const { algorithms, locate, log, publisher, system } = this.#options
     try {
       const read = (url: string) => this.#document(url)
-      const keys = await readKeySet(await read(await locate(read)), algorithms)
+      const document = await read(await locate(read))
+      const keys = await readKeySet(document, algorithms)
       if (keys.length === 0) throw new Malformed('a key of a configured algorithm', '$.keys')
-      this.#set = { keys, atMillis: system.monotonicMillis() }
+      const wallMillis = system.nowMillis()
+      const monotonicMillis = system.monotonicMillis()
+      this.#set = { keys, wallMillis, monotonicMillis, restored: false }
       this.#failedAtMillis = Number.NEGATIVE_INFINITY
+      this.#store({ document, fetchedAtMillis: wallMillis })
     } catch (error) {
       this.#failedAtMillis = system.monotonicMillis()
       log.warn('keys.unavailable', { publisher, detail: reasonOf(error) })
+    }
+  }
+
+  /** The keys are good for this process, whatever becomes of them on the disk. */
+  #store(keySet: StoredKeySet): void {
+    const { log, publisher, store } = this.#options
+    try {
+      store?.write(keySet)
+    } catch (error) {
+      log.warn('keys.not_stored', { publisher, error })
     }
   }
 

@@ -28,6 +28,7 @@ export function providerKeys({ provider, ...world }: ProviderKeysOptions): Publi
     allowLoopbackHttp,
     locate: async (read) => readDiscovery(await read(discoveryUrl), provider),
     unavailable: 'PLATFORM_UNAVAILABLE',
+    store: null,
   })
 }
 

@@ -4,7 +4,7 @@
  */
 import { Fault } from '../../errors/fault.ts'
 import { type JsonObject, readKeySet, type VerificationKey } from '../../identity/jwt/key-sets.ts'
-import { PublishedKeys, selectKey } from '../../identity/jwt/published-keys.ts'
+import { type KeySetStore, PublishedKeys, selectKey } from '../../identity/jwt/published-keys.ts'
 import { ROLES_MAX, TokenRejection } from '../../identity/jwt/rejections.ts'
 import {
   checkHeader,
@@ -14,6 +14,13 @@ import {
   type KeySource,
   readToken,
 } from '../../identity/jwt/tokens.ts'
+import type { ControlDatabase } from '../../storage/control/database.ts'
+import {
+  findPublishedKeySet,
+  type KeyPublisher,
+  retainPublishedKeySets,
+  writePublishedKeySet,
+} from '../../storage/control/published-keys.ts'
 import type { Network } from '../../system/guarded-fetch.ts'
 import type { System } from '../../system/system.ts'
 import type { Logger } from '../../telemetry/log.ts'
@@ -24,8 +31,10 @@ import type { Json } from '../../value/strict-json.ts'
 
 export interface ProvidersOptions {
   readonly providers: readonly JwtProvider[]
-  readonly system: Pick<System, 'monotonicMillis'>
+  readonly system: Pick<System, 'nowMillis' | 'monotonicMillis'>
   readonly log: Logger
+  /** Keeps published keys over a restart; null keeps them in memory alone. */
+  readonly control: ControlDatabase | null
   /** For tests. */
   readonly network?: Network
 }
@@ -46,36 +55,62 @@ export interface VerifiedJwt {
 }
 
 /**
- * By issuer. Connects to nothing: published keys are loaded when a token needs them. Throws
- * SERVER_CONFIGURATION_INVALID where a key set of the descriptor has no key that fits.
+ * Opens the providers, by issuer. Connects to nothing: published keys are loaded when a token needs
+ * them. Throws SERVER_CONFIGURATION_INVALID where a key set of the descriptor has no key that fits.
  */
 export async function openJwtProviders(options: ProvidersOptions): Promise<JwtProviders> {
+  const { providers, control } = options
+  control?.transaction((tx) => retainPublishedKeySets(tx, providers.flatMap(publisherOf)))
   const trusted = new Map<string, Trusted>()
-  for (const provider of options.providers) {
+  for (const provider of providers) {
     trusted.set(provider.issuer, { provider, keys: await openKeys(provider, options) })
   }
   return trusted
 }
 
+function publisherOf({ issuer, keys }: JwtProvider): readonly KeyPublisher[] {
+  return 'uri' in keys ? [{ issuer, uri: keys.uri }] : []
+}
+
 async function openKeys(
   provider: JwtProvider,
-  { system, log, network }: ProvidersOptions,
+  { system, log, control, network }: ProvidersOptions,
 ): Promise<KeySource> {
   const fixed = await readFixedKeys(provider)
   if (fixed !== null) return { find: async (kid, algorithm) => selectKey(fixed, kid, algorithm) }
-  const { name, algorithms, keys } = provider
+  const { name, issuer, algorithms, keys } = provider
   const { uri } = keys as { readonly uri: string }
-  return new PublishedKeys({
+  const published = new PublishedKeys({
     publisher: name,
     algorithms,
     allowedOrigins: [new URL(uri).origin],
     allowLoopbackHttp: true,
     locate: async () => uri,
     unavailable: 'UNAVAILABLE',
+    store: control === null ? null : keySetStore(control, { issuer, uri }),
     system,
     log,
     network,
   })
+  await published.restore()
+  return published
+}
+
+function keySetStore(control: ControlDatabase, publisher: KeyPublisher): KeySetStore {
+  return {
+    read() {
+      const found = control.read((reader) => findPublishedKeySet(reader, publisher))
+      if (found === null) return null
+      const { document, fetchedAtMicros } = found
+      return { document, fetchedAtMillis: Number(fetchedAtMicros / 1000n) }
+    },
+    write({ document, fetchedAtMillis }) {
+      const fetchedAtMicros = BigInt(fetchedAtMillis) * 1000n
+      control.transaction((tx) => {
+        writePublishedKeySet(tx, publisher, { document, fetchedAtMicros })
+      })
+    },
+  }
 }
 
 /**
