@@ -42,19 +42,32 @@ export function formatListener({ host, port }: Pick<Listener, 'host' | 'port'>):
 /** Which schemes an origin may have; `loopback-http` is http with 127.0.0.0/8 or [::1] only. */
 export type OriginScheme = 'https' | 'loopback-http' | 'http'
 
+/** What DNS can hold, or an IPv6 address: the URL parser also takes `*` and other characters. */
+const ORIGIN_HOST = /^(?:\[[0-9a-f:.]+\]|(?=.{1,254}$)[a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63})*\.?)$/
+
 /** Whether the text is exactly the origin that a browser or a client would send. */
 export function isOrigin(text: string, schemes: readonly OriginScheme[]): boolean {
   const url = parseUrl(text)
-  return url !== null && url.origin === text && hasScheme(url, schemes)
+  return (
+    url !== null &&
+    url.origin === text &&
+    hasScheme(url, schemes) &&
+    ORIGIN_HOST.test(url.hostname) &&
+    url.port !== '0'
+  )
 }
 
-/** `file` is not among them: what is loaded from there says `null`. */
-const APP_ORIGIN =
-  /^(?!(?:https?|wss?|ftp|file):)[a-z][a-z0-9+.-]*:\/\/[a-z0-9._-]+(?::[1-9][0-9]{0,4})?$/
+const APP_ORIGIN = /^([a-z][a-z0-9+.-]*):\/\/[a-z0-9._-]+(?::[1-9][0-9]{0,4})?$/
+/** The web has its own rules, and of the others the browser says `null`. */
+const NO_APP_SCHEMES = [
+  ...['http', 'https', 'ws', 'wss', 'ftp'],
+  ...['about', 'blob', 'data', 'file', 'filesystem', 'javascript'],
+]
 
 /** Whether the text is the origin of a web view or an extension, as capacitor://localhost. */
 export function isAppOrigin(text: string): boolean {
-  return APP_ORIGIN.test(text) && URL.canParse(text)
+  const scheme = APP_ORIGIN.exec(text)?.[1]
+  return scheme !== undefined && !NO_APP_SCHEMES.includes(scheme) && URL.canParse(text)
 }
 
 export function hasScheme(url: URL, schemes: readonly OriginScheme[]): boolean {

@@ -186,6 +186,26 @@ describe('a valid environment', () => {
     expect(parseConfiguration(environment, 'serve').product?.allowedOrigins).toHaveLength(64)
   })
 
+  it('takes every form of an origin that browsers send', () => {
+    const origins = [
+      'https://canary.test',
+      'https://a-b.c_d.canary.test:8443',
+      'https://xn--bcher-kva.test',
+      'https://canary.test.',
+      'http://localhost:5173',
+      'http://192.0.2.1',
+      'http://[2001:db8::1]:8080',
+    ]
+    const environment = { ...BASE, ...ROOT, SERVICE_PRODUCT_ALLOWED_ORIGINS: origins.join() }
+    expect(parseConfiguration(environment, 'serve').product?.allowedOrigins).toEqual(origins)
+  })
+
+  it('names the entry of a list that is no origin', () => {
+    const origins = 'https://a.test,https://*.canary.test,https://b.test'
+    const environment = { ...BASE, ...ROOT, SERVICE_PRODUCT_ALLOWED_ORIGINS: origins }
+    expect(failure(environment, 'serve').violations[0]?.rule).toMatch(/^entry 2 to be an origin as/)
+  })
+
   it('takes the origins of web views and extensions, as they send them', () => {
     const origins = [
       'capacitor://localhost',
@@ -216,11 +236,37 @@ describe('a valid environment', () => {
     '*://localhost',
     '1app://localhost',
     'wss://canary.test',
+    'blob://canary',
+    'about://blank',
     'https://canary.test:443',
+    'http://canary.test:80',
+    'https://canary.test:0',
+    'https://canary.test:08443',
     'https://Canary.test',
+    'HTTPS://canary.test',
+    'https://canary.test/',
+    'https://canary.test/app',
+    'https://canary.test?x',
+    'https://canary.test#x',
+    'https://canary@a.test',
+    'https://:canary@a.test',
+    'https://*.canary.test',
+    'https://*',
+    'https://canary.*',
+    'https://bücher.test',
+    'https://xn--canary.test',
+    'https://can$ary.test',
+    'https://canary..test',
+    `https://${'c'.repeat(64)}.test`,
+    'http://127.1',
+    'http://[0::1]',
+    'null',
+    'canary.test',
+    '',
+    ' https://canary.test',
   ])('takes no origin that none sends: %s', (origin) => {
     const environment = { ...BASE, ...ROOT, SERVICE_PRODUCT_ALLOWED_ORIGINS: origin }
-    expect(() => parseConfiguration(environment, 'serve')).toThrow()
+    expect(failure(environment, 'serve').code).toBe('SERVER_CONFIGURATION_INVALID')
   })
 
   it.each([

@@ -86,6 +86,9 @@ export interface ActionNetwork {
 export const RECOVERY_PHRASE = 'replace-lost-initial-owner-code'
 export const OWNER_RECOVERY_PHRASE = 'issue-owner-invitation'
 const ALLOWED_ORIGINS_MAX = 64
+const ORIGIN_RULE =
+  'an origin as browsers send it, such as https://app.example.com: lower case, an international ' +
+  'name in its xn-- form, no wildcard, path, trailing slash or default port, and no blanks between'
 const ACTION_NETWORKS_MAX = 64
 const MANAGED_TOKEN_BYTES_MIN = 32
 /** It travels in one header, whose limit is 16 KiB. */
@@ -266,9 +269,10 @@ function allowedOrigins(environment: Environment): readonly string[] | null {
   if (value === null) return null
   const origins = value.split(',')
   if (origins.length > ALLOWED_ORIGINS_MAX) throw invalid(name, 'at most 64 origins')
-  if (!origins.every((origin) => isOrigin(origin, ['https', 'http']) || isAppOrigin(origin))) {
-    throw invalid(name, 'exact origins, separated by commas alone: https://app.example.com')
-  }
+  const wrong = origins.findIndex(
+    (each) => !isOrigin(each, ['https', 'http']) && !isAppOrigin(each),
+  )
+  if (wrong !== -1) throw invalid(name, `entry ${wrong + 1} to be ${ORIGIN_RULE}`)
   if (new Set(origins).size !== origins.length) throw invalid(name, 'each origin once')
   return origins
 }

@@ -116,7 +116,8 @@ export const VARIABLES = [
     secret: false,
     file: false,
     description:
-      'Up to 64 exact browser or web view origins, separated by commas; needs the Product root',
+      'Up to 64 exact browser or web view origins without wildcards, separated by commas; needs ' +
+      'the Product root',
   },
   {
     name: 'SERVICE_PRODUCT_AUTH_CONFIG',

@@ -5,6 +5,7 @@
  */
 import { Fault } from '../errors/fault.ts'
 import {
+  checkPrivateDirectory,
   ensurePrivateDirectory,
   FileFailure,
   readSecretFile,
@@ -35,7 +36,7 @@ export function openBootstrapFiles(
   stateDirectory: string,
   purpose: 'initial-owner' | 'owner-recovery' = 'initial-owner',
 ): BootstrapFiles {
-  const directory = `${stateDirectory}/bootstrap`
+  const directory = bootstrapDirectory(stateDirectory)
   const path = `${directory}/${purpose}.code`
   const paths = { current: path, next: `${path}.next` }
   return {
@@ -53,6 +54,21 @@ export function openBootstrapFiles(
         removeFileDurably(paths[file])
       }),
   }
+}
+
+/**
+ * Throws SERVER_STATE_DIRECTORY_INVALID where `prepare` would, as far as that can be told without
+ * making a directory.
+ */
+export function checkStateDirectory(stateDirectory: string): void {
+  guarded('directory', () => {
+    checkPrivateDirectory(stateDirectory)
+    checkPrivateDirectory(bootstrapDirectory(stateDirectory))
+  })
+}
+
+function bootstrapDirectory(stateDirectory: string): string {
+  return `${stateDirectory}/bootstrap`
 }
 
 function readCode(path: string): Secret | null {

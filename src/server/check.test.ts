@@ -1,8 +1,18 @@
-import { readdirSync, statSync } from 'node:fs'
-import { describe, expect, it } from 'vitest'
 import {
+  chmodSync,
+  mkdirSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  unlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, describe, expect, it } from 'vitest'
+import {
+  BASE as ANYWHERE,
   APPLICATION,
-  BASE,
   DIR,
   file,
   MANAGED,
@@ -11,9 +21,30 @@ import {
 } from '../../build/testing/environments/environments.ts'
 import { OIDC_FILE } from '../../build/testing/environments/oidc-files.ts'
 import { type Environment, ROWS } from '../../build/testing/environments/rows.ts'
+import { ENVIRONMENT_ID, makeRoot, PROJECT_ID } from '../../build/testing/product-roots.ts'
 import { makeKey } from '../../build/testing/providers/identity-providers.ts'
 import { RECOVERY_PHRASE } from '../config/configuration.ts'
+import { openBootstrapFiles } from '../identity/bootstrap-files.ts'
+import { openProductRoot } from '../storage/root.ts'
+import { realSystem } from '../system/system.ts'
+import { renderFailure } from './failures.ts'
 import { runServer } from './modes.ts'
+
+const BASE: Readonly<Record<string, string>> = {
+  ...ANYWHERE,
+  SERVICE_STATE_DIRECTORY: join(DIR, 'state'),
+}
+const roots: string[] = []
+
+function newRoot(): string {
+  const root = makeRoot()
+  roots.push(root)
+  return root
+}
+
+afterAll(() => {
+  for (const root of roots) rmSync(root, { recursive: true, force: true })
+})
 
 /** Values that rules name themselves. */
 const SPEAKABLE = ['true', 'required', RECOVERY_PHRASE]
@@ -52,9 +83,11 @@ describe('svc-server check refuses', () => {
 describe('svc-server check shows', () => {
   it('what would be served, aligned and without secrets', async () => {
     const origins = 'https://app.test,http://localhost:5173'
+    const root = newRoot()
     const environment = {
       ...BASE,
       ...APPLICATION,
+      SERVICE_PRODUCT_ROOT: root,
       SERVICE_PRODUCT_ALLOWED_ORIGINS: origins,
       SERVICE_PUBLIC_MANAGEMENT_URL: 'https://manage.test',
       SERVICE_PLATFORM_DATABASE_URL: URL_OK,
@@ -70,10 +103,11 @@ describe('svc-server check shows', () => {
   Public Management URL  https://manage.test
   Identity database      canary_db at canary-db.test:5433
   Identity pepper        [redacted]
-  State directory        /var/lib/canary
+  State directory        ${join(DIR, 'state')}
   Identity provider      none
   Managed source         none
-  Product root           /srv/canary
+  Product root           ${root}
+  Environment            My app (${ENVIRONMENT_ID} of ${PROJECT_ID})
   Application listener   127.0.0.9:4567 (TLS ends at a proxy before it)
   Documents              canary_db at canary-db.test:5433
   Allowed origins        https://app.test, http://localhost:5173
@@ -101,10 +135,11 @@ describe('svc-server check shows', () => {
     const about = { kind: 'user', issuer: 'https://idp.test', audience: 'a', algorithms: ['ES256'] }
     const fitting = { jwks: { keys: [(await makeKey('key-1')).jwk] } }
     const useless = { jwks: { keys: [(await makeKey('key-1', 'RS256')).jwk] } }
+    const root = newRoot()
     const checked = (keys: object) => {
       const providers = [{ name: 'idp', ...about, ...keys }]
-      file('auth.json', JSON.stringify({ version: 1, providers }))
-      const environment = { SERVICE_PRODUCT_ROOT: DIR, SERVICE_PRODUCT_AUTH_CONFIG: 'auth.json' }
+      writeFileSync(join(root, 'auth.json'), JSON.stringify({ version: 1, providers }))
+      const environment = { SERVICE_PRODUCT_ROOT: root, SERVICE_PRODUCT_AUTH_CONFIG: 'auth.json' }
       return check({ ...BASE, ...environment })
     }
     expect((await checked(fitting)).out).toContain('idp (user, https://idp.test)\n')
@@ -124,9 +159,103 @@ describe('svc-server check shows', () => {
   })
 
   it('and touches nothing', async () => {
-    const state = `${DIR}/state`
-    const before = [readdirSync(DIR), statSync(DIR).mtimeMs]
-    await check({ ...BASE, SERVICE_STATE_DIRECTORY: state, SERVICE_PRODUCT_ROOT: `${DIR}/root` })
-    expect([readdirSync(DIR), statSync(DIR).mtimeMs]).toEqual(before)
+    const root = newRoot()
+    const seen = () => [DIR, root].map((path) => [readdirSync(path), statSync(path).mtimeMs])
+    const before = seen()
+    expect((await check({ ...BASE, SERVICE_PRODUCT_ROOT: root })).exit).toBe(0)
+    expect(seen()).toEqual(before)
+  })
+
+  it('a root that a server has opened as one that none has', async () => {
+    const path = newRoot()
+    const root = await openProductRoot(path, realSystem())
+    try {
+      expect((await check({ ...BASE, SERVICE_PRODUCT_ROOT: path })).exit).toBe(0)
+    } finally {
+      root.close()
+    }
+  })
+})
+
+/** The line that `serve` ends with where `start` fails in it. */
+async function lineOf(start: () => unknown): Promise<string> {
+  try {
+    await start()
+  } catch (error) {
+    return renderFailure(error).text
+  }
+  return expect.unreachable('the start did not fail')
+}
+
+describe('svc-server check says what serve would say', () => {
+  const write = (name: string, text: string) => (root: string) =>
+    writeFileSync(join(root, name), text, { mode: 0o600 })
+  it.each<[string, (root: string) => void]>([
+    ['is missing', (root) => rmSync(root, { recursive: true })],
+    ['can be written by others', (root) => chmodSync(root, 0o777)],
+    ['has no descriptor', (root) => unlinkSync(join(root, 'service.json'))],
+    ['has a descriptor with an unknown field', write('service.json', '{"canary":1}')],
+    ['has no keyring', (root) => unlinkSync(join(root, 'keyring.json'))],
+    ['has a keyring that others can read', (root) => chmodSync(join(root, 'keyring.json'), 0o640)],
+    ['has lost its control database', write('documents.db', '')],
+    [
+      'has a control database that is a link',
+      (root) => symlinkSync('/canary/nowhere', join(root, 'control.db')),
+    ],
+    [
+      'has a control database that others can read',
+      (root) => writeFileSync(join(root, 'control.db'), '', { mode: 0o644 }),
+    ],
+    ['has a lock that is a directory', (root) => mkdirSync(join(root, 'lock.db'))],
+  ])('of a Product root that %s', async (_, spoil) => {
+    const root = newRoot()
+    spoil(root)
+    const said = await lineOf(() => openProductRoot(root, realSystem()))
+    expect(said).toContain('SERVER_PRODUCT_ROOT_INVALID')
+    const environment = { ...BASE, SERVICE_PRODUCT_ROOT: root }
+    expect(await check(environment)).toEqual({ exit: 1, out: '', err: said })
+  })
+
+  it('of documents that are elsewhere than configured', async () => {
+    const root = newRoot()
+    const given = { ...BASE, SERVICE_PRODUCT_ROOT: root }
+    ;(await openProductRoot(root, realSystem())).close()
+    writeFileSync(join(root, 'documents.postgres'), `${'A'.repeat(22)}\n`, { mode: 0o600 })
+    expect((await check(given)).err).toContain('set SERVICE_PLATFORM_DATABASE_URL')
+    expect((await check({ ...given, SERVICE_PLATFORM_DATABASE_URL: URL_OK })).exit).toBe(0)
+    rmSync(join(root, 'documents.postgres'))
+    writeFileSync(join(root, 'documents.db'), '', { mode: 0o600 })
+    const { err } = await check({ ...given, SERVICE_PLATFORM_DATABASE_URL: URL_OK })
+    expect(err).toContain('unset SERVICE_PLATFORM_DATABASE_URL')
+    expect((await check(given)).exit).toBe(0)
+  })
+
+  it.each<[string, (state: string) => void]>([
+    ['is a link', (state) => symlinkSync(DIR, state)],
+    ['is a file', (state) => writeFileSync(state, '')],
+    ['is below a file', (state) => writeFileSync(join(state, '..'), '')],
+    [
+      'can be written by others',
+      (state) => {
+        mkdirSync(state)
+        chmodSync(state, 0o777)
+      },
+    ],
+    [
+      'has a bootstrap directory that others can write',
+      (state) => {
+        mkdirSync(join(state, 'bootstrap'), { recursive: true, mode: 0o700 })
+        chmodSync(join(state, 'bootstrap'), 0o770)
+      },
+    ],
+  ])('of a state directory that %s', async (rule, spoil) => {
+    const parent = join(DIR, rule.replaceAll(' ', '-'))
+    const state = join(parent, 'state')
+    if (rule !== 'is below a file') mkdirSync(parent)
+    spoil(state)
+    const said = await lineOf(() => openBootstrapFiles(state).prepare())
+    expect(said).toContain('SERVER_STATE_DIRECTORY_INVALID')
+    const environment = { ...BASE, SERVICE_STATE_DIRECTORY: state }
+    expect(await check(environment)).toEqual({ exit: 1, out: '', err: said })
   })
 })

@@ -1,14 +1,27 @@
-/** `svc-server check`: says what `serve` would use. It connects to nothing and changes nothing. */
+/**
+ * `svc-server check`: says what `serve` would use, and what `serve` would say of the settings and
+ * of the files that it reads. It connects to nothing, opens no database and changes nothing.
+ */
 import { type DatabaseAddress, formatListener } from '../config/addresses.ts'
-import { parseConfiguration, type ServerConfiguration } from '../config/configuration.ts'
+import {
+  type ProductConfiguration,
+  parseConfiguration,
+  type ServerConfiguration,
+} from '../config/configuration.ts'
 import { unreadNames } from '../config/variables.ts'
+import { checkStateDirectory } from '../identity/bootstrap-files.ts'
 import { readFixedKeys } from '../product/functional-tokens/providers.ts'
+import { checkProductRoot } from '../storage/root.ts'
+import type { RootDescriptor } from '../value/product-root.ts'
+import { checkDocuments } from './documents.ts'
 import type { Environment, ServerIo } from './io.ts'
 
 export async function run(environment: Environment, io: ServerIo): Promise<number> {
   const configuration = parseConfiguration(environment, 'check')
-  for (const provider of configuration.product?.jwtProviders ?? []) await readFixedKeys(provider)
-  const rows = describe(configuration)
+  checkStateDirectory(configuration.stateDirectory)
+  const { product } = configuration
+  const rootDescriptor = product === null ? null : await checkProduct(product)
+  const rows = describe(configuration, rootDescriptor)
   const width = Math.max(...rows.map(([label]) => label.length)) + 2
   io.out('The configuration is valid. `svc-server serve` would use:\n\n')
   for (const [label, value] of rows) io.out(`  ${label.padEnd(width)}${value}\n`)
@@ -17,7 +30,22 @@ export async function run(environment: Environment, io: ServerIo): Promise<numbe
   return 0
 }
 
-function describe(configuration: ServerConfiguration): [string, string][] {
+/** In the order of `serve`, so that of several failures both name the same one. */
+async function checkProduct({
+  root,
+  database,
+  jwtProviders,
+}: ProductConfiguration): Promise<RootDescriptor> {
+  const descriptor = checkProductRoot(root)
+  for (const provider of jwtProviders) await readFixedKeys(provider)
+  checkDocuments({ rootPath: root, database })
+  return descriptor
+}
+
+function describe(
+  configuration: ServerConfiguration,
+  rootDescriptor: RootDescriptor | null,
+): [string, string][] {
   const { management, product } = configuration
   return [
     ['Management listener', listener(management.listen, management.tlsTerminated)],
@@ -28,12 +56,21 @@ function describe(configuration: ServerConfiguration): [string, string][] {
     ['Identity provider', configuration.oidc?.issuer ?? 'none'],
     ['Managed source', configuration.managedSource?.authority ?? 'none'],
     ['Product root', product?.root ?? 'none: identity only'],
+    ...(rootDescriptor === null ? [] : describeEnvironment(rootDescriptor)),
     ...(product === null ? [] : describeProduct(product)),
     ['Function sandbox', sandbox(configuration.sandbox)],
   ]
 }
 
-function describeProduct(product: NonNullable<ServerConfiguration['product']>): [string, string][] {
+function describeEnvironment({
+  name,
+  projectId,
+  environmentId,
+}: RootDescriptor): [string, string][] {
+  return [['Environment', `${name} (${environmentId} of ${projectId})`]]
+}
+
+function describeProduct(product: ProductConfiguration): [string, string][] {
   const { applicationListen, allowedOrigins, actionNetworks, jwtProviders } = product
   const providers = jwtProviders.map(({ name, kind, issuer }) => `${name} (${kind}, ${issuer})`)
   const documents = product.database === null ? 'in the Product root' : database(product.database)

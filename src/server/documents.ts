@@ -44,13 +44,8 @@ export async function openDocuments(options: DocumentsOptions): Promise<Document
         'backup that the rest is from',
     )
   }
-  if (database === null) {
-    if (databaseId === null) return openSqliteDocuments(file, { mayBeNew: !mayHoldDocuments })
-    throw invalidRoot('its documents are in PostgreSQL: set SERVICE_PLATFORM_DATABASE_URL')
-  }
-  if (existsSync(file)) {
-    throw invalidRoot(`its documents are in ${DOCUMENTS_FILE}: unset SERVICE_PLATFORM_DATABASE_URL`)
-  }
+  requireConfigured({ file, databaseId, database })
+  if (database === null) return openSqliteDocuments(file, { mayBeNew: !mayHoldDocuments })
   const store = await openPostgresDocuments({
     url: database.url,
     environmentId,
@@ -66,6 +61,35 @@ export async function openDocuments(options: DocumentsOptions): Promise<Document
     writeFileAtomic(join(rootPath, DOCUMENTS_POSTGRES_FILE), `${store.databaseId}\n`)
   }
   return store
+}
+
+/**
+ * Throws what `openDocuments` would where the root says that its documents are elsewhere than
+ * configured. Opens nothing.
+ */
+export function checkDocuments({
+  rootPath,
+  database,
+}: Pick<DocumentsOptions, 'rootPath' | 'database'>): void {
+  const file = join(rootPath, DOCUMENTS_FILE)
+  requireConfigured({ file, databaseId: readDatabaseId(rootPath), database })
+}
+
+function requireConfigured({
+  file,
+  databaseId,
+  database,
+}: {
+  readonly file: string
+  readonly databaseId: string | null
+  readonly database: DatabaseAddress | null
+}): void {
+  if (database === null && databaseId !== null) {
+    throw invalidRoot('its documents are in PostgreSQL: set SERVICE_PLATFORM_DATABASE_URL')
+  }
+  if (database !== null && existsSync(file)) {
+    throw invalidRoot(`its documents are in ${DOCUMENTS_FILE}: unset SERVICE_PLATFORM_DATABASE_URL`)
+  }
 }
 
 function readDatabaseId(rootPath: string): string | null {

@@ -3,7 +3,7 @@ import { isRequired, VARIABLES, type Variable } from '../config/variables.ts'
 import { VERSION } from '../value/version.ts'
 
 const MODES = [
-  ['check', 'parse and validate the configuration; connects to nothing, changes nothing'],
+  ['check', 'read settings and files as serve would; connects to nothing, changes nothing'],
   ['migrate', 'create or upgrade the database schemas; safe to repeat'],
   ['recover-bootstrap', 'replace a first-owner code that was lost before it was used'],
   ['recover-owner', 'issue an owner invitation where every owner has lost access'],

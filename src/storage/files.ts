@@ -61,11 +61,17 @@ export function ensureOwnFile(path: string): void {
     if ((cause as NodeJS.ErrnoException).code !== 'EEXIST') {
       throw invalidRoot(`${path} cannot be made`, cause)
     }
-    // By name: to open and close a locked file would drop every lock that this process has on it.
-    const stats = statsOf(path)
-    if (!stats.isFile()) throw invalidRoot(`${path} is not a regular file`)
-    checkOwner(path, stats, 'private')
+    checkOwnFile(path)
   }
+}
+
+/** Throws SERVER_PRODUCT_ROOT_INVALID unless it is absent or a file that only this user may use. */
+export function checkOwnFile(path: string): void {
+  if (lstatSync(path, { throwIfNoEntry: false }) === undefined) return
+  // By name: to open and close a locked file would drop every lock that this process has on it.
+  const stats = statsOf(path)
+  if (!stats.isFile()) throw invalidRoot(`${path} is not a regular file`)
+  checkOwner(path, stats, 'private')
 }
 
 export function isAbsentOrEmpty(path: string): boolean {

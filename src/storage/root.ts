@@ -21,6 +21,7 @@ import { insertKeyringCheck, listKeyringChecks } from './control/keyring-checks.
 import {
   type Access,
   checkOwnDirectory,
+  checkOwnFile,
   invalidRoot,
   isAbsentOrEmpty,
   readOwnFile,
@@ -32,6 +33,7 @@ import { lockRoot } from './lock.ts'
 export const DOCUMENTS_FILE = 'documents.db'
 /** Holds the ID of the PostgreSQL database that the documents are in, where they are there. */
 export const DOCUMENTS_POSTGRES_FILE = 'documents.postgres'
+const LOCK_FILE = 'lock.db'
 const CONTROL_FILE = 'control.db'
 /** Each is made after the first commit to control.db, which made that file's name durable too. */
 const MADE_LATER = ['artifacts/sha256', DOCUMENTS_FILE, DOCUMENTS_POSTGRES_FILE]
@@ -57,15 +59,11 @@ export async function openProductRoot(
   system: { nowMicros(): bigint },
 ): Promise<ProductRoot> {
   const { descriptor, keyring } = readProductRoot(path)
-  const lock = lockRoot(join(path, 'lock.db'))
+  const lock = lockRoot(join(path, LOCK_FILE))
   let control: ControlDatabase | null = null
   try {
-    // An empty control database names no artifact and no index: all would be removed as left over.
-    const later = MADE_LATER.find((name) => existsSync(join(path, name)))
-    const file = join(path, CONTROL_FILE)
-    // Before SQLite sees the file: beside an empty one it deletes the log.
-    if (later !== undefined && isAbsentOrEmpty(file)) throw controlLost(later)
-    control = ControlDatabase.open(file, system.nowMicros())
+    const later = requireControl(path)
+    control = ControlDatabase.open(join(path, CONTROL_FILE), system.nowMicros())
     bind(control, descriptor, keyring, later)
     const artifacts = new ArtifactStore(join(path, 'artifacts'))
     await artifacts.open()
@@ -77,13 +75,36 @@ export async function openProductRoot(
   }
 }
 
-/** What `check` can tell without taking the root: the directory and its two files are sound. */
-export function readProductRoot(path: string): { descriptor: RootDescriptor; keyring: Keyring } {
+/**
+ * Throws what `openProductRoot` would, as far as that can be told without the lock of the root and
+ * without opening its database: a server may be running on it, and SQLite writes beside the file.
+ */
+export function checkProductRoot(path: string): RootDescriptor {
+  const { descriptor } = readProductRoot(path)
+  checkOwnFile(join(path, LOCK_FILE))
+  requireControl(path)
+  checkOwnFile(join(path, CONTROL_FILE))
+  return descriptor
+}
+
+function readProductRoot(path: string): { descriptor: RootDescriptor; keyring: Keyring } {
   if (!isAbsolute(path) || path === '/') throw invalidRoot('an absolute path other than /')
   checkOwnDirectory(path)
   const descriptor = parsed(path, DESCRIPTOR_FILE, 'shared', parseRootDescriptor)
   const keyring = parsed(path, KEYRING_FILE, 'private', parseKeyring)
   return { descriptor, keyring: new Keyring(keyring, descriptor.environmentId) }
+}
+
+/**
+ * Returns the name of a file that is made after control.db, where there is one. Throws where
+ * control.db is gone then: an empty one names no artifact and no index, so that all of them would
+ * be removed as left over. To be called before SQLite sees the file, since beside an empty one it
+ * deletes the log.
+ */
+function requireControl(path: string): string | undefined {
+  const later = MADE_LATER.find((name) => existsSync(join(path, name)))
+  if (later !== undefined && isAbsentOrEmpty(join(path, CONTROL_FILE))) throw controlLost(later)
+  return later
 }
 
 function parsed<T>(root: string, file: string, access: Access, parse: (text: Uint8Array) => T): T {

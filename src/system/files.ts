@@ -4,6 +4,7 @@
  */
 import { randomBytes } from 'node:crypto'
 import {
+  accessSync,
   closeSync,
   constants,
   fchmodSync,
@@ -161,13 +162,35 @@ export function ensurePrivateDirectory(path: string): void {
         syncDirectory(dirname(made))
       }
     }
-    const stats = directoryStats(path)
-    if (!stats.isDirectory()) throw new FileFailure('not_directory')
-    const owner = process.geteuid?.()
-    if (owner !== undefined && (stats.uid !== owner || (stats.mode & 0o022) !== 0)) {
-      throw new FileFailure('not_private')
-    }
+    requirePrivateDirectory(path)
   })
+}
+
+/**
+ * Throws FileFailure where `ensurePrivateDirectory` would, as far as that can be told without
+ * creating anything.
+ */
+export function checkPrivateDirectory(path: string): void {
+  requireAbsolute(path)
+  attempt(() => {
+    if (isThere(path)) return requirePrivateDirectory(path)
+    let ancestor = dirname(path)
+    while (!isThere(ancestor)) ancestor = dirname(ancestor)
+    accessSync(ancestor, constants.W_OK | constants.X_OK)
+  })
+}
+
+function isThere(path: string): boolean {
+  return lstatSync(path, { throwIfNoEntry: false }) !== undefined
+}
+
+function requirePrivateDirectory(path: string): void {
+  const stats = directoryStats(path)
+  if (!stats.isDirectory()) throw new FileFailure('not_directory')
+  const owner = process.geteuid?.()
+  if (owner !== undefined && (stats.uid !== owner || (stats.mode & 0o022) !== 0)) {
+    throw new FileFailure('not_private')
+  }
 }
 
 function directoryStats(path: string): Stats {

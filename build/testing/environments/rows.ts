@@ -207,6 +207,7 @@ const ADDRESSES: readonly Row[] = [
   ['the public URL is HTTPS', INVALID, PUBLIC, { [PUBLIC]: 'http://canary.test' }],
   ['localhost is not literal loopback', INVALID, PUBLIC, { [PUBLIC]: 'http://localhost:4567' }],
   ['a loopback-like name is a name', INVALID, PUBLIC, { [PUBLIC]: 'http://127.0.0.1.canary.test' }],
+  ['the public URL is not a pattern', INVALID, PUBLIC, { [PUBLIC]: 'https://*.canary.test' }],
   ['the public URL has no userinfo', INVALID, PUBLIC, { [PUBLIC]: 'https://canary@a.test' }],
   ['the public URL is a URL', INVALID, PUBLIC, { [PUBLIC]: 'canary' }],
 ]
@@ -238,7 +239,7 @@ const PRODUCT: readonly Row[] = [
   ['the descriptor needs the Product root', INVALID, AUTH_CONFIG, { [AUTH_CONFIG]: 'canary.json' }],
   ['at most 64 origins', INVALID, ORIGINS, root(ORIGINS, many)],
   ['an origin has no path', INVALID, ORIGINS, root(ORIGINS, 'https://canary.test/')],
-  ['an origin is not a pattern', INVALID, ORIGINS, root(ORIGINS, 'https://*.canary.test/x')],
+  ['an origin is not a pattern', INVALID, ORIGINS, root(ORIGINS, 'https://*.canary.test')],
   ['an origin is not *', INVALID, ORIGINS, root(ORIGINS, 'canary,*')],
   ['an origin is not null', INVALID, ORIGINS, root(ORIGINS, 'null,https://canary.test')],
   [
