@@ -15,8 +15,10 @@ import { parseListener } from './addresses.ts'
 import {
   type ConfigurationMode,
   OWNER_RECOVERY_PHRASE,
+  PEPPER_CHANGE_PHRASE,
   parseConfiguration,
   RECOVERY_PHRASE,
+  SUBJECT_PEPPER_CHANGE_PHRASE,
 } from './configuration.ts'
 import { sourceNames, unreadNames, VARIABLES } from './variables.ts'
 
@@ -89,6 +91,30 @@ describe.each([
     parseConfiguration({ ...BASE, [name]: phrase }, mode)
     const wrong = { ...BASE, ...CONFIRMED, [name]: 'canary' }
     for (const other of MODES.filter((each) => each !== mode)) parseConfiguration(wrong, other)
+  })
+})
+
+describe.each([
+  ['SERVICE_PEPPER_CHANGE_CONFIRM', PEPPER_CHANGE_PHRASE, 'identity'],
+  ['SERVICE_SUBJECT_PEPPER_CHANGE_CONFIRM', SUBJECT_PEPPER_CHANGE_PHRASE, 'oidc-subject'],
+])('%s', (name, phrase, kind) => {
+  it.each(['', 'canary', `${phrase} `, phrase.toUpperCase()])(
+    'is the exact phrase or unset, not %j',
+    (wrong) => {
+      const fault = failure({ ...BASE, [name]: wrong }, 'migrate')
+      expect(fault.code).toBe('SERVER_CONFIGURATION_INVALID')
+      expect(fault.violations[0]?.path).toBe(name)
+    },
+  )
+
+  it('confirms its change in migrate, and in no other mode', () => {
+    const confirmed = (environment: Environment, mode: ConfigurationMode) =>
+      parseConfiguration({ ...BASE, ...CONFIRMED, ...environment }, mode).confirmedPepperChanges
+    expect(confirmed({ [name]: phrase }, 'migrate')).toEqual([kind])
+    expect(confirmed({}, 'migrate')).toEqual([])
+    for (const mode of MODES.filter((each) => each !== 'migrate')) {
+      for (const value of [phrase, 'canary']) expect(confirmed({ [name]: value }, mode)).toEqual([])
+    }
   })
 })
 
@@ -308,7 +334,7 @@ describe('the table of settings', () => {
   it('names every source once', () => {
     const names = VARIABLES.flatMap((row) => sourceNames(row))
     expect(new Set(names).size).toBe(names.length)
-    expect(names).toHaveLength(20 + 4 + 2 * 2)
+    expect(names).toHaveLength(22 + 4 + 2 * 2)
   })
 
   it('tells which SERVICE_ names nothing reads', () => {

@@ -48,6 +48,8 @@ export interface ServerConfiguration {
   readonly product: ProductConfiguration | null
   /** `required` refuses to serve where Functions cannot be contained. */
   readonly sandbox: 'preferred' | 'required'
+  /** Peppers that `migrate` may replace; no other mode replaces one. */
+  readonly confirmedPepperChanges: readonly PepperKind[]
   /** Deprecated names in use, for a warning. */
   readonly deprecatedNames: readonly string[]
 }
@@ -83,6 +85,10 @@ export interface ActionNetwork {
   readonly range: AddressRange
 }
 
+export type PepperKind = 'identity' | 'oidc-subject'
+
+export const PEPPER_CHANGE_PHRASE = 'void-every-session-and-invitation'
+export const SUBJECT_PEPPER_CHANGE_PHRASE = 'void-every-identity-link'
 export const RECOVERY_PHRASE = 'replace-lost-initial-owner-code'
 export const OWNER_RECOVERY_PHRASE = 'issue-owner-invitation'
 const ALLOWED_ORIGINS_MAX = 64
@@ -116,6 +122,7 @@ export function parseConfiguration(
     managedSource: managedSource(environment),
     product: product(environment),
     sandbox: sandbox(environment),
+    confirmedPepperChanges: confirmedPepperChanges(environment, mode),
     deprecatedNames: deprecatedNames(environment, [
       'SERVICE_IDENTITY_DATABASE_URL',
       'SERVICE_PLATFORM_DATABASE_URL',
@@ -306,6 +313,25 @@ function authConfig(environment: Environment): string | null {
 
 function sandbox(environment: Environment): 'preferred' | 'required' {
   return flag(environment, 'SERVICE_RUNNER_SANDBOX', 'required') ? 'required' : 'preferred'
+}
+
+/**
+ * Only `migrate` reads the confirmations: one that stays in the settings of the server must not
+ * accept the next pepper that is wrong.
+ */
+function confirmedPepperChanges(
+  environment: Environment,
+  mode: ConfigurationMode,
+): readonly PepperKind[] {
+  if (mode !== 'migrate') return []
+  const kinds: PepperKind[] = []
+  if (flag(environment, 'SERVICE_PEPPER_CHANGE_CONFIRM', PEPPER_CHANGE_PHRASE)) {
+    kinds.push('identity')
+  }
+  if (flag(environment, 'SERVICE_SUBJECT_PEPPER_CHANGE_CONFIRM', SUBJECT_PEPPER_CHANGE_PHRASE)) {
+    kinds.push('oidc-subject')
+  }
+  return kinds
 }
 
 function requireDistinctListeners({ management, product }: ServerConfiguration): void {

@@ -155,6 +155,21 @@ export const VARIABLES = [
     description: 'Must equal issue-owner-invitation for recover-owner',
   },
   {
+    name: 'SERVICE_PEPPER_CHANGE_CONFIRM',
+    required: 'recovery only',
+    secret: false,
+    file: false,
+    description:
+      'Must equal void-every-session-and-invitation for migrate to take another identity pepper',
+  },
+  {
+    name: 'SERVICE_SUBJECT_PEPPER_CHANGE_CONFIRM',
+    required: 'recovery only',
+    secret: false,
+    file: false,
+    description: 'Must equal void-every-identity-link for migrate to take another subjectPepper',
+  },
+  {
     name: 'SERVICE_CONFIG_HOME',
     required: 'client only',
     secret: false,

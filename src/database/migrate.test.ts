@@ -55,9 +55,9 @@ async function failure(work: Promise<unknown>): Promise<Fault> {
 
 test('an empty database gets every version, and a second run changes nothing', async () => {
   const { database } = await empty()
-  expect(await migrate(database, AT)).toEqual({ from: 0, to: 3 })
+  expect(await migrate(database, AT)).toEqual({ from: 0, to: 4 })
   const schema = await schemaOf(database)
-  expect(await migrate(database, AT + 1n)).toEqual({ from: 3, to: 3 })
+  expect(await migrate(database, AT + 1n)).toEqual({ from: 4, to: 4 })
   expect(await schemaOf(database)).toBe(schema)
   const recorded = await database.rows(
     'select version, name, applied_at_micros from service_platform_migrations order by version',
@@ -66,6 +66,7 @@ test('an empty database gets every version, and a second run changes nothing', a
     { version: 1, name: 'initial', applied_at_micros: String(AT) },
     { version: 2, name: 'invitation-operations', applied_at_micros: String(AT) },
     { version: 3, name: 'managed-grants', applied_at_micros: String(AT) },
+    { version: 4, name: 'pepper-checks', applied_at_micros: String(AT) },
   ])
 })
 
@@ -109,7 +110,7 @@ test('servers that migrate at once take turns and all succeed', async () => {
   try {
     const results = await Promise.all([database, ...others].map((each) => migrate(each, AT)))
     expect(results.filter((result) => result.from === 0)).toHaveLength(1)
-    expect(results.filter((result) => result.from === 3)).toHaveLength(5)
+    expect(results.filter((result) => result.from === 4)).toHaveLength(5)
   } finally {
     await Promise.all(others.map((other) => other.close()))
   }
@@ -122,7 +123,7 @@ test.each([
     (database: Database) =>
       database.rows(
         `insert into service_platform_migrations (version, name, checksum, applied_at_micros)
-       values (4, 'future', decode(repeat('00', 32), 'hex'), 1)`,
+       values (5, 'future', decode(repeat('00', 32), 'hex'), 1)`,
       ),
   ],
   [
@@ -150,7 +151,7 @@ test.each([
     'a version record that was cut',
     'contradict',
     (database: Database) =>
-      database.rows('delete from service_platform_migrations where version = 3'),
+      database.rows('delete from service_platform_migrations where version = 4'),
   ],
   [
     'the mark of another program',
@@ -181,7 +182,7 @@ test('an older program refuses a newer schema', async () => {
 test('a migration that fails leaves the database as it was', async () => {
   const { database } = await empty()
   const broken: Migration = {
-    version: 4,
+    version: 5,
     name: 'broken',
     sql: 'create table service_platform_extra (id integer); select 1 / 0;',
   }

@@ -59,6 +59,26 @@ export const CODES = {
     message: 'The document database could not be used.',
     next: 'Check that PostgreSQL 16 or newer runs at SERVICE_PLATFORM_DATABASE_URL and is ours.',
   },
+  SERVER_IDENTITY_PEPPER_MISMATCH: {
+    kind: 'startup',
+    message:
+      'SERVICE_PLATFORM_IDENTITY_PEPPER is not the pepper that this identity database was used ' +
+      'with, so no session, invitation or recovery code of it could be verified.',
+    next:
+      'Restore the pepper that belongs to this database, or correct the database URL. If it is ' +
+      'lost, stop the server and run `svc-server migrate` once with ' +
+      'SERVICE_PEPPER_CHANGE_CONFIRM=void-every-session-and-invitation.',
+  },
+  SERVER_OIDC_PEPPER_MISMATCH: {
+    kind: 'startup',
+    message:
+      'subjectPepper of the OIDC configuration is not the pepper that this identity database was ' +
+      'used with, so no identity link of this provider could be resolved.',
+    next:
+      'Restore the OIDC configuration that belongs to this database, or correct the database ' +
+      'URL. If the pepper is lost, stop the server and run `svc-server migrate` once with ' +
+      'SERVICE_SUBJECT_PEPPER_CHANGE_CONFIRM=void-every-identity-link.',
+  },
   SERVER_BOOTSTRAP_FILE_MISSING: {
     kind: 'startup',
     message: 'A first-owner code is pending but its protected file is gone.',

@@ -25,6 +25,7 @@ export type IdentityOperation =
   | 'session.revoke'
   | 'session.reuse_detected'
   | 'owner.recover'
+  | 'pepper.change'
 
 type Correlated = Pick<AuditRecord, 'actor' | 'subject' | 'atMicros' | 'requestId'> &
   Partial<Pick<AuditRecord, 'sessionId' | 'invitationId' | 'operationId'>>

@@ -86,10 +86,11 @@ test('a file that holds another code counts as missing', async () => {
   expect(await codeOf(t.identity.startup())).toBe('SERVER_BOOTSTRAP_FILE_MISSING')
 })
 
-test('a state directory of another database, or another pepper, counts as missing', async () => {
+test('a state directory of another database counts as missing', async () => {
   await t.identity.startup()
-  const pepper = new Secret('A'.repeat(43))
-  expect(await codeOf(t.another({ pepper }).startup())).toBe('SERVER_BOOTSTRAP_FILE_MISSING')
+  const stateDirectory = join(t.stateDirectory, 'another')
+  const other = t.another({ stateDirectory })
+  expect(await codeOf(other.startup())).toBe('SERVER_BOOTSTRAP_FILE_MISSING')
 })
 
 test('a pending code of 24 hours is revoked and renewed in one step', async () => {

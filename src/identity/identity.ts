@@ -18,6 +18,13 @@ import type { OidcProvider } from './oidc/provider.ts'
 import { providerKeys } from './oidc/provider-keys.ts'
 import type { TokenVerifier } from './oidc/tokens.ts'
 import { recoverOwner, settleRecovery } from './owner-recovery.ts'
+import {
+  type ConfiguredPepper,
+  checkPeppers,
+  configuredPeppers,
+  type PepperKind,
+  recordPeppers,
+} from './pepper-checks.ts'
 import { authenticate } from './sessions.ts'
 
 export interface IdentityOptions {
@@ -36,6 +43,13 @@ export interface IdentityOptions {
   readonly log: Logger
 }
 
+export interface IdentityMigration {
+  /** Schema versions. */
+  readonly from: number
+  readonly to: number
+  readonly replacedPeppers: readonly PepperKind[]
+}
+
 /** The longest that a readiness probe waits. */
 const READINESS_TIMEOUT_MS = 3_000
 
@@ -48,6 +62,7 @@ export class Identity implements IdentityCore {
   readonly managedSource: ManagedSource | null
   readonly #files: BootstrapFiles
   readonly #recoveryFiles: BootstrapFiles
+  readonly #peppers: readonly ConfiguredPepper[]
   readonly #log: Logger
   #probe: Promise<boolean> | null = null
 
@@ -56,6 +71,7 @@ export class Identity implements IdentityCore {
     this.credentials = new Credentials(decodeBase64Url(options.pepper.reveal()), options.system)
     this.#files = openBootstrapFiles(options.stateDirectory)
     this.#recoveryFiles = openBootstrapFiles(options.stateDirectory, 'owner-recovery')
+    this.#peppers = configuredPeppers(options.pepper, options.oidc ?? null)
     this.#log = options.log
     this.oidc = openVerifier(options)
     this.managedSource = options.managedSource ?? null
@@ -65,7 +81,7 @@ export class Identity implements IdentityCore {
     })
   }
 
-  /** The schema, then the codes of owners. Throws SERVER_* Faults. */
+  /** The schema and the peppers, then the codes of owners. Throws SERVER_* Faults. */
   async startup(): Promise<BootstrapOutcome> {
     await this.migrate()
     const outcome = await this.#starting(() => ensureBootstrap(this, this.#files))
@@ -77,11 +93,20 @@ export class Identity implements IdentityCore {
     return outcome
   }
 
-  /** Safe to repeat. Throws SERVER_PLATFORM_DATABASE_UNAVAILABLE. */
-  async migrate(): Promise<{ readonly from: number; readonly to: number }> {
+  /**
+   * Brings the schema to this version and checks the peppers. Safe to repeat. `confirmed` are the
+   * peppers that may be replaced. Throws SERVER_PLATFORM_DATABASE_UNAVAILABLE, and
+   * SERVER_IDENTITY_PEPPER_MISMATCH or SERVER_OIDC_PEPPER_MISMATCH, with nothing changed where the
+   * schema already had the checks.
+   */
+  async migrate(confirmed: readonly PepperKind[] = []): Promise<IdentityMigration> {
+    await this.#starting(() => checkPeppers(this, this.#peppers, confirmed))
     const result = await migrate(this.database, this.system.nowMicros())
     if (result.from !== result.to) this.#log.info('identity.migrated', { ...result })
-    return result
+    const replacedPeppers = await this.#starting(() =>
+      recordPeppers(this, this.#peppers, confirmed),
+    )
+    return { ...result, replacedPeppers }
   }
 
   /** Answers the path of the file with the replacement. Throws SERVER_BOOTSTRAP_* Faults. */

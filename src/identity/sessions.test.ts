@@ -254,6 +254,6 @@ test('readiness follows the database and its schema', async () => {
   expect(await t.identity.ready()).toBe(true)
   await t.sql('update service_platform_meta set schema_version = 2')
   expect(await t.identity.ready()).toBe(false)
-  await t.sql('update service_platform_meta set schema_version = 3')
+  await t.sql('update service_platform_meta set schema_version = 4')
   expect(await Promise.all([t.identity.ready(), t.identity.ready()])).toEqual([true, true])
 })

@@ -1,8 +1,11 @@
-import { readFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { TEST_PEPPER, type TestIdentity, testIdentity } from '../../build/testing/identity.ts'
+import { PROVIDER } from '../../build/testing/providers/identity-providers.ts'
 import { exchange } from '../identity/exchange.ts'
 import { realSystem } from '../system/system.ts'
+import { encodeBase64Url } from '../value/base64url.ts'
 import { runServer } from './modes.ts'
 
 let t: TestIdentity
@@ -42,10 +45,10 @@ const CONFIRMED = { SERVICE_BOOTSTRAP_RECOVERY_CONFIRM: 'replace-lost-initial-ow
 test('migrate says what it did, and that there was nothing left to do', async () => {
   expect(await run('migrate')).toEqual({
     exit: 0,
-    out: 'The identity database went from schema version 0 to 3.\n',
+    out: 'The identity database went from schema version 0 to 4.\n',
     err: '',
   })
-  expect((await run('migrate')).out).toBe('The identity database is at schema version 3 already.\n')
+  expect((await run('migrate')).out).toBe('The identity database is at schema version 4 already.\n')
 })
 
 test('migrate makes no first-owner code', async () => {
@@ -76,6 +79,72 @@ test('recovery names the file, shows no code, and ends for good with the first o
   const again = await run('recover-bootstrap', CONFIRMED)
   expect(again.exit).toBe(1)
   expect(again.err).toContain('SERVER_BOOTSTRAP_ALREADY_COMPLETE')
+})
+
+const OTHER_PEPPER = {
+  SERVICE_PLATFORM_IDENTITY_PEPPER: encodeBase64Url(new Uint8Array(32).fill(8)),
+}
+const PHRASE = 'void-every-session-and-invitation'
+
+test.each([
+  ['migrate', {}],
+  ['recover-bootstrap', CONFIRMED],
+  ['recover-owner', { SERVICE_OWNER_RECOVERY_CONFIRM: 'issue-owner-invitation' }],
+  // Only migrate takes the confirmation: it may have stayed in the settings.
+  ['recover-bootstrap', { ...CONFIRMED, SERVICE_PEPPER_CHANGE_CONFIRM: PHRASE }],
+])('another pepper ends %s with what to restore', async (mode, more) => {
+  await run('migrate')
+  const { exit, out, err } = await run(mode, { ...OTHER_PEPPER, ...more })
+  expect([exit, out]).toEqual([1, ''])
+  expect(err).toMatch(/^svc-server: SERVER_IDENTITY_PEPPER_MISMATCH: .*\n$/)
+  expect(err).toContain('Restore the pepper that belongs to this database')
+  expect(err).toContain(`SERVICE_PEPPER_CHANGE_CONFIRM=${PHRASE}`)
+  expect(err).not.toContain(OTHER_PEPPER.SERVICE_PLATFORM_IDENTITY_PEPPER)
+})
+
+test('migrate takes another pepper by its exact phrase alone, and says what it did', async () => {
+  await run('migrate')
+  for (const phrase of ['', 'yes', `${PHRASE} `, 'void-every-identity-link']) {
+    const given = { ...OTHER_PEPPER, SERVICE_PEPPER_CHANGE_CONFIRM: phrase }
+    const { exit, err } = await run('migrate', given)
+    expect(exit).toBe(1)
+    expect(err).toContain('SERVER_CONFIGURATION_INVALID: SERVICE_PEPPER_CHANGE_CONFIRM: ')
+  }
+  const wrong = {
+    ...OTHER_PEPPER,
+    SERVICE_SUBJECT_PEPPER_CHANGE_CONFIRM: 'void-every-identity-link',
+  }
+  expect((await run('migrate', wrong)).err).toContain('SERVER_IDENTITY_PEPPER_MISMATCH')
+  const given = { ...OTHER_PEPPER, SERVICE_PEPPER_CHANGE_CONFIRM: PHRASE }
+  const { exit, out } = await run('migrate', given)
+  expect(exit).toBe(0)
+  expect(out).toContain('every session and every pending invitation is revoked')
+  expect(await run('migrate', given)).toEqual({
+    exit: 0,
+    out: 'The identity database is at schema version 4 already.\n',
+    err: '',
+  })
+  expect((await run('migrate')).err).toContain('SERVER_IDENTITY_PEPPER_MISMATCH')
+})
+
+test('another subject pepper ends migrate, until its change is confirmed', async () => {
+  const path = join(t.stateDirectory, 'oidc.json')
+  const oidc = (fill: number) => {
+    const { requiredType, nativeClient: _, ...settings } = PROVIDER
+    const subjectPepper = encodeBase64Url(new Uint8Array(32).fill(fill))
+    writeFileSync(path, JSON.stringify({ ...settings, requiredType, subjectPepper }), {
+      mode: 0o600,
+    })
+    return { SERVICE_PLATFORM_OIDC_CONFIG: path }
+  }
+  expect((await run('migrate', oidc(9))).exit).toBe(0)
+  const { exit, err } = await run('migrate', oidc(10))
+  expect(exit).toBe(1)
+  expect(err).toMatch(/^svc-server: SERVER_OIDC_PEPPER_MISMATCH: /)
+  const confirmed = { SERVICE_SUBJECT_PEPPER_CHANGE_CONFIRM: 'void-every-identity-link' }
+  const { out } = await run('migrate', { ...oidc(10), ...confirmed })
+  expect(out).toContain('no identity link of this provider is resolved any more')
+  expect((await run('migrate', oidc(10))).exit).toBe(0)
 })
 
 test('a database that cannot be reached is named without its password', async () => {

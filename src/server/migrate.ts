@@ -1,10 +1,17 @@
 /** `svc-server migrate`: brings each database to this version's schema. Safe to repeat. */
-import { parseConfiguration } from '../config/configuration.ts'
+import { type PepperKind, parseConfiguration } from '../config/configuration.ts'
 import { migrateDocuments } from '../documents/postgres/schema.ts'
 import { openIdentity } from '../identity/identity.ts'
 import { realSystem } from '../system/system.ts'
 import { createLog } from '../telemetry/log.ts'
 import type { Environment, ServerIo } from './io.ts'
+
+const REPLACED: Readonly<Record<PepperKind, string>> = {
+  identity:
+    'The identity pepper is replaced: every session and every pending invitation is revoked.\n',
+  'oidc-subject':
+    'The subject pepper is replaced: no identity link of this provider is resolved any more.\n',
+}
 
 export async function run(environment: Environment, io: ServerIo): Promise<number> {
   const configuration = parseConfiguration(environment, 'migrate')
@@ -13,11 +20,14 @@ export async function run(environment: Environment, io: ServerIo): Promise<numbe
     databaseUrl: configuration.identityDatabase.url,
     pepper: configuration.identityPepper,
     stateDirectory: configuration.stateDirectory,
+    oidc: configuration.oidc,
     system,
     log: createLog({ system, sink: io.err, level: 'warn' }),
   })
   try {
-    io.out(report('identity', await identity.migrate()))
+    const migration = await identity.migrate(configuration.confirmedPepperChanges)
+    io.out(report('identity', migration))
+    for (const kind of migration.replacedPeppers) io.out(REPLACED[kind])
     const documents = configuration.product?.database ?? null
     if (documents !== null) {
       io.out(report('document', await migrateDocuments(documents.url, system.nowMicros())))

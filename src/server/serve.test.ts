@@ -32,18 +32,22 @@ afterEach(async () => {
   rmSync(directory, { recursive: true })
 })
 
+function settings(listen: string): Record<string, string> {
+  return {
+    SERVICE_IDENTITY_DATABASE_URL: database.url,
+    SERVICE_PLATFORM_IDENTITY_PEPPER: TEST_PEPPER.reveal(),
+    SERVICE_STATE_DIRECTORY: join(directory, 'state'),
+    SERVICE_MANAGEMENT_LISTEN: listen,
+  }
+}
+
 /** Once it answers; `before` is run by the shell that becomes the server. */
 async function serve(stderr: number | 'ignore' = 'ignore', before = '') {
   const port = await freePort()
   const listen = `127.0.0.1:${port}`
   const script = `${before}\nexec "$0" "$@"`
   const child = spawn('sh', ['-c', script, process.execPath, MAIN, 'svc-server', 'serve'], {
-    env: {
-      SERVICE_IDENTITY_DATABASE_URL: database.url,
-      SERVICE_PLATFORM_IDENTITY_PEPPER: TEST_PEPPER.reveal(),
-      SERVICE_STATE_DIRECTORY: join(directory, 'state'),
-      SERVICE_MANAGEMENT_LISTEN: listen,
-    },
+    env: settings(listen),
     stdio: ['ignore', 'ignore', stderr],
   })
   server = child
@@ -58,6 +62,24 @@ async function serve(stderr: number | 'ignore' = 'ignore', before = '') {
   await expect.poll(isLive, { timeout: 25_000 }).toBe(200)
   return { child, ended, isLive, port }
 }
+
+test('another pepper than that of the database ends the start', async () => {
+  const { child, ended } = await serve()
+  child.kill('SIGTERM')
+  expect(await ended).toBe(0)
+  const { status, stderr } = spawnSync(process.execPath, [MAIN, 'svc-server', 'serve'], {
+    env: {
+      ...settings('127.0.0.1:0'),
+      SERVICE_PLATFORM_IDENTITY_PEPPER: 'A'.repeat(43),
+      // Of no effect here: it may have stayed in the settings.
+      SERVICE_PEPPER_CHANGE_CONFIRM: 'void-every-session-and-invitation',
+    },
+    encoding: 'utf8',
+  })
+  expect(status).toBe(1)
+  expect(stderr).toContain('svc-server: SERVER_IDENTITY_PEPPER_MISMATCH: ')
+  expect(stderr).not.toContain('server.listening')
+})
 
 test('a full disk under the log stops neither the work of the server nor its end', async () => {
   const full = openSync('/dev/full', 'w')

@@ -12,6 +12,7 @@ export type Purpose =
   | 'refresh-token'
   | 'refresh-token-mac'
   | 'oidc-subject'
+  | 'pepper-check'
   | 'application-key'
   | 'application-public-key'
   | 'guest-identity'

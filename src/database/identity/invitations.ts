@@ -143,6 +143,16 @@ export async function markInvitationRevoked(
   expectOneRow(changed, 'a locked invitation was not pending')
 }
 
+/** Of every kind. */
+export async function markPendingInvitationsRevoked(tx: Tx, atMicros: bigint): Promise<void> {
+  await tx.execute(
+    `update service_operator_invitations
+        set state = 'revoked', revoked_at_micros = $1
+      where state = 'pending'`,
+    [atMicros],
+  )
+}
+
 function toInvitation(row: RawRow): Invitation {
   return {
     invitationId: readId(row, 'invitation_id', 'opi'),

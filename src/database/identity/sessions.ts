@@ -190,6 +190,16 @@ export async function markSessionRevoked(
   return changed === 1
 }
 
+/** Of every operator. */
+export async function markAllSessionsRevoked(tx: Tx, atMicros: bigint): Promise<void> {
+  await tx.execute(
+    `update service_operator_sessions
+        set revoked_at_micros = $1, revocation = 'requested'
+      where revoked_at_micros is null`,
+    [atMicros],
+  )
+}
+
 export async function findSession(reader: Reader, sessionId: SessionId): Promise<Session | null> {
   const rows = await reader.rows(
     `select ${COLUMNS} from service_operator_sessions where session_id = $1`,

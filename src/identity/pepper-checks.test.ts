@@ -1,0 +1,280 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { TEST_PEPPER, type TestIdentity, testIdentity } from '../../build/testing/identity.ts'
+import { identityLosses } from '../../build/testing/losses/losses.ts'
+import { actorOf, codeOf, firstOwner } from '../../build/testing/operators.ts'
+import { PROVIDER, SUBJECT_PEPPER } from '../../build/testing/providers/identity-providers.ts'
+import { IDENTITY_SCHEMA, migrate } from '../database/migrate.ts'
+import { MIGRATIONS } from '../database/migrations.generated.ts'
+import { encodeBase64Url } from '../value/base64url.ts'
+import { Secret } from '../value/secret.ts'
+import type { IdentityCore } from './core.ts'
+import { exchange } from './exchange.ts'
+import type { Identity } from './identity.ts'
+import { issueInvitation } from './invitations.ts'
+import { configuredPeppers, recordPeppers } from './pepper-checks.ts'
+import type { Login } from './sessions.ts'
+
+const OTHER_PEPPER = new Secret(encodeBase64Url(new Uint8Array(32).fill(8)))
+const MISMATCH = 'SERVER_IDENTITY_PEPPER_MISMATCH'
+const SUBJECT_MISMATCH = 'SERVER_OIDC_PEPPER_MISMATCH'
+let t: TestIdentity
+
+beforeEach(async () => {
+  t = await testIdentity()
+})
+
+afterEach(() => t.dispose())
+
+/** Every row that a start or a recovery could change. */
+async function stored(): Promise<unknown> {
+  const tables = ['pepper_checks', 'migrations', 'meta', 'audit'].map((name) => `platform_${name}`)
+  const all = [...tables, 'operator_invitations', 'operator_sessions', 'operators']
+  const rows = []
+  for (const table of all) rows.push(await t.sql(`select * from service_${table} order by 1`))
+  return rows
+}
+
+const checks = () =>
+  t.sql<{ pepper: string; check_digest: Buffer }>(
+    'select pepper, check_digest from service_platform_pepper_checks order by pepper',
+  )
+
+const isLoggedIn = async (login: Login) => (await codeOf(actorOf(t, login))) === 'none'
+
+describe('a wrong identity pepper', () => {
+  const attempts: readonly (readonly [string, (identity: Identity) => Promise<unknown>])[] = [
+    ['a start', (identity) => identity.startup()],
+    ['a migration', (identity) => identity.migrate()],
+    ['a bootstrap recovery', (identity) => identity.recoverBootstrap()],
+    ['an owner recovery', (identity) => identity.recoverOwner()],
+    ['a change of the subject pepper', (identity) => identity.migrate(['oidc-subject'])],
+  ]
+  test.each(attempts)('ends %s by name, with nothing changed', async (_, attempt) => {
+    const owner = await firstOwner(t)
+    const before = await stored()
+    expect(await codeOf(attempt(t.another({ pepper: OTHER_PEPPER })))).toBe(MISMATCH)
+    expect(await stored()).toEqual(before)
+    expect(await t.identity.startup()).toBe('complete')
+    expect(await isLoggedIn(owner)).toBe(true)
+  })
+
+  test('is told before the schema is brought to a newer version', async () => {
+    await t.identity.startup()
+    // As a database looks to the next version of the program.
+    await t.sql('delete from service_platform_migrations where version = 4')
+    await t.sql('update service_platform_meta set schema_version = 3')
+    expect(await codeOf(t.another({ pepper: OTHER_PEPPER }).migrate())).toBe(MISMATCH)
+  })
+
+  test('is told though nobody has used the first-owner code yet', async () => {
+    await t.identity.startup()
+    const code = readFileSync(t.codePath, 'utf8')
+    expect(await codeOf(t.another({ pepper: OTHER_PEPPER }).startup())).toBe(MISMATCH)
+    expect(readFileSync(t.codePath, 'utf8')).toBe(code)
+  })
+})
+
+describe('the first pepper', () => {
+  test('of an empty database is recorded, once for all starts', async () => {
+    const empty = await testIdentity({ empty: true })
+    try {
+      await empty.identity.startup()
+      const rows = await empty.sql('select * from service_platform_pepper_checks')
+      expect(rows).toMatchObject([
+        { pepper: 'identity', recorded_at_micros: String(empty.system.nowMicros()) },
+      ])
+      empty.system.advance(1)
+      await empty.identity.startup()
+      expect(await empty.sql('select * from service_platform_pepper_checks')).toEqual(rows)
+      expect(await codeOf(empty.another({ pepper: OTHER_PEPPER }).startup())).toBe(MISMATCH)
+    } finally {
+      await empty.dispose()
+    }
+  })
+
+  test('of a database from before the checks is recorded at the next start', async () => {
+    const old = await testIdentity({ empty: true })
+    try {
+      const schema = { ...IDENTITY_SCHEMA, migrations: MIGRATIONS.slice(0, 3) }
+      await migrate(old.identity.database, 1n, schema)
+      await old.sql(
+        `insert into service_operators (operator_id, operator_name, created_at_micros)
+         values ('opr_00000000000000000000000001', 'old', 1)`,
+      )
+      expect(await old.identity.startup()).toBe('complete')
+      expect(await codeOf(old.another({ pepper: OTHER_PEPPER }).startup())).toBe(MISMATCH)
+      expect(await old.identity.startup()).toBe('complete')
+    } finally {
+      await old.dispose()
+    }
+  })
+
+  test('wins over another one, however many servers start at once', async () => {
+    const empty = await testIdentity({ empty: true })
+    try {
+      const peppers = [TEST_PEPPER, OTHER_PEPPER]
+      const servers = Array.from({ length: 8 }, (_, i) =>
+        empty.another({ pepper: peppers[i % 2]! }),
+      )
+      const codes = await Promise.all(servers.map((server) => codeOf(server.startup())))
+      const winner = codes.indexOf('none') % 2
+      expect(codes).toEqual(servers.map((_, i) => (i % 2 === winner ? 'none' : MISMATCH)))
+      const recorded = await empty.sql('select check_digest from service_platform_pepper_checks')
+      const [expected] = configuredPeppers(peppers[winner]!, null)
+      expect(recorded).toEqual([{ check_digest: expected!.digest }])
+    } finally {
+      await empty.dispose()
+    }
+  })
+
+  test('is not in its check, nor is it any other digest', async () => {
+    await t.identity.startup()
+    const [check] = await checks()
+    const pepper = Buffer.from(TEST_PEPPER.reveal(), 'base64url')
+    expect(check!.check_digest.equals(pepper)).toBe(false)
+    const [other] = configuredPeppers(OTHER_PEPPER, null)
+    expect(check!.check_digest.equals(other!.digest)).toBe(false)
+  })
+})
+
+describe('a confirmed change of the identity pepper', () => {
+  test('revokes every session and pending invitation, and is in the audit', async () => {
+    const owner = await firstOwner(t)
+    const actor = await actorOf(t, owner)
+    const invitation = {
+      operatorName: 'b',
+      role: 'observer',
+      scope: actor.grants[0]!.scope,
+    } as const
+    const issued = await issueInvitation(t.identity, actor, {
+      ...invitation,
+      operationId: null,
+      requestId: null,
+    })
+    const changed = t.another({ pepper: OTHER_PEPPER })
+    const migration = await changed.migrate(['identity'])
+    expect(migration).toEqual({ from: 4, to: 4, replacedPeppers: ['identity'] })
+    expect(await t.audit()).toContain('pepper.change')
+    expect(
+      await t.sql(`select 1 from service_operator_invitations where state = 'pending'`),
+    ).toEqual([])
+    expect(await codeOf(t.identity.startup())).toBe(MISMATCH)
+    // Not even the old pepper brings them back.
+    expect((await t.identity.migrate(['identity'])).replacedPeppers).toEqual(['identity'])
+    expect(await isLoggedIn(owner)).toBe(false)
+    const code = issued.code?.reveal() ?? ''
+    const plain = { deviceName: null, operatorName: null, requestId: null }
+    expect(await codeOf(exchange(t.identity, { ...plain, code }))).toBe(
+      'PLATFORM_AUTHENTICATION_FAILED',
+    )
+  })
+
+  test('leaves an owner recovery that works', async () => {
+    await firstOwner(t)
+    const changed = t.another({ pepper: OTHER_PEPPER })
+    await changed.migrate(['identity'])
+    expect(await changed.startup()).toBe('complete')
+    const code = readFileSync(await changed.recoverOwner(), 'utf8').trimEnd()
+    const plain = { deviceName: null, operatorName: null, requestId: null }
+    expect(await codeOf(exchange(changed, { ...plain, code }))).toBe('none')
+  })
+
+  test('makes a new first-owner code where nobody has used the old one', async () => {
+    await t.identity.startup()
+    const old = readFileSync(t.codePath, 'utf8')
+    const changed = t.another({ pepper: OTHER_PEPPER })
+    await changed.migrate(['identity'])
+    expect(await changed.startup()).toBe('created')
+    expect(readFileSync(t.codePath, 'utf8')).not.toBe(old)
+    expect(existsSync(`${t.codePath}.next`)).toBe(false)
+  })
+
+  test('covers no other pepper', async () => {
+    await t.identity.startup()
+    const before = await stored()
+    const peppers = configuredPeppers(OTHER_PEPPER, PROVIDER)
+    expect(await codeOf(recordPeppers(t.identity, peppers, ['oidc-subject']))).toBe(MISMATCH)
+    expect(await stored()).toEqual(before)
+  })
+
+  test('of the pepper that is recorded changes nothing', async () => {
+    const owner = await firstOwner(t)
+    const before = await stored()
+    expect((await t.identity.migrate(['identity'])).replacedPeppers).toEqual([])
+    expect(await stored()).toEqual(before)
+    expect(await isLoggedIn(owner)).toBe(true)
+  })
+
+  test('that loses its connection is done by running it again, once', async () => {
+    await t.identity.startup()
+    const [old] = await checks()
+    const [next] = configuredPeppers(OTHER_PEPPER, null)
+    const change = (core: IdentityCore) => recordPeppers(core, [next!], ['identity'])
+    const restore = () =>
+      t.sql('update service_platform_pepper_checks set check_digest = $1', [old!.check_digest])
+    const losses = await identityLosses(t)
+    try {
+      for (const loss of await losses.of(change)) {
+        await restore()
+        await t.sql('delete from service_platform_audit')
+        const code = await losses.meet(change, loss)
+        const uncertain = loss.last ? ['PLATFORM_IDENTITY_RESULT_UNCERTAIN'] : []
+        expect(['PLATFORM_UNAVAILABLE', ...uncertain], loss.where).toContain(code)
+        await change(t.identity)
+        expect((await checks())[0]!.check_digest, loss.where).toEqual(next!.digest)
+        expect(await t.audit(), loss.where).toEqual(['pepper.change'])
+      }
+    } finally {
+      await losses.close()
+    }
+  })
+})
+
+describe('the subject pepper of a provider', () => {
+  const external = { oidc: PROVIDER }
+  const changed = { oidc: { ...PROVIDER, subjectPepper: OTHER_PEPPER } }
+
+  beforeEach(async () => {
+    await t.another({ external }).startup()
+    expect((await checks()).map(({ pepper }) => pepper)).toEqual([
+      'identity',
+      `oidc-subject:${PROVIDER.providerId}`,
+    ])
+  })
+
+  test('that is another one ends the start by name', async () => {
+    const before = await stored()
+    expect(await codeOf(t.another({ external: changed }).startup())).toBe(SUBJECT_MISMATCH)
+    expect(await codeOf(t.another({ external: changed }).migrate(['identity']))).toBe(
+      SUBJECT_MISMATCH,
+    )
+    expect(await stored()).toEqual(before)
+    expect(await codeOf(t.another({ external }).startup())).toBe('none')
+  })
+
+  test('is another one where the provider ID is another one', async () => {
+    const oidc = { ...changed.oidc, providerId: 'another-idp' }
+    expect(await codeOf(t.another({ external: { oidc } }).startup())).toBe('none')
+    expect(await codeOf(t.another({ external }).startup())).toBe('none')
+  })
+
+  test('is not asked for by a server that has no provider', async () => {
+    expect(await codeOf(t.identity.startup())).toBe('none')
+  })
+
+  test('that changes with confirmation leaves sessions alone, and is in the audit', async () => {
+    const owner = await firstOwner(t)
+    const migration = await t.another({ external: changed }).migrate(['oidc-subject'])
+    expect(migration.replacedPeppers).toEqual(['oidc-subject'])
+    expect(await t.audit()).toContain('pepper.change')
+    expect(await isLoggedIn(owner)).toBe(true)
+    expect(await codeOf(t.another({ external: changed }).startup())).toBe('none')
+    expect(await codeOf(t.another({ external }).startup())).toBe(SUBJECT_MISMATCH)
+  })
+
+  test('has another check than the same bytes as identity pepper', async () => {
+    const [identity, subject] = configuredPeppers(SUBJECT_PEPPER, PROVIDER)
+    expect(Buffer.from(identity!.digest).equals(subject!.digest)).toBe(false)
+  })
+})
