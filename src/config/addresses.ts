@@ -42,7 +42,7 @@ export function formatListener({ host, port }: Pick<Listener, 'host' | 'port'>):
 /** Which schemes an origin may have; `loopback-http` is http with 127.0.0.0/8 or [::1] only. */
 export type OriginScheme = 'https' | 'loopback-http' | 'http'
 
-/** What DNS can hold, or an IPv6 address: the URL parser also takes `*` and other characters. */
+/** Names that DNS can hold, and IPv6 addresses: the URL parser also takes `*` and others. */
 const ORIGIN_HOST = /^(?:\[[0-9a-f:.]+\]|(?=.{1,254}$)[a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63})*\.?)$/
 
 /** Whether the text is exactly the origin that a browser or a client would send. */
@@ -58,7 +58,7 @@ export function isOrigin(text: string, schemes: readonly OriginScheme[]): boolea
 }
 
 const APP_ORIGIN = /^([a-z][a-z0-9+.-]*):\/\/[a-z0-9._-]+(?::[1-9][0-9]{0,4})?$/
-/** The web has its own rules, and of the others the browser says `null`. */
+/** Schemes of the web have rules of their own; pages of the other ones send `null`. */
 const NO_APP_SCHEMES = [
   ...['http', 'https', 'ws', 'wss', 'ftp'],
   ...['about', 'blob', 'data', 'file', 'filesystem', 'javascript'],

@@ -101,9 +101,9 @@ export async function recordPeppers(
 }
 
 /**
- * What the old identity pepper protected is revoked, since nobody can use it any more: otherwise a
- * first-owner code would stay pending, and sessions would come back with the old pepper. Identity
- * links stay; without their pepper they belong to no subject.
+ * Replaces the check, and revokes what the old identity pepper protected: otherwise a first-owner
+ * code that no file holds would stay pending, and sessions would come back with the old pepper.
+ * Identity links stay; without their pepper they belong to no subject.
  */
 async function replacePepper(
   { system }: IdentityCore,

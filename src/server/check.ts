@@ -30,7 +30,7 @@ export async function run(environment: Environment, io: ServerIo): Promise<numbe
   return 0
 }
 
-/** In the order of `serve`, so that of several failures both name the same one. */
+/** Checks in the order of `serve`, so that of several failures both name the same one. */
 async function checkProduct({
   root,
   database,

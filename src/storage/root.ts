@@ -98,8 +98,8 @@ function readProductRoot(path: string): { descriptor: RootDescriptor; keyring: K
 /**
  * Returns the name of a file that is made after control.db, where there is one. Throws where
  * control.db is gone then: an empty one names no artifact and no index, so that all of them would
- * be removed as left over. To be called before SQLite sees the file, since beside an empty one it
- * deletes the log.
+ * be removed as left over. The caller opens control.db afterwards, since SQLite deletes the log
+ * beside an empty file.
  */
 function requireControl(path: string): string | undefined {
   const later = MADE_LATER.find((name) => existsSync(join(path, name)))

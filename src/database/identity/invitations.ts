@@ -143,7 +143,7 @@ export async function markInvitationRevoked(
   expectOneRow(changed, 'a locked invitation was not pending')
 }
 
-/** Of every kind. */
+/** Revokes the pending invitations of every kind. */
 export async function markPendingInvitationsRevoked(tx: Tx, atMicros: bigint): Promise<void> {
   await tx.execute(
     `update service_operator_invitations

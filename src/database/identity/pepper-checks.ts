@@ -4,7 +4,7 @@ import { readBoolean, readBytes } from '../rows.ts'
 import { expectOneRow, type Tx } from '../transaction.ts'
 
 export interface PepperCheck {
-  /** Which pepper. */
+  /** The name of the pepper. */
   readonly pepper: string
   /** 32 bytes that only this pepper produces. */
   readonly digest: Uint8Array
@@ -19,7 +19,7 @@ export async function hasPepperChecks(reader: Reader): Promise<boolean> {
   return readBoolean(rows[0] ?? {}, 'present')
 }
 
-/** null for a pepper that the database was never used with. */
+/** Returns null for a pepper that the database was never used with. */
 export async function findPepperCheck(reader: Reader, pepper: string): Promise<Uint8Array | null> {
   const rows = await reader.rows(
     `select check_digest from service_platform_pepper_checks where pepper = $1`,

@@ -190,7 +190,7 @@ export async function markSessionRevoked(
   return changed === 1
 }
 
-/** Of every operator. */
+/** Revokes the sessions of every operator. */
 export async function markAllSessionsRevoked(tx: Tx, atMicros: bigint): Promise<void> {
   await tx.execute(
     `update service_operator_sessions

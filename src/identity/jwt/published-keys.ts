@@ -127,7 +127,7 @@ export class PublishedKeys {
     const sinceFailure = this.#sinceFailure()
     if (sinceFailure >= FAILURE_PAUSE_MS) {
       const loading = this.#load()
-      // Whoever did not answer last time is asked while the kept keys go on serving.
+      // A publisher that did not answer last time is asked while the kept keys go on serving.
       if (sinceFailure === Number.POSITIVE_INFINITY || !this.#isKept()) await loading
     }
     if (this.#set !== null && this.#isKept()) return this.#set

@@ -110,7 +110,7 @@ function principal({
   return { kind: identity.kind, key: principalOf(identity), identityText, expiresAtMillis }
 }
 
-/** Its detail names the check that failed, and nothing of the token. */
+/** Makes a Fault whose detail names the check that failed, and nothing of the token. */
 function invalid({ message }: TokenRejection): Fault {
   return new Fault('FUNCTIONAL_TOKEN_INVALID', { detail: `functional token: ${message}` })
 }
