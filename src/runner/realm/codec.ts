@@ -176,7 +176,10 @@ export function makeEncode(
       const item = (value as Record<string, unknown>)[name]
       if (item === undefined) continue
       step(depth, name)
-      if (name === '__proto__' || !name.isWellFormed()) fail(depth, 'has a bad key', 'rename it')
+      if (name === '__proto__') fail(depth, 'has the key "__proto__"', 'rename it')
+      if (!name.isWellFormed()) {
+        fail(depth, 'has a key with half a surrogate pair', 'cut at whole characters')
+      }
       const key = stringify(name[0] === '$' ? `$${name}` : name)
       text += `${text === '' ? '' : ','}${key}:${encode(item, depth + 1)}`
     }
