@@ -6,10 +6,13 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type EngineBench, engineBench } from '../../build/testing/engines.ts'
 import { SDK_RUNTIME } from '../sdk/embedded.generated.ts'
 
-const SCHEMA = `tables({ names: { fields: { name: { type: 'string' }, n: { type: 'int64' } }, indexes: [
-  { name: 'byName', fields: ['name'], unique: true },
-  { name: 'byN', fields: ['n'], unique: true },
-] } })`
+const SCHEMA = `tables({ names: {
+  fields: { name: { type: 'string' }, n: { type: 'int64' } },
+  indexes: [
+    { name: 'byName', fields: ['name'], unique: true },
+    { name: 'byN', fields: ['n'], unique: true },
+  ],
+} })`
 
 const FUNCTIONS = `
   add: mutation(async (ctx, { name, n }) => {
@@ -53,13 +56,15 @@ const FUNCTIONS = `
   }),
   invented: mutation(() => {
     const said = { name: 'UniqueViolation', table: 'names', index: 'byName' }
-    throw Object.assign(new Error('names: another document has the same name (index byName)'), said)
+    const message = 'names: another document has the same name (index byName)'
+    throw Object.assign(new Error(message), said)
   }),
   others: mutation((ctx) => [new Error('x'), null, undefined, 'x', {}].map(
     (each) => each instanceof UniqueViolation)),
 `
 /** The module "svc" as a script has it. */
-const PRELUDE = `const { UniqueViolation } = (() => { ${SDK_RUNTIME.replace('export {', 'return {')} })();
+const SDK = SDK_RUNTIME.replace('export {', 'return {')
+const PRELUDE = `const { UniqueViolation } = (() => { ${SDK} })();
 const shown = (error) => [
   error instanceof UniqueViolation, error instanceof Error,
   error.name, error.table, error.index, error.message,

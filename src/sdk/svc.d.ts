@@ -511,10 +511,10 @@ export interface DatabaseReader {
 }
 
 /**
- * Thrown by `insert`, `patch` and `replace` where another document has the same values in the fields
- * of a unique index, and by `runMutation` where the called Mutation does not catch it. The write is
- * not made, and the Mutation may go on. Where no Function catches it, the application is answered
- * 409 `UNIQUE_VIOLATION`.
+ * Thrown by `insert`, `patch` and `replace` where another document has the same values in the
+ * fields of a unique index, and by `runMutation` where the called Mutation does not catch it. The
+ * write is not made, and the Mutation may go on. Where no Function catches it, the application is
+ * answered 409 `UNIQUE_VIOLATION`.
  *
  *     try {
  *       await ctx.db.insert('users', { email })

@@ -69,7 +69,6 @@ export class Transaction {
   readonly snapshot: number
   /** Whether a cursor was refused: cursors come from callers. */
   refusedCursor = false
-  /** Violations of unique indexes that its writes were rejected with; null while there is none. */
   violations: Violations | null = null
   /** Whether it saw what is not durable: then neither is what its code makes of it. */
   readUnsettled = false

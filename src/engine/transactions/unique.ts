@@ -8,7 +8,7 @@ import type { RangeInput, RangeOutput } from './ranges.ts'
 
 interface Reads {
   range(input: RangeInput): Answer<RangeOutput>
-  /** Gains the violation that is thrown; null while there was none. */
+  /** Gains each violation that a write is rejected with; null while there was none. */
   violations: Violations | null
 }
 

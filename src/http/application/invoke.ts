@@ -11,7 +11,7 @@ import type { Departure } from '../../engine/runners/outcomes.ts'
 import { Fault, isFault } from '../../errors/fault.ts'
 import type { Answer } from '../../system/answers.ts'
 import type { AuthMode, Principal } from '../../value/identities.ts'
-import type { FunctionKind, FunctionManifest } from '../../value/manifest.ts'
+import { FUNCTION_NAME, type FunctionKind, type FunctionManifest } from '../../value/manifest.ts'
 import { readBody, requireJson } from '../bodies.ts'
 import { APPLICATION_CODES } from '../errors.ts'
 import { affinityOf, identify } from './callers.ts'
@@ -21,6 +21,8 @@ import { operationCaller, possibleCallers } from './operation-callers.ts'
 
 /** Bytes of a public request envelope (Document 2, Limits). */
 export const ENVELOPE_BYTES_MAX = 2 * 1024 * 1024
+/** Of a name of a Function that the log shows although no Function has it. */
+const NAME_CHARACTERS_MAX = 128
 /** Rejections that follow from the Release of now: the original may have met another one. */
 const RELEASE_REJECTIONS = [
   'RELEASE_RETIRED',
@@ -178,8 +180,8 @@ function identified(
   kind: FunctionKind,
   release: Release,
 ): Answer<QueryRequest> {
-  const definition = functionOf(release, envelope.function, kind)
   call.incoming.releaseId = release.releaseId
+  const definition = functionOf(release, envelope.function, kind)
   call.incoming.function = definition.name
   call.mode = definition.auth
   checkPolicy(call.caller, definition, kind)
@@ -229,10 +231,23 @@ export function readEnvelope(request: Request): Promise<Uint8Array> {
 
 function functionOf(release: Release, name: string, kind: FunctionKind): FunctionManifest {
   const definition = release.functions.get(name)
-  if (definition === undefined || definition.visibility !== 'public' || definition.kind !== kind) {
-    throw new Fault('FUNCTION_NOT_FOUND')
+  if (definition?.visibility === 'public' && definition.kind === kind) return definition
+  throw new Fault('FUNCTION_NOT_FOUND', { detail: whyNotFound(definition, name, kind) })
+}
+
+/** A text that is no name of a Function may be a secret in the wrong place. */
+function whyNotFound(
+  found: FunctionManifest | undefined,
+  name: string,
+  kind: FunctionKind,
+): string {
+  if (found === undefined) {
+    const isName = name.length <= NAME_CHARACTERS_MAX && FUNCTION_NAME.test(name)
+    return `the Release has no Function ${isName ? name : 'of this name'}`
   }
-  return definition
+  return found.visibility === 'public'
+    ? `${name} is no ${kind}: it is a ${found.kind}`
+    : `${name} is internal`
 }
 
 function checkPolicy(caller: ApplicationCaller, definition: FunctionManifest, kind: FunctionKind) {

@@ -10,7 +10,7 @@ import type { ApplicationCaller, Gateway, Incoming } from './gateway.ts'
 
 /**
  * The caller as the fingerprint of an operation has it. A mode that discards principals makes all
- * callers of a Client one; a mode that takes none and some makes "no principal" a caller of its own.
+ * callers of a Client one; under any other mode a caller without a principal is one of its own.
  */
 export function operationCaller(
   { clientId }: Pick<ApplicationCaller, 'clientId'>,
@@ -38,8 +38,8 @@ export async function* possibleCallers(call: RepeatedCall): AsyncGenerator<strin
   yield operationCaller(caller, 'none', null)
   const principal = await presentedPrincipal(call)
   if (principal !== 'invalid') yield operationCaller(caller, 'optional', principal)
-  // Servers before 0.5 recorded the credential, and no principal for both modes that may have none.
-  // Records live 30 days, so this may go with the first version that no such server can precede.
+  // Servers up to 0.4 recorded the credential, and nothing for the lack of a principal. Records are
+  // kept for 30 days, so a version that no such server can precede by less needs none of this.
   const { clientId, credentialId } = caller
   const before = `${clientId}/${credentialId}`
   const isPresented = principal !== null && principal !== 'invalid'

@@ -323,7 +323,7 @@ describe('a Function that takes callers with a token and without', () => {
   })
 })
 
-describe('an operation on record under the credential that sent it, as of an earlier server', () => {
+describe('an operation that an earlier server recorded under its credential', () => {
   const MODES: readonly (readonly [FunctionManifest['auth'], string | null, string, string])[] = [
     ['none', null, '200', '200'],
     ['optional', null, '200', 'OPERATION_REUSED'],
