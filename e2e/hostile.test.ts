@@ -194,11 +194,15 @@ function expectContained(pid: number): void {
     expect(status).toMatch(new RegExp(`^Cap${set}:\\t0+$`, 'm'))
   }
   expect(status).toMatch(/^Uid:(\t[1-9]\d*){4}$/m)
-  // What the runner itself sets for its allocator and its clock.
+  // What the runner itself sets for its allocator, its engine and its clock.
   const environment = kernelText(`/proc/${pid}/environ`)!
     .split('\0')
     .filter((entry) => entry !== '')
-  expect(environment.sort()).toEqual(['MIMALLOC_ARENA_RESERVE=65536', 'TZ=UTC'])
+  expect(environment.sort()).toEqual([
+    'BUN_JSC_useTailCalls=0',
+    'MIMALLOC_ARENA_RESERVE=65536',
+    'TZ=UTC',
+  ])
   for (const limit of [
     'Max core file size +0 +0',
     'Max file size +0 +0',

@@ -35,6 +35,8 @@ export interface CallOptions {
 }
 
 export interface BenchOptions {
+  /** Text of the script before the Functions. */
+  readonly prelude?: string
   readonly schema?: string
   readonly outbound?: RequestsOptions
   readonly configuration?: ConfigurationSource
@@ -46,8 +48,9 @@ const system = realSystem()
 /** `functions` as `scriptOf` takes them. */
 export async function engineBench(
   functions: string,
-  { schema, outbound, configuration = new TestConfiguration(), limits = {} }: BenchOptions = {},
+  options: BenchOptions = {},
 ): Promise<EngineBench> {
+  const { schema, outbound, configuration = new TestConfiguration(), limits = {} } = options
   const { pool, log, metrics, release: releaseOf } = poolBench({ limits })
   await pool.start({ sandbox: 'preferred' })
   const directory = mkdtempSync(join(tmpdir(), 'svc-engine-'))
@@ -56,7 +59,8 @@ export async function engineBench(
   const cursors = testCursors()
   const base = { store, pool, system, log: log.log, metrics, issueGuest, cursors, configuration }
   const engine = createEngine({ ...base, ...(outbound && { outbound }) })
-  const code = releaseOf(functions, schema)
+  const written = releaseOf(functions, schema)
+  const code = { ...written, source: `${options.prelude ?? ''}${written.source}` }
   const described = parseDescription(await engine.describe(code))
   const release: Release = {
     ...code,

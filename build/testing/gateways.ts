@@ -14,6 +14,7 @@ import { QueryEnvelopes } from '../../src/http/application/envelopes.ts'
 import type { ApplicationScope } from '../../src/http/application/gateway.ts'
 import { KeyUsage } from '../../src/http/application/key-usage.ts'
 import { type ApplicationOrigin, mountApplication } from '../../src/http/application/mount.ts'
+import { RejectionLog } from '../../src/http/application/rejection-log.ts'
 import { applicationLimits } from '../../src/http/rate-limits.ts'
 import { requestCounts } from '../../src/http/request-counts.ts'
 import { createClient } from '../../src/product/application-clients.ts'
@@ -36,6 +37,7 @@ export interface TestGateway {
   readonly engine: Engine
   readonly metrics: Metrics
   readonly keyUsage: KeyUsage
+  readonly rejections: RejectionLog
   /** Confidential, with every scope. */
   readonly key: string
   /** Another one, of a client of its own. */
@@ -103,6 +105,7 @@ export async function openTestGateway(input: GatewayInput): Promise<TestGateway>
   const engine = createEngine(ports)
   it.engine.idle = () => engine.idle()
   const keyUsage = new KeyUsage(log)
+  const rejections = new RejectionLog(log)
   const application = mountApplication({
     system,
     log,
@@ -112,8 +115,10 @@ export async function openTestGateway(input: GatewayInput): Promise<TestGateway>
     limits: input.limited === true ? applicationLimits(system) : null,
     counts: requestCounts(metrics, 'application'),
     keyUsage,
+    rejections,
     allowedOrigins: new Set([ORIGIN]),
     authenticateKey: (key) => product.keys.authenticate(key),
+    explainKey: (key) => product.keys.explain(key),
     resolveTarget: (target, caller, affinity) => resolveTarget(product, caller, target, affinity),
     serving: () => product.serving.isStarted,
   })
@@ -122,12 +127,14 @@ export async function openTestGateway(input: GatewayInput): Promise<TestGateway>
     engine,
     metrics,
     keyUsage,
+    rejections,
     key: issueKey(it, 'confidential'),
     issueKey: (kind, rateLimit, scopes) => issueKey(it, kind, rateLimit, scopes),
     releaseId,
     it,
     async close() {
       keyUsage.stop()
+      rejections.stop()
       await engine.close()
       await it.close()
       rmSync(directory, { recursive: true, force: true })

@@ -72,7 +72,7 @@ export class Driver {
           documents.push(...reply.documents)
           this.#send(call, message.id, reply)
         } else if (reply !== null) {
-          this.#host.work(encodeRefusal(call, message.id, { code: null, ...reply }))
+          this.#host.work(encodeRefusal(call, message.id, { code: null, violated: null, ...reply }))
         }
       }
     }

@@ -288,7 +288,8 @@ describe('what the server refuses', () => {
     const { outcome, lines } = await linesOf(() => bench.call(name, input))
     expect(of(name)).toMatchObject([{ ahead: expect.anything(), kind: 'void' }, { kind: 'threw' }])
     expect(of(name)[1]).toMatchObject({ ahead: null })
-    expect(outcome).toMatchObject({ code: 'FUNCTION_FAILED' })
+    const code = name === 'name' ? 'UNIQUE_VIOLATION' : 'FUNCTION_FAILED'
+    expect(outcome).toMatchObject({ code })
     const failed = lines.filter(({ event }) => event === 'function.failed')
     expect(failed).toHaveLength(1)
     expect(failed[0]?.message).toContain(message)

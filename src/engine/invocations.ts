@@ -21,6 +21,7 @@ import {
 } from './nested-calls.ts'
 import type { Cursors } from './operations.ts'
 import type { PreparedRelease } from './prepared-release.ts'
+import { uncaughtViolation, type Violations } from './refusal.ts'
 import type { RunnerCall, RunnerOutcome, RunnerPool } from './runner-pool.ts'
 import type { Departure } from './runners/outcomes.ts'
 import { mapStack } from './runners/stack-traces.ts'
@@ -179,7 +180,7 @@ export async function run(
   if (outcome.kind === 'threw' && transaction.refusedCursor) {
     throw new Fault('ARGUMENTS_INVALID', { detail: outcome.error.message })
   }
-  const ran = conclude(invocation, outcome, calls.failures)
+  const ran = conclude(invocation, outcome, calls.failures, transaction.violations)
   if (ran === null) return null
   return {
     ...ran,
@@ -270,12 +271,13 @@ function plainData(json: string): unknown {
 
 /**
  * What the outcome means to the caller; null where the call runs again. `failures` are the codes of
- * the Functions that it called.
+ * the Functions that it called, `violations` those that it was thrown.
  */
 export function conclude(
   { prepared, definition }: Pick<Invocation, 'prepared' | 'definition'>,
   outcome: RunnerOutcome,
   failures: CalledFailures | null,
+  violations: Violations | null,
 ): Omit<Ran, 'usedConfiguration'> | null {
   switch (outcome.kind) {
     case 'returned':
@@ -289,6 +291,8 @@ export function conclude(
       throw declaredFault(definition, outcome.code, failures)
     case 'threw': {
       const { name, message } = outcome.error
+      const cause = uncaughtViolation(outcome.error, violations)
+      if (cause !== null) throw new Fault('UNIQUE_VIOLATION', { detail: message, cause })
       throw new Fault('FUNCTION_FAILED', { detail: `${name}: ${message}` })
     }
     case 'limit':

@@ -34,7 +34,7 @@ export interface MutationInput extends Omit<InvocationInput, 'signal'> {
   readonly operationId: string
   /** As the caller named it. */
   readonly target: string
-  /** Client, credential and principal. */
+  /** The Application Client and the functional principal, as one text. */
   readonly caller: string
 }
 

@@ -140,7 +140,7 @@ describe('a Function that calls another', () => {
     }
     const outcome = { kind: 'failed', code: 'FULL', ...usage } as RunnerOutcome
     const said = (failures: Map<string, 'conflict'>) => () =>
-      conclude({ definition } as Invocation, outcome, failures)
+      conclude({ definition } as Invocation, outcome, failures, null)
     expect(said(new Map())).toThrow(expect.objectContaining({ code: 'FUNCTION_FAILED' }))
     const full = expect.objectContaining({ code: 'APP_FULL' })
     expect(said(new Map([['FULL', 'conflict']]))).toThrow(full)

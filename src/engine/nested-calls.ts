@@ -22,7 +22,7 @@ import {
 import { returnedValue, withinBounds } from './named-documents.ts'
 import { type Performing, perform } from './operations.ts'
 import type { PreparedRelease } from './prepared-release.ts'
-import { DECLARED_ERROR, Refusal } from './refusal.ts'
+import { DECLARED_ERROR, Refusal, uncaughtViolation } from './refusal.ts'
 import type { InvokePart, RunnerCall, RunnerHost, RunnerOutcome } from './runner-pool.ts'
 import type { OperationAnswer } from './runners/outcomes.ts'
 
@@ -177,8 +177,11 @@ export class TransactionHost implements RunnerHost {
         return calleeResult(calls.prepared, definition, outcome)
       case 'failed':
         throw this.#failure(definition, outcome.code)
-      case 'threw':
-        throw new Refusal(outcome.error.name, outcome.error.message)
+      case 'threw': {
+        const { error } = outcome
+        const violation = uncaughtViolation(error, calls.transaction.violations)
+        throw violation ?? new Refusal(error.name, error.message)
+      }
       case 'limit':
         throw new Fault('LIMIT_EXCEEDED', { detail: outcome.limit })
       case 'deadline':

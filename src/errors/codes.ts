@@ -371,6 +371,11 @@ export const CODES = {
     message: 'The operation ID belongs to a different Mutation.',
     next: 'Use a new operation ID for a deliberately new Mutation.',
   },
+  UNIQUE_VIOLATION: {
+    kind: 'conflict',
+    message: 'Another document has the same value where a unique index allows it once.',
+    next: 'Change the value, or read the document that has it. The server log names the index.',
+  },
   WRITE_CONFLICT: {
     kind: 'conflict',
     message: 'The Mutation lost against concurrent ones too often.',

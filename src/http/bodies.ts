@@ -7,7 +7,10 @@ const NO_BODY = Promise.resolve(new Uint8Array(0))
 
 /** Throws the surface's media type code for a body that is no JSON as it is. */
 export function requireJson({ headers }: Request, codes: SurfaceCodes): void {
-  if (!isJson(headers.get('content-type')) || isPacked(headers)) throw new Fault(codes.mediaType)
+  if (!isJson(headers.get('content-type'))) {
+    throw new Fault(codes.mediaType, { detail: 'content-type: application/json' })
+  }
+  if (isPacked(headers)) throw new Fault(codes.mediaType, { detail: 'content-encoding: identity' })
 }
 
 /** Whether a body is compressed. None is unpacked, as its length would say nothing of its size. */

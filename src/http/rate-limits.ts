@@ -139,12 +139,13 @@ export function credentialLimit(perSecond: number | null): RateLimit {
   return perSecond === null ? CREDENTIAL_LIMIT : { perSecond, burst: 2 * perSecond }
 }
 
-/** Throws the origin's code unless `seconds` is 0. */
+/** Throws the origin's code unless `seconds` is 0. `limit` names the limit in the log. */
 export function requireNoWait(
   seconds: number,
   code: 'PLATFORM_RATE_LIMITED' | 'RATE_LIMITED' = 'PLATFORM_RATE_LIMITED',
+  limit?: string,
 ): void {
-  if (seconds > 0) throw new Fault(code, { retryAfterSeconds: seconds })
+  if (seconds > 0) throw new Fault(code, { retryAfterSeconds: seconds, detail: limit })
 }
 
 /** What the listener tells of each request beside itself. */

@@ -1,6 +1,7 @@
 /** Recognises Application Keys for the gateway, many thousand times a second. */
 import type { ApplicationKind } from '../storage/control/application-clients.ts'
 import {
+  type CredentialOfKey,
   findCredentialByDigest,
   markCredentialUsed,
 } from '../storage/control/application-credentials.ts'
@@ -67,11 +68,29 @@ export class ApplicationKeys {
       this.#note(known)
       return known.caller
     }
-    const found = KEY.test(text) ? this.#lookUp(text) : null
+    const found = KEY.test(text) ? this.#lookUp(() => this.#verify(text)) : null
     if (found === null) return null
     this.#keep(text, found)
     this.#note(found)
     return found.caller
+  }
+
+  /**
+   * Why `authenticate` returned null, for the log. Throws UNAVAILABLE or INTERNAL where the key
+   * cannot be looked up.
+   */
+  explain(text: string): {
+    readonly reason: string
+    readonly credential: Pick<ApplicationCaller, 'clientId' | 'credentialId'> | null
+  } {
+    if (!KEY.test(text))
+      return { reason: 'the key does not have the form of one', credential: null }
+    const found = this.#lookUp(() => this.#find(text))
+    if (found === null) return { reason: 'no credential has this key', credential: null }
+    const { clientId, credentialId, state } = found.credential
+    const isActive = state === 'active'
+    const reason = isActive ? 'the key has the prefix of another kind' : `the key is ${state}`
+    return { reason, credential: { clientId, credentialId } }
   }
 
   /** After every change of a credential: what was verified may be revoked. */
@@ -85,28 +104,34 @@ export class ApplicationKeys {
     this.#known.clear()
   }
 
-  #lookUp(text: string): Known | null {
+  #lookUp<T>(work: () => T): T {
     try {
-      return this.#verify(text)
+      return work()
     } catch (error) {
       return rethrow(error)
     }
   }
 
   #verify(text: string): Known | null {
+    const found = this.#find(text)
+    if (found === null) return null
+    const { credential, kind } = found
+    // A key of one kind never stands for another, whatever the row says.
+    if (credential.state !== 'active' || !text.startsWith(KEY_PREFIXES[kind])) return null
+    const { credentialId, clientId, scopes, rateLimit } = credential
+    return {
+      caller: { credentialId, clientId, kind, scopes, rateLimit },
+      notedAtMillis: Number((credential.lastUsedAtMicros ?? 0n) / 1000n),
+    }
+  }
+
+  /** The credential of the key in any state; null where there is none. */
+  #find(text: string): CredentialOfKey | null {
     const { control, keyring } = this.#options
     for (const keyId of keyring.ids) {
       const digest = keyDigest(keyring, keyId, text)
       const found = control.read((reader) => findCredentialByDigest(reader, digest))
-      if (found === null || found.keyId !== keyId || !digestEquals(found.digest, digest)) continue
-      const { credential, kind } = found
-      // A key of one kind never stands for another, whatever the row says.
-      if (credential.state !== 'active' || !text.startsWith(KEY_PREFIXES[kind])) return null
-      const { credentialId, clientId, scopes, rateLimit } = credential
-      return {
-        caller: { credentialId, clientId, kind, scopes, rateLimit },
-        notedAtMillis: Number((credential.lastUsedAtMicros ?? 0n) / 1000n),
-      }
+      if (found?.keyId === keyId && digestEquals(found.digest, digest)) return found
     }
     return null
   }

@@ -91,7 +91,9 @@ function resolve(
   switch (target.kind) {
     case 'channel': {
       const release = app.serving.find(target.name)
-      if (release === null) throw new Fault('TARGET_NOT_FOUND', { detail: text })
+      if (release === null) {
+        throw new Fault('TARGET_NOT_FOUND', { detail: `no Release serves ${text}` })
+      }
       return release
     }
     case 'release':
@@ -133,11 +135,14 @@ function developmentRelease(
 ): ReleaseId {
   return root.control.read((reader) => {
     const { workspaceTargets } = findEnvironment(reader)!.configuration
-    if (workspaceTargets === 'denied' || !caller.scopes.includes('workspace')) {
-      throw new Fault('TARGET_DENIED', { detail: `workspace targets are ${workspaceTargets}` })
+    if (workspaceTargets === 'denied') {
+      throw new Fault('TARGET_DENIED', { detail: 'the Environment denies Workspace targets' })
+    }
+    if (!caller.scopes.includes('workspace')) {
+      throw new Fault('TARGET_DENIED', { detail: 'the credential lacks the scope workspace' })
     }
     const head = findWorkspaceHead(reader, workspace)
-    if (head === null) throw new Fault('TARGET_NOT_FOUND', { detail: `workspace ${workspace}` })
+    if (head === null) throw new Fault('TARGET_NOT_FOUND', { detail: `no Workspace ${workspace}` })
     return head.releaseId
   })
 }
@@ -148,7 +153,7 @@ function loadServable(
   releaseId: ReleaseId,
 ): LoadedRelease | Promise<LoadedRelease> {
   const state = root.control.read((reader) => findRelease(reader, releaseId))?.state
-  if (state === 'retired') throw new Fault('RELEASE_RETIRED', { detail: releaseId })
+  if (state === 'retired') throw new Fault('RELEASE_RETIRED', { detail: `${releaseId} is retired` })
   if (state !== 'validated') {
     throw new Fault('TARGET_NOT_FOUND', { detail: `${releaseId} is ${state ?? 'unknown'}` })
   }

@@ -17,6 +17,7 @@ import {
   limitData,
   limitResources,
 } from './privileges.ts'
+import { CONTAINED_ENVIRONMENT } from './process-environment.ts'
 import { enterSeatbelt } from './seatbelt.ts'
 import { restrictSystemCalls } from './seccomp.ts'
 
@@ -29,8 +30,6 @@ const MEMORY_DESCRIPTOR = 4
 /** The C library reads the bounds of its stack there; the rule holds while this keeps the inode. */
 const MAPS = '/proc/self/maps'
 const MAPS_DESCRIPTOR = 5
-/** The allocator's own reservations count as data, and a large one would hide what is used. */
-const SECOND_ENVIRONMENT = ['MIMALLOC_ARENA_RESERVE=65536', 'TZ=UTC']
 /** Bytes that a runner may grow by; a backstop far above what the server's watch allows. */
 const GROWTH_BYTES_MAX = 512 * 1024 * 1024
 const STATUS_BYTES_MAX = 16_384
@@ -58,7 +57,8 @@ export function restrictAndRestart(command: SelfCommand): void {
   const inForce = version > 0 && restrictFiles(version, rules) ? version : 0
   keepOnlyWhatChangesUser()
   const argv = cVector(['svc-runner', ...command.arguments, String(inForce)])
-  const envp = cVector(SECOND_ENVIRONMENT)
+  const environment = Object.entries(CONTAINED_ENVIRONMENT)
+  const envp = cVector(environment.map(([name, value]) => `${name}=${value}`))
   libc().execve(cText(SELF), argv, envp)
 }
 

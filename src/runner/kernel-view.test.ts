@@ -63,11 +63,15 @@ describe.runIf(onLinux)('the kernel shows of a runner', () => {
     if (process.getuid!() === 0) expect(limits.get('Max processes')).toEqual(['256', '256'])
   })
 
-  test('no environment but what it set for its allocator and its clock', () => {
+  test('no environment but settings of its allocator, its engine and its clock', () => {
     const entries = read('environ')
       .split('\0')
       .filter((entry) => entry !== '')
-    expect(entries.toSorted()).toEqual(['MIMALLOC_ARENA_RESERVE=65536', 'TZ=UTC'])
+    expect(entries.toSorted()).toEqual([
+      'BUN_JSC_useTailCalls=0',
+      'MIMALLOC_ARENA_RESERVE=65536',
+      'TZ=UTC',
+    ])
   })
 
   test('every thread without privilege, capability or root, behind a filter', () => {

@@ -194,10 +194,18 @@ export interface RefusedOperation {
   readonly message: string
   /** Of a Function that failed. */
   readonly code: string | null
+  /** Of a write that violates a unique index. */
+  readonly violated: ViolatedIndex | null
+}
+
+export interface ViolatedIndex {
+  readonly table: string
+  readonly index: string
 }
 
 export function encodeRefusal(call: number, operation: number, error: RefusedOperation): string {
-  return JSON.stringify(['refuse', call, operation, error.name, error.message, error.code])
+  const { name, message, code, violated } = error
+  return JSON.stringify(['refuse', call, operation, name, message, code, violated])
 }
 
 /** The call is over for the server: the runner forgets it and sends nothing more about it. */

@@ -35,6 +35,7 @@ import {
   type LoadLimits,
   type RefusedOperation,
 } from './messages.ts'
+import { RUNNER_ENVIRONMENT } from './process-environment.ts'
 import { PROGRESS_BYTES, type ProgressRecord, readProgress } from './progress.ts'
 
 export type { ProgressRecord } from './progress.ts'
@@ -281,8 +282,7 @@ class SpawnedRunner implements RunnerProcess {
 
 function start(command: readonly string[], record: number) {
   return Bun.spawn([...command], {
-    // The zone that dates are shown in; nothing of the server's environment.
-    env: { TZ: 'UTC' },
+    env: RUNNER_ENVIRONMENT,
     cwd: '/',
     stdio: ['pipe', 'pipe', 'pipe', record],
   }) as Bun.Subprocess<'pipe', 'pipe', 'pipe'>

@@ -4,6 +4,7 @@
  */
 import { cText, cVector, errno, libc } from './libc.ts'
 import type { Containment, ProbeResult } from './messages.ts'
+import { CONTAINED_ENVIRONMENT } from './process-environment.ts'
 
 const O_RDWR = 2
 /** A file without a name, so that nothing is left behind where it gets through. */
@@ -17,8 +18,6 @@ const EACCES = 13
 const EPERM = 1
 const PTRACE = process.arch === 'x64' ? 101 : 117
 const PTRACE_SEIZE = 0x4206
-/** Set on the way into the second start; see containment.ts. */
-const OWN_VARIABLES = ['MIMALLOC_ARENA_RESERVE', 'TZ']
 
 /** Answers whether the attempt was stopped. */
 export type Probe = readonly [name: string, attempt: () => boolean]
@@ -55,7 +54,7 @@ export function filterProbes(parent: number): Probe[] {
 }
 
 function hasNoEnvironment(): boolean {
-  return Object.keys(Bun.env).every((name) => OWN_VARIABLES.includes(name))
+  return Object.keys(Bun.env).every((name) => Object.hasOwn(CONTAINED_ENVIRONMENT, name))
 }
 
 function fileProbes(layer: string, parent: number): Probe[] {

@@ -19,7 +19,7 @@ const schemaOf = (schema: SchemaDefinition) =>
 
 test('the types declare exactly the values that the module has', () => {
   const types = readFileSync(join(import.meta.dirname, 'svc.d.ts'), 'utf8')
-  const declared = [...types.matchAll(/^export declare (?:function|const) (\w+)/gm)]
+  const declared = [...types.matchAll(/^export declare (?:function|const|class) (\w+)/gm)]
   expect(declared.map((match) => match[1]).sort()).toEqual(Object.keys(authoring).sort())
   const builder = types.slice(types.indexOf('export declare const v: {'))
   const methods = [...builder.slice(0, builder.indexOf('\n}')).matchAll(/^ {2}(\w+)[(<]/gm)]

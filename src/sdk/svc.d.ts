@@ -510,12 +510,40 @@ export interface DatabaseReader {
   table<Name extends TableName>(name: Name): TableReader<Name>
 }
 
+/**
+ * Thrown by `insert`, `patch` and `replace` where another document has the same values in the
+ * fields of a unique index, and by `runMutation` where the called Mutation does not catch it. The
+ * write is not made, and the Mutation may go on. Where no Function catches it, the application is
+ * answered 409 `UNIQUE_VIOLATION`.
+ *
+ *     try {
+ *       await ctx.db.insert('users', { email })
+ *     } catch (error) {
+ *       if (error instanceof UniqueViolation && error.index === 'byEmail') return ctx.fail('TAKEN')
+ *       throw error
+ *     }
+ */
+export declare class UniqueViolation extends Error {
+  private constructor()
+  readonly name: 'UniqueViolation'
+  /** Name of the table. */
+  readonly table: TableName
+  /** Name of the index. */
+  readonly index: string
+}
+
 export interface DatabaseWriter extends DatabaseReader {
-  /** Adds a document, at most 1 MiB, and answers its ID. */
+  /** Adds a document, at most 1 MiB, and answers its ID. Throws a `UniqueViolation`. */
   insert<Name extends TableName>(table: Name, document: NewDoc<Name>): Promise<Id<Name>>
-  /** Sets the given fields; `undefined` removes one. Throws where there is no document. */
+  /**
+   * Sets the given fields; `undefined` removes one. Throws where there is no document, and a
+   * `UniqueViolation`.
+   */
   patch<Name extends TableName>(id: Id<Name>, fields: Partial<NewDoc<Name>>): Promise<void>
-  /** Sets all fields; those that are not given are removed. Throws where there is no document. */
+  /**
+   * Sets all fields; those that are not given are removed. Throws where there is no document, and a
+   * `UniqueViolation`.
+   */
   replace<Name extends TableName>(id: Id<Name>, document: NewDoc<Name>): Promise<void>
   /** Throws where there is no document. */
   delete<Name extends TableName>(id: Id<Name>): Promise<void>

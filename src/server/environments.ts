@@ -4,6 +4,7 @@ import { createEngine, type Engine } from '../engine/engine.ts'
 import type { IssueGuest } from '../engine/guests.ts'
 import { createRunnerPool, type RunnerPool } from '../engine/runner-pool.ts'
 import { KeyUsage } from '../http/application/key-usage.ts'
+import { RejectionLog } from '../http/application/rejection-log.ts'
 import { deliverProductAudit } from '../identity/audit.ts'
 import type { Identity } from '../identity/identity.ts'
 import { openJwtProviders } from '../product/functional-tokens/providers.ts'
@@ -28,6 +29,7 @@ export interface OpenEnvironment {
   /** Its records carry the Project and the Environment. */
   readonly log: Logger
   readonly keyUsage: KeyUsage
+  readonly rejections: RejectionLog
 }
 
 export interface EnvironmentOptions {
@@ -73,7 +75,9 @@ export async function openEnvironment(options: EnvironmentOptions): Promise<Open
   closing.add(() => closeProduct(product))
   const keyUsage = new KeyUsage(log)
   closing.add(() => keyUsage.stop())
-  return { product, engine, tokens, log, keyUsage }
+  const rejections = new RejectionLog(log)
+  closing.add(() => rejections.stop())
+  return { product, engine, tokens, log, keyUsage, rejections }
 }
 
 async function openTokens(

@@ -3,6 +3,7 @@ import { connect } from 'node:net'
 import { Hono } from 'hono'
 import { afterEach, describe, expect, onTestFinished, test } from 'vitest'
 import { mountApplication } from '../http/application/mount.ts'
+import { RejectionLog } from '../http/application/rejection-log.ts'
 import { APPLICATION_CODES, MANAGEMENT_CODES } from '../http/errors.ts'
 import { healthRoutes } from '../http/management/health.ts'
 import { mountManagement } from '../http/mount.ts'
@@ -89,7 +90,8 @@ test('a request without any address shares one key', () => {
 })
 
 const { system } = COMMON
-const { log } = memoryLog()
+const memory = memoryLog()
+const { log } = memory
 const { fetch: echo } = new Hono().post('/', async ({ req }) => new Response(await req.text()))
 
 /** What each origin needs for its probes. */
@@ -104,7 +106,10 @@ const ORIGINS: Readonly<Record<string, Pick<ListenOptions, 'app' | 'codes'>>> = 
     codes: MANAGEMENT_CODES,
   },
   '/healthz': {
-    app: mountApplication({ system, log, counts: { answered: () => undefined } } as never),
+    app: mountApplication({
+      ...{ system, log, rejections: new RejectionLog(log) },
+      counts: { answered: () => undefined, failed: () => undefined },
+    } as never),
     codes: APPLICATION_CODES,
   },
 }
@@ -143,6 +148,19 @@ describe.each(Object.entries(ORIGINS))('the probe %s', (path, origin) => {
     const answer = await raw(origin, `GET ${path} HTTP/1.1\r\n${host}\r\n`)
     expect(answer).toMatch(/^HTTP\/1.1 400 /)
   })
+})
+
+test('a call with two Hosts is rejected, with a record of its peer', async () => {
+  const before = memory.records().length
+  const head = 'POST /v1/query HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n'
+  const answer = await raw(ORIGINS['/healthz']!, head)
+  const [, requestId] = /x-service-request-id: (req_\w+)/i.exec(answer) ?? []
+  expect(memory.records().slice(before)).toMatchObject([
+    {
+      ...{ event: 'request.rejected', requestId, peer: '127.0.0.1', errorCode: 'REQUEST_INVALID' },
+      detail: 'host: one host, with or without a port',
+    },
+  ])
 })
 
 test.each(['a:b', 'a:99999', '[::1', '1.2.3.4.5'])(

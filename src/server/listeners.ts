@@ -15,6 +15,8 @@ export interface ListenOptions {
   readonly listen: Listener
   readonly app: {
     fetch(request: Request, binding: ApplicationBinding): Response | Promise<Response>
+    /** Answers a request that is rejected here; by default with the error alone. */
+    reject?(binding: ApplicationBinding, fault: Fault): Response
   }
   readonly codes: SurfaceCodes
   readonly system: System
@@ -62,11 +64,15 @@ export function openListener(options: ListenOptions): OpenListener {
       fetch: (request, server) => {
         const host = request.headers.get('host')
         const isNamed = request.url.charCodeAt(0) !== SLASH
+        const binding = new Binding(request, server, options.tlsTerminated)
         // Two Host headers arrive joined; which of them a proxy believed cannot be known.
         if (host?.includes(',') === true || (!isNamed && host)) {
-          return errorResponse(new Fault(codes.invalid), system.ids.make('req'), codes)
+          const fault = new Fault(codes.invalid, {
+            detail: 'host: one host, with or without a port',
+          })
+          if (app.reject !== undefined) return app.reject(binding, fault)
+          return errorResponse(fault, system.ids.make('req'), codes)
         }
-        const binding = new Binding(request, server, options.tlsTerminated)
         return app.fetch(isNamed ? request : named(request), binding)
       },
       error: (error) =>

@@ -147,7 +147,7 @@ function managementApp(running: Running) {
 
 function applicationApp(
   { configuration, system, metrics }: Running,
-  { product, engine, tokens, log, keyUsage }: OpenEnvironment,
+  { product, engine, tokens, log, keyUsage, rejections }: OpenEnvironment,
 ) {
   return mountApplication({
     system,
@@ -158,8 +158,10 @@ function applicationApp(
     limits: applicationLimits(system),
     counts: requestCounts(metrics, 'application'),
     keyUsage,
+    rejections,
     allowedOrigins: new Set(configuration.product?.allowedOrigins),
     authenticateKey: (key) => product.keys.authenticate(key),
+    explainKey: (key) => product.keys.explain(key),
     resolveTarget: (target, caller, source) => resolveTarget(product, caller, target, source),
     serving: () => product.serving.isStarted,
   })

@@ -4,13 +4,14 @@
  */
 
 const PERIOD_MILLIS = 60_000
-/** Subjects with figures of their own in one period; the others share some. */
 const SUBJECTS_MAX = 1_000
 
 export interface UsagePeriodsOptions<Usage> {
   /** Figures that say of no subject whose they are. */
   readonly others: () => Usage
   readonly write: (usage: Usage) => void
+  /** Subjects with figures of their own in one period; the others share some. 1,000 by default. */
+  readonly subjectsMax?: number
 }
 
 export class UsagePeriods<Subject, Usage> {
@@ -32,7 +33,7 @@ export class UsagePeriods<Subject, Usage> {
 
   /** Once `find` finds none: the figures to count in, which are not the given ones for too many. */
   begin(subject: Subject, usage: Usage): Usage {
-    if (this.#used.size >= SUBJECTS_MAX) {
+    if (this.#used.size >= (this.#options.subjectsMax ?? SUBJECTS_MAX)) {
       this.#others ??= this.#options.others()
       return this.#others
     }

@@ -21,3 +21,11 @@ export function inPart(error: unknown, path: string, part: string): unknown {
   if (!(error instanceof Malformed)) return error
   return new Malformed(error.rule, `${path}${part}${error.path.slice(path.length)}`)
 }
+
+/** Names of fields. Longer ones, addresses and numbers are likely to be values in their place. */
+const FIELD_NAME = /^[\p{L}_$][\p{L}\p{N}_$-]{0,39}$/u
+
+/** The part of a path for a key that came with the value; `.*` where the key may be a value. */
+export function keyPart(key: string): string {
+  return FIELD_NAME.test(key) ? `.${key}` : '.*'
+}

@@ -5,7 +5,7 @@
  * It is a third of the tagged form, and native JSON.parse reads it.
  */
 import { decodeBase64Url, encodeBase64Url } from './base64url.ts'
-import { inPart, Malformed } from './malformed.ts'
+import { inPart, keyPart, Malformed } from './malformed.ts'
 import { isTypedId, parseInt64 } from './tagged.ts'
 import {
   sortedEntries,
@@ -112,15 +112,23 @@ function fromComposite(json: object, path: string, depth: number): Value {
   for (const key of keys) {
     const name = key[0] === '$' ? key.slice(1) : key
     if ((key[0] === '$' && key[1] !== '$') || name === '__proto__' || !name.isWellFormed()) {
-      throw new Malformed('a key that is allowed', path)
+      throw new Malformed(keyRule(name), path)
     }
     try {
       object.set(name, fromStoredJson(content[key], path, depth + 1))
     } catch (error) {
-      throw inPart(error, path, `.${name}`)
+      throw inPart(error, path, keyPart(name))
     }
   }
   return object
+}
+
+/** The rule that a key breaks. */
+function keyRule(name: string): string {
+  if (name === '__proto__') return 'no __proto__ key'
+  return name.isWellFormed()
+    ? 'a second $ in a key that begins with one'
+    : 'no lone surrogate in a key'
 }
 
 function checkNesting(depth: number, entries: number, path: string): void {

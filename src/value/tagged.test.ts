@@ -7,6 +7,10 @@ import { type Json, parseStrictJson } from './strict-json.ts'
 import { decodeTagged, encodeTagged } from './tagged.ts'
 import { Timestamp, TypedId, type Value, valueEquals } from './values.ts'
 
+const object = (fields: Record<string, Json>): Json => ({
+  type: 'object',
+  value: Object.entries(fields).map(([key, value]) => ({ key, value })),
+})
 const decode = (text: string): Value => decodeTagged(parseStrictJson(text))
 
 describe('tagged values', () => {
@@ -66,6 +70,24 @@ describe('tagged values', () => {
     expect(() => decodeTagged(json)).toThrow(Malformed)
   })
 
+  const nothing = { type: 'null', value: 1 }
+  const named: readonly (readonly [string, Json, string])[] = [
+    ['a field', object({ name: nothing }), '$.name: no other field'],
+    ['a field of another script', object({ größe: nothing }), '$.größe: no other field'],
+    ['an address', object({ 'me@example.com': nothing }), '$.*: no other field'],
+    ['a number', object({ '4915112345678': nothing }), '$.*: no other field'],
+    ['a long token', object({ ['x'.repeat(43)]: nothing }), '$.*: no other field'],
+    [
+      'a part of one',
+      object({ 'me@example.com': object({ a: nothing }) }),
+      '$.*.a: no other field',
+    ],
+    ['the prototype', entries('__proto__'), '$: no __proto__ key'],
+  ]
+  test.each(named)('a defect has a path that names %s, unless it may be a value', (_, json, at) => {
+    expect(() => decodeTagged(json)).toThrow(at)
+  })
+
   test('keys in UTF-8 order are accepted where UTF-16 order differs', () => {
     expect(decodeTagged(entries('\uffff', '\u{10000}'))).toBeInstanceOf(Map)
   })
@@ -93,3 +115,13 @@ describe('tagged values', () => {
 function entries(...keys: string[]): Json {
   return { type: 'object', value: keys.map((key) => ({ key, value: { type: 'null' } })) }
 }
+
+test.each([
+  ['{"__proto__":1}', '$: no __proto__ key'],
+  ['{"a":{"__proto__":1}}', '$.a: no __proto__ key'],
+  ['{"\\ud800":1}', '$: no lone surrogate in a key'],
+  ['{"$a":1,"b":2}', '$: a second $ in a key that begins with one'],
+  ['{"me@example.com":{"$i":"x"}}', '$.*: a canonical int64'],
+])('stored JSON with a bad key is refused by its rule: %s', (text, message) => {
+  expect(() => decodeStored(text)).toThrow(message)
+})

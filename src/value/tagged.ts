@@ -1,6 +1,6 @@
 /** Tagged JSON: the public form of arguments and results (Document 2, Canonical tagged values). */
 import { decodeBase64Url, encodeBase64Url } from './base64url.ts'
-import { inPart, Malformed } from './malformed.ts'
+import { inPart, keyPart, Malformed } from './malformed.ts'
 import type { Json } from './strict-json.ts'
 import {
   compareUtf8,
@@ -133,7 +133,7 @@ function decodeObject(content: Json, path: string, depth: number): Value {
     try {
       object.set(key, decodeTagged(value, path, depth + 1))
     } catch (error) {
-      throw inPart(error, path, `.${key}`)
+      throw inPart(error, path, keyPart(key))
     }
   }
   return object

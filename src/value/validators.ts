@@ -5,7 +5,7 @@
  */
 
 import { isOfTable } from './ids.ts'
-import { inPart, Malformed } from './malformed.ts'
+import { inPart, keyPart, Malformed } from './malformed.ts'
 import { matches } from './patterns/matcher.ts'
 import { isTypedId } from './tagged.ts'
 import { Timestamp, TypedId, typeOf, type Value, type ValueObject, valueEquals } from './values.ts'
@@ -222,7 +222,7 @@ function object(fields: FieldsJson, options: CompileOptions): Check {
     let missing = declared.size
     for (const [name, item] of value as ValueObject) {
       const field = declared.get(name)
-      if (field === undefined) throw new Malformed('no undeclared field', `${path}.${name}`)
+      if (field === undefined) throw new Malformed('no undeclared field', path + keyPart(name))
       const exact = checkedPart(field.check, item, path, name)
       if (exact !== item) checked = changed(checked, value as ValueObject, name, exact)
       missing--
@@ -261,7 +261,7 @@ function checkedPart(check: Check, item: Value, path: string, name: string): Val
   try {
     return check(item, path)
   } catch (error) {
-    throw inPart(error, path, `.${name}`)
+    throw inPart(error, path, keyPart(name))
   }
 }
 

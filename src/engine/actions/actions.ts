@@ -67,7 +67,7 @@ export class Actions {
         const outcome = await pool.invoke(input.prepared.release, call, host)
         usage.record(invocation, outcome, { startedMillis, grownBytes: host.grownBytes })
         report(this.#port, invocation, input.definition, outcome)
-        const ran = conclude(invocation, outcome, host.failures)
+        const ran = conclude(invocation, outcome, host.failures, host.violations)
         if (ran !== null) return ran.resultText
         if (host.hasActed) {
           throw new Fault('UNAVAILABLE', { detail: 'its runner was lost', retryable: false })

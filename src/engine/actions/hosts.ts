@@ -22,7 +22,7 @@ import {
   declaredError,
   findCallee,
 } from '../nested-calls.ts'
-import { Refusal } from '../refusal.ts'
+import { Refusal, type Violations } from '../refusal.ts'
 import type { RunnerHost } from '../runner-pool.ts'
 import type { ActionPort } from './actions.ts'
 import { charactersOf } from './requests.ts'
@@ -43,6 +43,8 @@ export class ActionHost implements RunnerHost {
   readonly #depth: number
   /** Codes that called Functions failed with: where nobody caught one, it is the Action's. */
   readonly failures = new Map<string, DeclaredErrorKind>()
+  /** The same for violations of unique indexes. */
+  readonly violations: Violations = new Map()
   readonly #calls = new Slots(ACTION_CALLS_MAX)
   /** Of its requests. */
   readonly #turns = new Slots(ACTION_REQUESTS_MAX)
@@ -129,7 +131,11 @@ export class ActionHost implements RunnerHost {
   /** Each call is an invocation of its own, so that the Action may catch whatever it fails with. */
   #refusalOf({ name }: FunctionManifest, error: unknown): unknown {
     if (!isFault(error)) return error
-    const { code, kind, detail } = error
+    const { code, kind, detail, cause } = error
+    if (code === 'UNIQUE_VIOLATION' && cause instanceof Refusal) {
+      this.violations.set(cause.message, cause)
+      return cause
+    }
     if (code.startsWith('APP_')) {
       this.failures.set(code.slice(4), kind as DeclaredErrorKind)
       return declaredError(name, code.slice(4))

@@ -70,7 +70,7 @@ test('a page is full although the Mutation deleted what comes before it', async 
 
 test('a unique index refuses the second document although the first hides megabytes', async () => {
   await expect(bench.call('twice', { n: 0 })).rejects.toMatchObject({
-    code: 'FUNCTION_FAILED',
-    detail: expect.stringContaining('UniqueViolation'),
+    code: 'UNIQUE_VIOLATION',
+    detail: expect.stringContaining('index byN'),
   })
 })

@@ -21,7 +21,7 @@ import type { ValueObject } from '../../value/values.ts'
 import { ReadSet } from '../commits/read-set.ts'
 import type { UnsettledCommits } from '../commits/unsettled-commits.ts'
 import type { PreparedRelease, PreparedTable } from '../prepared-release.ts'
-import { Refusal } from '../refusal.ts'
+import { Refusal, type Violations } from '../refusal.ts'
 import { TransactionBounds, type TransactionUsage } from './bounds.ts'
 import { checkedFields, checkedValue, storedValue } from './fields.ts'
 import { Overlay, type PendingWrite, type Shadows } from './overlay.ts'
@@ -69,6 +69,7 @@ export class Transaction {
   readonly snapshot: number
   /** Whether a cursor was refused: cursors come from callers. */
   refusedCursor = false
+  violations: Violations | null = null
   /** Whether it saw what is not durable: then neither is what its code makes of it. */
   readUnsettled = false
   readonly #options: TransactionOptions

@@ -3,11 +3,13 @@ import { type Answer, andThen } from '../../system/answers.ts'
 import { encodeStored } from '../../value/stored.ts'
 import type { ValueObject } from '../../value/values.ts'
 import type { PreparedIndex, PreparedTable } from '../prepared-release.ts'
-import { Refusal } from '../refusal.ts'
+import { uniqueViolation, type Violations } from '../refusal.ts'
 import type { RangeInput, RangeOutput } from './ranges.ts'
 
 interface Reads {
   range(input: RangeInput): Answer<RangeOutput>
+  /** Gains each violation that a write is rejected with; null while there was none. */
+  violations: Violations | null
 }
 
 /** One index after the other. Raises a Refusal where another document than `written` has a key. */
@@ -41,9 +43,9 @@ function checkIndex(
   })
   return andThen(found, ({ documents }) => {
     if (documents.every(({ id }) => id === written)) return
-    throw new Refusal(
-      'UniqueViolation',
-      `${table.manifest.name}: another document has the same ${fields.join()} (index ${name})`,
-    )
+    const violation = uniqueViolation({ table: table.manifest.name, index: name }, fields)
+    reads.violations ??= new Map()
+    reads.violations.set(violation.message, violation)
+    throw violation
   })
 }

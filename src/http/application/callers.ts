@@ -11,6 +11,7 @@ import type { ApplicationCaller, Gateway, Incoming } from './gateway.ts'
 const BEARER = /^Bearer +([A-Za-z0-9._~+/-]+=*)$/i
 export const KEY_HEADER = 'x-service-key'
 const TOKEN_CHARACTERS_MAX = 16 * 1024
+const FAILURE_RATE = 'the rate of failed authentications of the peer'
 export const AFFINITY_HEADER = 'x-service-affinity'
 export const AFFINITY = /^[\x21-\x7e]{1,128}$/
 
@@ -21,15 +22,19 @@ export function authenticate(gateway: Gateway, incoming: Incoming): ApplicationC
   const { limits } = gateway
   const caller = gateway.authenticateKey(key)
   if (caller === null) {
-    if (limits !== null)
-      requireNoWait(limits.failures.take(peerOf(incoming.binding)), 'RATE_LIMITED')
-    throw new Fault('APPLICATION_KEY_INVALID')
+    if (limits !== null) {
+      const seconds = limits.failures.take(peerOf(incoming.binding))
+      requireNoWait(seconds, 'RATE_LIMITED', FAILURE_RATE)
+    }
+    const { reason, credential } = gateway.explainKey(key)
+    incoming.rejectedKey = credential
+    throw new Fault('APPLICATION_KEY_INVALID', { detail: reason })
   }
   incoming.caller = caller
   if (limits !== null) {
     const { credentialId, rateLimit } = caller
     const seconds = limits.credentials.take(credentialId, credentialLimit(rateLimit))
-    requireNoWait(seconds, 'RATE_LIMITED')
+    requireNoWait(seconds, 'RATE_LIMITED', 'the rate of requests of the credential')
   }
   return caller
 }
@@ -58,7 +63,9 @@ async function identifyIn(
   const header = incoming.request.headers.get('authorization')
   const presented = header === null ? null : await present(gateway, incoming, caller, header)
   const admitted = admit(mode, presented)
-  if (admitted === 'missing') throw new Fault('FUNCTIONAL_TOKEN_REQUIRED')
+  if (admitted === 'missing') {
+    throw new Fault('FUNCTIONAL_TOKEN_REQUIRED', { detail: `the Function is for a ${mode}` })
+  }
   if (admitted === 'denied') {
     throw new Fault('AUTH_POLICY_DENIED', { detail: `a ${presented?.kind} is no ${mode}` })
   }
@@ -112,7 +119,7 @@ async function verify(
   // A holder whose token has run out guesses nothing, and a backend sends the tokens of all its
   // users from one address.
   const counts = limits !== null && caller.kind !== 'confidential' && !tokens.knows(token)
-  if (counts) requireNoWait(limits.failures.wait(peerOf(binding)), 'RATE_LIMITED')
+  if (counts) requireNoWait(limits.failures.wait(peerOf(binding)), 'RATE_LIMITED', FAILURE_RATE)
   try {
     if (token === '' || token.length > TOKEN_CHARACTERS_MAX) {
       throw new Fault('FUNCTIONAL_TOKEN_INVALID', { detail: 'functional token: no bearer' })

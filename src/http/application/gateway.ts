@@ -10,6 +10,7 @@ import type { ApplicationLimits, PeerBinding } from '../rate-limits.ts'
 import type { RequestCounts } from '../request-counts.ts'
 import type { QueryEnvelopes } from './envelopes.ts'
 import type { KeyUsage } from './key-usage.ts'
+import type { CredentialName, RejectionLog } from './rejection-log.ts'
 
 export type ApplicationScope = 'query' | 'mutation' | 'action' | 'realtime' | 'workspace'
 
@@ -21,6 +22,13 @@ export interface ApplicationCaller {
   readonly scopes: readonly ApplicationScope[]
   /** Requests a second; null for the default. */
   readonly rateLimit: number | null
+}
+
+/** Why a text is no active Application Key; for the log alone. */
+export interface KeyRejection {
+  readonly reason: string
+  /** The credential that the key belonged to; null for a key that is unknown. */
+  readonly credential: CredentialName | null
 }
 
 /** Tells callers by their functional tokens. */
@@ -43,6 +51,8 @@ export interface Incoming {
   /** Once its Function was found. */
   releaseId: ReleaseId | null
   function: string | null
+  /** The credential of a key that is not active any more. */
+  rejectedKey?: CredentialName | null
   /** The verification of its functional token, once that began: it is verified once. */
   presented?: Promise<Principal>
 }
@@ -71,10 +81,13 @@ export interface Gateway {
   readonly limits: ApplicationLimits | null
   readonly counts: RequestCounts
   readonly keyUsage: KeyUsage
+  readonly rejections: RejectionLog
   /** Exact browser origins; any other Origin header is refused. */
   readonly allowedOrigins: ReadonlySet<string>
   /** Null for a key that is unknown, revoked or deleted. */
   authenticateKey(key: string): ApplicationCaller | null
+  /** Why `authenticateKey` returned null. */
+  explainKey(key: string): KeyRejection
   /** Throws TARGET_NOT_FOUND, TARGET_DENIED, RELEASE_RETIRED, UNAVAILABLE or REQUEST_INVALID. */
   resolveTarget(
     target: string,

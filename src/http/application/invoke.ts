@@ -10,18 +10,22 @@ import type { Release } from '../../engine/release.ts'
 import type { Departure } from '../../engine/runners/outcomes.ts'
 import { Fault, isFault } from '../../errors/fault.ts'
 import type { Answer } from '../../system/answers.ts'
-import type { Principal } from '../../value/identities.ts'
-import type { FunctionKind, FunctionManifest } from '../../value/manifest.ts'
+import type { AuthMode, Principal } from '../../value/identities.ts'
+import { FUNCTION_NAME, type FunctionKind, type FunctionManifest } from '../../value/manifest.ts'
 import { readBody, requireJson } from '../bodies.ts'
 import { APPLICATION_CODES } from '../errors.ts'
 import { affinityOf, identify } from './callers.ts'
 import { type MutationEnvelope, type QueryEnvelope, readAction, readMutation } from './envelopes.ts'
 import type { AffinitySource, ApplicationCaller, Gateway, Incoming } from './gateway.ts'
+import { operationCaller, possibleCallers } from './operation-callers.ts'
 
 /** Bytes of a public request envelope (Document 2, Limits). */
 export const ENVELOPE_BYTES_MAX = 2 * 1024 * 1024
-/** Refusals by the code that a request met: what came before it may have met other code. */
-const CODE_REFUSALS = [
+/** Of a name of a Function that the log shows although no Function has it. */
+const NAME_CHARACTERS_MAX = 128
+/** Rejections that follow from the Release of now: the original may have met another one. */
+const RELEASE_REJECTIONS = [
+  'RELEASE_RETIRED',
   'FUNCTION_NOT_FOUND',
   'AUTH_POLICY_DENIED',
   'FUNCTIONAL_TOKEN_REQUIRED',
@@ -44,6 +48,8 @@ export class Call implements Departure, AffinitySource {
   readonly bytes: Uint8Array
   /** Of a Mutation, once it was read. */
   operationId: string | null = null
+  /** Of the Function, once it was found. */
+  mode: AuthMode | null = null
 
   constructor(gateway: Gateway, incoming: Incoming, caller: ApplicationCaller, bytes: Uint8Array) {
     this.gateway = gateway
@@ -102,36 +108,31 @@ export async function invokeMutation(call: Call): Promise<Invoked> {
   call.operationId = operationId
   try {
     const request = await admitted(call, envelope, 'mutation')
-    const caller = callerKey(call.caller, request.principal)
+    const caller = operationCaller(call.caller, request.definition.auth, request.principal)
     const input = { ...request, operationId, target, caller }
     return mutated(request, await call.gateway.engine.mutation(input))
   } catch (error) {
-    if (isFault(error, ...CODE_REFUSALS)) return repeated(call, envelope, error)
+    if (isFault(error, ...RELEASE_REJECTIONS)) return repeated(call, envelope, error)
     throw error
   }
 }
 
 /**
- * A Mutation that was carried out keeps its answer, whatever the code of now says to a repeat: one
- * who is told that the write was refused writes it again.
+ * Answers an exact repeat with the recorded result, whatever the Release of now says to it: a
+ * client that is told that its write was rejected writes again. Throws the rejection where there is
+ * no such record, and where the credential could not have made the call at all.
  */
-async function repeated(call: Call, envelope: MutationEnvelope, refusal: Fault): Promise<Invoked> {
-  const { gateway, incoming } = call
-  const outcome = await gateway.engine.repeated(envelope, callersOf(call))
-  if (outcome === null) throw refusal
+async function repeated(
+  call: Call,
+  envelope: MutationEnvelope,
+  rejection: Fault,
+): Promise<Invoked> {
+  const { gateway, incoming, caller } = call
+  if (!mayInvoke(caller, 'mutation')) throw rejection
+  const outcome = await gateway.engine.repeated(envelope, possibleCallers(call))
+  if (outcome === null) throw rejection
   const invocationId = incoming.invocationId ?? gateway.system.ids.make('ivc')
   return mutated({ context: { requestId: incoming.requestId, invocationId } }, outcome)
-}
-
-/** Those that the call may be on record by: whether the principal is one, the code of then said. */
-async function* callersOf({ gateway, incoming, caller }: Call): AsyncGenerator<string> {
-  yield callerKey(caller, null)
-  try {
-    const principal = await identify(gateway, incoming, caller, 'optional')
-    if (principal !== null) yield callerKey(caller, principal)
-  } catch (error) {
-    if (!isFault(error, 'FUNCTIONAL_TOKEN_INVALID')) throw error
-  }
 }
 
 function mutated(request: Invoking, outcome: MutationOutcome): Invoked {
@@ -179,9 +180,10 @@ function identified(
   kind: FunctionKind,
   release: Release,
 ): Answer<QueryRequest> {
-  const definition = functionOf(release, envelope.function, kind)
   call.incoming.releaseId = release.releaseId
+  const definition = functionOf(release, envelope.function, kind)
   call.incoming.function = definition.name
+  call.mode = definition.auth
   checkPolicy(call.caller, definition, kind)
   const asked = { release, definition, arguments: envelope.arguments }
   const principal = identify(call.gateway, call.incoming, call.caller, definition.auth)
@@ -222,12 +224,6 @@ function invoked(
   return { releaseId, invocationId, body }
 }
 
-/** Who repeats a Mutation: the same client, credential and principal. */
-function callerKey({ clientId, credentialId }: ApplicationCaller, principal: Principal | null) {
-  const key = `${clientId}/${credentialId}`
-  return principal === null ? key : `${key}/${principal.key}`
-}
-
 export function readEnvelope(request: Request): Promise<Uint8Array> {
   requireJson(request, APPLICATION_CODES)
   return readBody(request, ENVELOPE_BYTES_MAX, APPLICATION_CODES)
@@ -235,17 +231,35 @@ export function readEnvelope(request: Request): Promise<Uint8Array> {
 
 function functionOf(release: Release, name: string, kind: FunctionKind): FunctionManifest {
   const definition = release.functions.get(name)
-  if (definition === undefined || definition.visibility !== 'public' || definition.kind !== kind) {
-    throw new Fault('FUNCTION_NOT_FOUND')
+  if (definition?.visibility === 'public' && definition.kind === kind) return definition
+  throw new Fault('FUNCTION_NOT_FOUND', { detail: whyNotFound(definition, name, kind) })
+}
+
+/** A text that is no name of a Function may be a secret in the wrong place. */
+function whyNotFound(
+  found: FunctionManifest | undefined,
+  name: string,
+  kind: FunctionKind,
+): string {
+  if (found === undefined) {
+    const isName = name.length <= NAME_CHARACTERS_MAX && FUNCTION_NAME.test(name)
+    return `the Release has no Function ${isName ? name : 'of this name'}`
   }
-  return definition
+  return found.visibility === 'public'
+    ? `${name} is no ${kind}: it is a ${found.kind}`
+    : `${name} is internal`
 }
 
 function checkPolicy(caller: ApplicationCaller, definition: FunctionManifest, kind: FunctionKind) {
   if (caller.kind === 'development' || !definition.clients.includes(caller.kind)) {
     throw new Fault('AUTH_POLICY_DENIED', { detail: `a ${caller.kind} key may not call it` })
   }
-  if (!caller.scopes.includes(kind)) {
+  if (!mayInvoke(caller, kind)) {
     throw new Fault('AUTH_POLICY_DENIED', { detail: `the credential lacks the scope ${kind}` })
   }
+}
+
+/** Returns whether the credential may call any Function of the kind. */
+function mayInvoke({ kind, scopes }: ApplicationCaller, of: FunctionKind): boolean {
+  return kind !== 'development' && scopes.includes(of)
 }

@@ -89,7 +89,7 @@ test('one warning tells which limit a call exceeded, and of what Function', asyn
     {
       ...{ level: 'warn', errorCode: 'LIMIT_EXCEEDED', detail: 'result bytes' },
       ...{
-        message: 'A call took too much: result bytes.',
+        message: 'Rejected with LIMIT_EXCEEDED: result bytes.',
         requestId: expect.stringMatching(/^req_/),
       },
       ...{ invocationId: expect.stringMatching(/^ivc_/) },
@@ -108,8 +108,11 @@ test.each([
   expect(status).toBe(403)
   expect(records).toMatchObject([
     {
-      ...{ event: 'invocation.refused', level: 'info', errorCode: 'AUTH_POLICY_DENIED', detail },
-      ...{ message: `Denied: ${detail}.`, requestId: expect.stringMatching(/^req_/) },
+      ...{ event: 'request.rejected', level: 'info', errorCode: 'AUTH_POLICY_DENIED', detail },
+      ...{
+        message: `Rejected with AUTH_POLICY_DENIED: ${detail}.`,
+        requestId: expect.stringMatching(/^req_/),
+      },
       ...{ ...callerOf(key), releaseId: gateway.releaseId, function: name },
     },
   ])
@@ -118,7 +121,7 @@ test.each([
 test('a record of a call with no good key names none', async () => {
   const { status, records } = await call('a.one', 'rk_sec_v1_x')
   expect(status).toBe(401)
-  expect(records.map(({ event }) => event)).toEqual(['invocation.refused'])
+  expect(records.map(({ event }) => event)).toEqual(['request.rejected'])
   expect(Object.keys(records[0]!)).not.toContain('credentialId')
 })
 

@@ -4,9 +4,11 @@ import { Fault } from '../../errors/fault.ts'
 import type { LogFields } from '../../telemetry/log.ts'
 import type { RequestId } from '../../value/ids.ts'
 import { APPLICATION_CODES, errorResponse, toFault } from '../errors.ts'
+import type { PeerBinding } from '../rate-limits.ts'
 import { authenticate } from './callers.ts'
 import type { ApplicationBinding, Gateway, Incoming } from './gateway.ts'
 import { Call, type Invoked, readEnvelope } from './invoke.ts'
+import type { RejectedRequest } from './rejection-log.ts'
 import { INVOCATIONS, type Invocation, PROBES } from './routes.ts'
 
 /** Seconds that a browser may keep a preflight answer. */
@@ -23,6 +25,8 @@ const ALLOW: ReadonlyMap<string, string> = new Map(
 
 export interface ApplicationOrigin {
   fetch(request: Request, binding?: Partial<ApplicationBinding>): Response | Promise<Response>
+  /** Answers a request that the listener rejects. */
+  reject(binding: Partial<ApplicationBinding>, fault: Fault): Response
 }
 
 /** Calls of Functions go straight to their handler: a router would cost each of them 2 us. */
@@ -35,6 +39,11 @@ export function mountApplication(gateway: Gateway): ApplicationOrigin {
       return invoke === undefined || request.method !== 'POST'
         ? hono.fetch(request, binding)
         : answer(gateway, request, binding, invoke)
+    },
+    reject(binding, fault) {
+      const response = rejected(gateway, unreadRequest(gateway, binding), fault)
+      gateway.counts.answered(response.status)
+      return response
     },
   }
 }
@@ -109,7 +118,7 @@ function isReady({ engine, serving }: Gateway): boolean {
 
 /** No parameter belongs in the URL: it would end in logs. */
 function checkRequest(gateway: Gateway, request: Request, origin: string | null): void {
-  if (origin !== null && !gateway.allowedOrigins.has(origin)) throw new Fault('ORIGIN_DENIED')
+  if (origin !== null && !gateway.allowedOrigins.has(origin)) throw originDenied(origin)
   if (request.url.includes('?')) {
     throw new Fault('REQUEST_INVALID', { detail: 'query parameters are not accepted' })
   }
@@ -153,9 +162,27 @@ function rendered(answer: Invoked, requestId: RequestId): Response {
   })
 }
 
+/** An origin as a browser sends it; any other text may be a secret in the wrong place. */
+const BROWSER_ORIGIN =
+  /^[a-z][a-z0-9+.-]{0,31}:\/\/(?:[a-z0-9-]{1,63}\.){0,8}[a-z0-9-]{1,63}(?::[0-9]{1,5})?$/
+
+function originDenied(origin: string | null): Fault {
+  const isShown = origin !== null && BROWSER_ORIGIN.test(origin)
+  const which = isShown ? `the origin ${origin}` : 'the origin'
+  const detail = `${which} is not listed in SERVICE_PRODUCT_ALLOWED_ORIGINS`
+  return new Fault('ORIGIN_DENIED', { detail })
+}
+
+/** Returns whether the request was turned away, rather than failed or answered by its Function. */
+function isRejection({ code, status }: Fault, { invocationId }: Incoming): boolean {
+  if (status < 500) return !code.startsWith('APP_')
+  return code === 'BUSY' || (code === 'UNAVAILABLE' && invocationId === null)
+}
+
 function failed(gateway: Gateway, error: unknown, incoming: Incoming): Response {
   const { request, requestId, invocationId, caller } = incoming
   const fault = toFault(error, APPLICATION_CODES)
+  if (isRejection(fault, incoming)) return rejected(gateway, incoming, fault)
   gateway.counts.failed(fault)
   const entry: LogFields = {
     requestId,
@@ -168,18 +195,27 @@ function failed(gateway: Gateway, error: unknown, incoming: Incoming): Response 
     detail: fault.detail,
     error: fault.cause,
   }
-  if (countedStatus(request, fault.status) >= 500) gateway.log.error('invocation.failed', entry)
-  else if (fault.code === 'LIMIT_EXCEEDED' && invocationId !== null) {
-    // The answer says that the log names the limit.
-    const message = `A call took too much: ${fault.detail}.`
-    gateway.log.warn('invocation.refused', { ...entry, message })
-  } else if (fault.code === 'AUTH_POLICY_DENIED') {
-    // Which of its reasons it was, the answer does not say.
-    gateway.log.info('invocation.refused', { ...entry, message: `Denied: ${fault.detail}.` })
-  } else gateway.log.debug('invocation.refused', entry)
+  const level = countedStatus(request, fault.status) >= 500 ? 'error' : 'debug'
+  gateway.log[level]('invocation.failed', entry)
+  return failureResponse(incoming, fault)
+}
+
+/** Answers a request that broke a rule, and leaves a record of which. */
+function rejected(gateway: Gateway, request: RejectedRequest, fault: Fault): Response {
+  gateway.counts.failed(fault)
+  gateway.rejections.add(request, fault)
+  return failureResponse(request, fault)
+}
+
+function failureResponse({ requestId, invocationId }: RejectedRequest, fault: Fault): Response {
   const response = errorResponse(fault, requestId, APPLICATION_CODES)
-  if (invocationId !== null) response.headers.set('x-service-invocation-id', invocationId)
+  if (invocationId) response.headers.set('x-service-invocation-id', invocationId)
   return response
+}
+
+/** A request of which nothing but its peer is known. */
+function unreadRequest({ system }: Gateway, binding: unknown): RejectedRequest {
+  return { requestId: system.ids.make('req'), binding: (binding ?? {}) as PeerBinding }
 }
 
 function refuse(
@@ -188,21 +224,19 @@ function refuse(
   code: 'METHOD_NOT_ALLOWED' | 'ROUTE_NOT_FOUND',
   allow?: string,
 ): Response {
-  const requestId = gateway.system.ids.make('req')
-  gateway.log.debug('http.refused', { requestId, method: context.req.method, errorCode: code })
-  const response = errorResponse(new Fault(code), requestId, APPLICATION_CODES)
+  const response = rejected(gateway, unreadRequest(gateway, context.env), new Fault(code))
   if (allow !== undefined) response.headers.set('allow', allow)
   return response
 }
 
 function preflight(gateway: Gateway, context: Context): Response {
   const origin = context.req.raw.headers.get('origin')
-  const requestId = gateway.system.ids.make('req')
+  const request = unreadRequest(gateway, context.env)
   if (origin === null || !gateway.allowedOrigins.has(origin)) {
-    return errorResponse(new Fault('ORIGIN_DENIED'), requestId, APPLICATION_CODES)
+    return rejected(gateway, request, originDenied(origin))
   }
   const headers = new Headers({
-    ...commonHeaders(requestId),
+    ...commonHeaders(request.requestId),
     'access-control-allow-methods': 'POST',
     'access-control-allow-headers':
       'Content-Type, Accept, Authorization, X-Service-Key, X-Service-Affinity',

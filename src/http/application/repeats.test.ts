@@ -11,12 +11,15 @@ import {
   jwtIssuer,
   jwtProvider,
 } from '../../../build/testing/providers/jwt-issuers.ts'
+import { createCredential } from '../../product/application-credentials.ts'
 import { promote } from '../../product/channels.ts'
 import { retire } from '../../product/retirement.ts'
 import { setServingPolicy } from '../../product/serving-policy.ts'
 import { realSystem } from '../../system/system.ts'
+import { principalOf } from '../../value/identities.ts'
 import type { ReleaseId } from '../../value/ids.ts'
 import type { FunctionManifest } from '../../value/manifest.ts'
+import type { ApplicationScope } from './gateway.ts'
 
 const system = realSystem()
 const ANY = { type: 'any' } as const
@@ -128,6 +131,28 @@ async function send(sent: Sent = {}) {
   return { outcome, releaseId, result: result?.value, replayed: metadata?.replayed }
 }
 
+/** A key of another credential of the Client that `gateway.key` belongs to. */
+function siblingKey(scopes: readonly ApplicationScope[] = ['mutation']): string {
+  const { product, actor } = gateway.it
+  const { key } = createCredential(product, actor, {
+    clientId: product.keys.authenticate(gateway.key)!.clientId,
+    credentialId: system.ids.make('crd'),
+    name: 'sibling',
+    scopes: [...scopes],
+    rateLimit: null,
+    createdAtMicros: gateway.it.system.nowMicros(),
+    requestId: REQUEST_ID,
+  })
+  return key!.reveal()
+}
+
+async function retireRelease(releaseId: ReleaseId): Promise<void> {
+  // The head of a Workspace is in use.
+  await release()
+  const { product, actor } = gateway.it
+  retire(product, actor, { releaseId, requestId: REQUEST_ID })
+}
+
 const tokenOf = (sub: string) => issuer.sign(issuer.claims(system.nowMillis(), { sub }))
 
 const strict = { text: { type: 'string', maximumLength: 1 } } as const
@@ -172,6 +197,31 @@ describe('an exact repeat', () => {
     const again = signed ? await tokenOf('user-1') : undefined
     expect(await send({ operationId, token: again })).toEqual({ ...made, replayed: true })
     expect(runs).toBe(ran)
+  })
+
+  test.each([
+    ['while its Function stands', [write()]],
+    ['where its Function is gone', []],
+  ])('under another credential of the Client has the original result %s', async (_, after) => {
+    await bind(await release(write()))
+    const operationId = system.ids.make('opn')
+    const original = await send({ operationId })
+    await bind(await release(...after))
+    const repeat = await send({ operationId, key: siblingKey() })
+    expect(repeat).toEqual({ ...original, replayed: true })
+    expect(runs).toBe(1)
+  })
+
+  test('has the original result where its Release was retired', async () => {
+    const releaseId = await release(write())
+    const same = { operationId: system.ids.make('opn'), target: `release:${releaseId}` }
+    const original = await send(same)
+    expect(original).toMatchObject({ outcome: '200', replayed: false })
+    await retireRelease(releaseId)
+    expect(await send(same)).toEqual({ ...original, replayed: true })
+    const { target } = same
+    expect((await send({ target })).outcome).toBe('RELEASE_RETIRED')
+    expect((await send({ ...same, text: 'another note' })).outcome).toBe('RELEASE_RETIRED')
   })
 
   test('waits for the original that runs still', async () => {
@@ -244,14 +294,61 @@ describe('what is no exact repeat is refused as if nothing were on record', () =
     expect((await send(same)).outcome).toBe('FUNCTIONAL_TOKEN_INVALID')
   })
 
-  test('a Release that was retired', async () => {
-    const releaseId = await release(write())
-    const same = { operationId: system.ids.make('opn'), target: `release:${releaseId}` }
+  test('a credential of the Client without the scope', async () => {
+    await bind(await release(write()))
+    const same = { operationId: system.ids.make('opn') }
     expect((await send(same)).outcome).toBe('200')
-    // The head of a Workspace is in use.
-    await release()
-    const { product, actor } = gateway.it
-    retire(product, actor, { releaseId, requestId: REQUEST_ID })
-    expect((await send(same)).outcome).toBe('RELEASE_RETIRED')
+    const key = siblingKey(['query'])
+    expect((await send({ ...same, key })).outcome).toBe('AUTH_POLICY_DENIED')
+    await bind(await release())
+    expect((await send({ ...same, key })).outcome).toBe('FUNCTION_NOT_FOUND')
+  })
+})
+
+describe('a Function that takes callers with a token and without', () => {
+  const CALLERS: readonly (readonly [string, string | undefined, string | undefined])[] = [
+    ['no token, then one', undefined, 'user-1'],
+    ['a token, then none', 'user-1', undefined],
+    ['one user, then another', 'user-1', 'user-2'],
+  ]
+  test.each(CALLERS)('refuses an operation that was sent with %s', async (_, first, then) => {
+    await bind(await release(write({ auth: 'optional' })))
+    const operationId = system.ids.make('opn')
+    const as = async (sub?: string) =>
+      send({ operationId, token: sub === undefined ? undefined : await tokenOf(sub) })
+    expect((await as(first)).outcome).toBe('200')
+    expect((await as(then)).outcome).toBe('OPERATION_REUSED')
+    expect(await as(first)).toMatchObject({ outcome: '200', replayed: true })
+    expect(runs).toBe(1)
+  })
+})
+
+describe('an operation that an earlier server recorded under its credential', () => {
+  const MODES: readonly (readonly [FunctionManifest['auth'], string | null, string, string])[] = [
+    ['none', null, '200', '200'],
+    ['optional', null, '200', 'OPERATION_REUSED'],
+    ['optional', 'user-1', 'OPERATION_REUSED', '200'],
+    ['user', 'user-1', 'FUNCTIONAL_TOKEN_REQUIRED', '200'],
+  ]
+  test.each(MODES)('of a Function of the mode %s for %s', async (auth, sub, bare, signed) => {
+    await bind(await release(write({ auth })))
+    const { product } = gateway.it
+    const { clientId, credentialId } = product.keys.authenticate(gateway.key)!
+    const loaded = await product.releases.load(bound)
+    const operationId = system.ids.make('opn')
+    const { iss } = issuer.claims(0) as { readonly iss: string }
+    const identity = { kind: 'user', issuer: iss, subject: sub!, roles: [] } as const
+    await gateway.engine.mutation({
+      ...{ release: loaded, definition: loaded.functions.get('notes.write')! },
+      ...{ arguments: new Map([['text', 'a note']]), principal: null },
+      ...{ operationId, target: 'channel:production' },
+      context: { requestId: REQUEST_ID, invocationId: system.ids.make('ivc') },
+      caller: `${clientId}/${credentialId}${sub === null ? '' : `/${principalOf(identity)}`}`,
+    })
+    expect((await send({ operationId })).outcome).toBe(bare)
+    expect((await send({ operationId, token: await tokenOf('user-1') })).outcome).toBe(signed)
+    const other = await send({ operationId, key: siblingKey(), token: await tokenOf('user-1') })
+    expect(other.outcome).toBe('OPERATION_REUSED')
+    expect(runs).toBe(1)
   })
 })

@@ -79,7 +79,13 @@ export const INVOCATIONS: readonly Invocation[] = [
     summary: 'Calls a Mutation, once for an Operation ID.',
     body: MutationRequest,
     replies: { 200: MutationAnswer },
-    errors: [...CALL_ERRORS, 'WRITE_CONFLICT', 'RESULT_UNCERTAIN', 'OPERATION_REUSED'],
+    errors: [
+      ...CALL_ERRORS,
+      'UNIQUE_VIOLATION',
+      'WRITE_CONFLICT',
+      'RESULT_UNCERTAIN',
+      'OPERATION_REUSED',
+    ],
     invoke: invokeMutation,
   },
   {
@@ -89,8 +95,8 @@ export const INVOCATIONS: readonly Invocation[] = [
     summary: 'Calls an Action.',
     body: CallRequest,
     replies: { 200: ActionAnswer },
-    // What a Mutation that it calls ends with is an error inside the Action.
-    errors: CALL_ERRORS,
+    // What else a Mutation that it calls ends with is an error inside the Action.
+    errors: [...CALL_ERRORS, 'UNIQUE_VIOLATION'],
     invoke: invokeAction,
   },
 ]

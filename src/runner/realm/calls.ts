@@ -5,6 +5,7 @@
  */
 import type { FunctionalIdentity } from '../../value/identities.ts'
 import type { TransientMap } from '../../value/memory/transient-map.ts'
+import type { ViolatedIndex } from '../messages.ts'
 import type { Bridge } from './bridge.ts'
 import type { Codec } from './codec.ts'
 import type { Handed } from './documents.ts'
@@ -321,6 +322,17 @@ export function makeOperations(
   }
 }
 
+/** The frame of `encodeRefusal`. */
+export type RefusedFrame = readonly [
+  type: string,
+  call: number,
+  operation: number,
+  name: string,
+  message: string,
+  code: string | null,
+  violated: ViolatedIndex | null,
+]
+
 /** What the server answers to operations. */
 export function makeReplies(
   { waiting }: Calls,
@@ -329,6 +341,8 @@ export function makeReplies(
   failures: WeakMap<object, string>,
 ) {
   const { defineProperty } = Object
+  /** Makes an error an instance of the class that the module `svc` exports. */
+  const violation = Symbol.for('svc.uniqueViolation')
 
   /** Null where nobody waits any more. */
   function take(id: number): Waiting | null {
@@ -349,7 +363,7 @@ export function makeReplies(
       take(id)?.resolve(content)
     },
     /** Throws in the author's code, with the place of the operation in its stack. */
-    refuse(id: number, [name, message, code]: readonly [string, string, string | null]): void {
+    refuse([, , id, name, message, code, violated]: RefusedFrame): void {
       const found = take(id)
       if (found === null) return
       const { reject } = found
@@ -359,6 +373,13 @@ export function makeReplies(
       if (code !== null) {
         defineProperty(error, 'code', { value: code, enumerable: true, writable: true })
         if (name === 'FunctionError') failures.set(error, code)
+      }
+      if (violated !== null) {
+        const { table, index } = violated
+        const fixed = { enumerable: true, writable: true, configurable: true }
+        defineProperty(error, 'table', { value: table, ...fixed })
+        defineProperty(error, 'index', { value: index, ...fixed })
+        defineProperty(error, violation, { value: true })
       }
       reject(error)
     },

@@ -69,11 +69,23 @@ export interface Trail {
   /** The key that leads from level `depth` to the next. */
   step(depth: number, key: string | number): void
   fail(depth: number, what: string, mend: string): never
+  /** For a key that no object may have. */
+  failKey(depth: number, key: string): never
 }
 
 export function makeTrail(charactersMax: number): Trail {
   const keys: (string | number)[] = []
   let subject = ''
+
+  function fail(depth: number, what: string, mend: string): never {
+    let path = subject
+    for (let i = 0; i < depth && path.length < charactersMax; i++) {
+      const key = keys[i]!
+      path += typeof key === 'number' ? `[${key}]` : `.${key}`
+    }
+    const shown = path.length < charactersMax ? path : `${path.slice(0, charactersMax)}...`
+    throw new TypeError(`${shown} ${what}: ${mend}`)
+  }
 
   return {
     begin(what) {
@@ -82,15 +94,11 @@ export function makeTrail(charactersMax: number): Trail {
     step(depth, key) {
       keys[depth] = key
     },
-    fail(depth, what, mend) {
-      let path = subject
-      for (let i = 0; i < depth && path.length < charactersMax; i++) {
-        const key = keys[i]!
-        path += typeof key === 'number' ? `[${key}]` : `.${key}`
-      }
-      const shown = path.length < charactersMax ? path : `${path.slice(0, charactersMax)}...`
-      throw new TypeError(`${shown} ${what}: ${mend}`)
-    },
+    fail,
+    failKey: (depth, key) =>
+      key === '__proto__'
+        ? fail(depth, 'has the key "__proto__"', 'rename it')
+        : fail(depth, 'has a key with half a surrogate pair', 'cut at whole characters'),
   }
 }
 
@@ -136,7 +144,7 @@ export function makeEncode(
   const { toBase64 } = bytesPrototype
   const { apply } = Reflect
   const asBase64 = [{ alphabet: 'base64url', omitPadding: true }]
-  const { fail, step } = trail
+  const { fail, failKey, step } = trail
   /** Of the value under work. */
   let nameIt: NameOf | undefined
 
@@ -176,7 +184,7 @@ export function makeEncode(
       const item = (value as Record<string, unknown>)[name]
       if (item === undefined) continue
       step(depth, name)
-      if (name === '__proto__' || !name.isWellFormed()) fail(depth, 'has a bad key', 'rename it')
+      if (name === '__proto__' || !name.isWellFormed()) failKey(depth, name)
       const key = stringify(name[0] === '$' ? `$${name}` : name)
       text += `${text === '' ? '' : ','}${key}:${encode(item, depth + 1)}`
     }

@@ -1,7 +1,7 @@
 /** The way of a script and of each frame into the realm. */
 import type { FunctionalIdentity } from '../../value/identities.ts'
 import type { Bridge } from './bridge.ts'
-import type { Call, Calls, makeEndings, makeReplies } from './calls.ts'
+import type { Call, Calls, makeEndings, makeReplies, RefusedFrame } from './calls.ts'
 import type { makeDocuments, SentItem } from './documents.ts'
 import type { makeRun } from './handlers.ts'
 import type { makeReport } from './reports.ts'
@@ -138,7 +138,7 @@ export function makeDispatch(
   }
 
   return (text) => {
-    const message = parse(text) as readonly [string, number, number, never, string, string | null]
+    const message = parse(text) as readonly [string, number, number, never]
     const [type, id, operation] = message
     if (type === 'invoke') return invoke(message)
     if (type === 'documents') return parts.found(message)
@@ -148,9 +148,8 @@ export function makeDispatch(
     if (call === undefined) return
     calls.current = call
     if (type === 'reply') parts.replies.reply(operation, message[3])
-    else if (type === 'refuse') {
-      parts.replies.refuse(operation, [message[3], message[4], message[5]])
-    } else if (type === 'cancel') parts.endings.drop(call)
+    else if (type === 'refuse') parts.replies.refuse(message as unknown as RefusedFrame)
+    else if (type === 'cancel') parts.endings.drop(call)
   }
 }
 

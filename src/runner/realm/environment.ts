@@ -32,6 +32,9 @@ export function makeEnvironment(
     ...hidden,
   })
   Math.random = random.random
+  // The frames of this realm stand above the author's: those of the encoder three times for each
+  // level of a value. The runtime's 10 would hide what called it.
+  Error.stackTraceLimit = 100
   // The engine calls this hook with frames of the outer realm.
   Object.defineProperty(Error, 'prepareStackTrace', { value: undefined, writable: false })
 }

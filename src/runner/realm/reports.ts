@@ -59,6 +59,8 @@ export function makeReport(
 ) {
   const { stringify } = JSON
   const { errorCharacters: charactersMax, scriptName } = bounds
+  /** Of a stack with the frames of this realm, which a report leaves out. */
+  const stackCharactersMax = 8 * charactersMax
   const frame = new RegExp(`^ *(at .*?${scriptName.replace('.', '\\.')}:)(\\d+)(.*)$`)
   /** The wrapper stands on a line of its own above the script. */
   function framesOf(stack: string): string {
@@ -73,10 +75,10 @@ export function makeReport(
   }
 
   /** Reading a thrown object runs code of its author, which may throw again. */
-  function text(read: () => unknown, otherwise: string): string {
+  function text(read: () => unknown, otherwise: string, most = charactersMax): string {
     try {
       const found = read()
-      return typeof found === 'string' ? found.slice(0, charactersMax) : otherwise
+      return typeof found === 'string' ? found.slice(0, most) : otherwise
     } catch {
       return otherwise
     }
@@ -89,7 +91,8 @@ export function makeReport(
       if (thrown instanceof Error) return thrown.message
       return `thrown: ${typeof thrown === 'object' ? inspect(thrown) : String(thrown)}`
     }, 'thrown')
-    const frames = framesOf(text(() => (place as ErrorReport).stack, ''))
-    return `[${stringify(name)},${stringify(before + mended(message))},${stringify(frames)}]`
+    const stack = text(() => (place as ErrorReport).stack, '', stackCharactersMax)
+    const frames = stringify(framesOf(stack).slice(0, charactersMax))
+    return `[${stringify(name)},${stringify(before + mended(message))},${frames}]`
   }
 }

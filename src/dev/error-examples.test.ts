@@ -1,0 +1,45 @@
+/** What the README shows of errors is what the types of a Workspace take. */
+import { spawnSync } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { writeWorkspace } from './new-workspaces.ts'
+
+const ROOT = join(import.meta.dirname, '../..')
+const TSC = join(ROOT, 'node_modules/.bin/tsc')
+const README = readFileSync(join(ROOT, 'README.md'), 'utf8')
+const SECTION = README.slice(
+  README.indexOf('## Errors of a Function'),
+  README.indexOf('## Actions'),
+)
+const EXAMPLE = /```ts\n([\s\S]*?)```/.exec(SECTION)?.[1] ?? ''
+
+let workspace = ''
+beforeAll(() => {
+  workspace = join(mkdtempSync(join(tmpdir(), 'svc-examples-')), 'chat')
+  writeWorkspace(workspace)
+})
+afterAll(() => rmSync(join(workspace, '..'), { recursive: true, force: true }))
+
+/** What the compiler says; nothing where all is well. */
+function compile(text: string): string {
+  writeFileSync(join(workspace, 'functions/example.ts'), text)
+  return spawnSync(TSC, ['-p', workspace], { encoding: 'utf8' }).stdout
+}
+
+test('the example catches a violation of a unique index', () => {
+  expect(EXAMPLE).toContain('instanceof UniqueViolation')
+  expect(compile(EXAMPLE)).toBe('')
+})
+
+test('a violation names one of the tables, and no author makes one', () => {
+  const wrong = [
+    'if (error instanceof UniqueViolation && error.table === "nope") return ctx.fail("NAME_TAKEN")',
+    'throw new UniqueViolation("mine")',
+  ]
+  for (const line of wrong) {
+    const text = EXAMPLE.replace('throw error', `${line}\n      throw error`)
+    expect(compile(text)).toMatch(/functions\/example\.ts\(\d+,\d+\): error TS/)
+  }
+})

@@ -1,0 +1,121 @@
+/**
+ * One log record for each rejected request: the code and the rule that it broke, never with what.
+ * Records of one code are bounded per minute and credential, or peer where the request has no
+ * credential; a later record counts the rest.
+ */
+import type { Code } from '../../errors/codes.ts'
+import type { Fault } from '../../errors/fault.ts'
+import type { LogFields, Logger } from '../../telemetry/log.ts'
+import { UsagePeriods } from '../../telemetry/usage-periods.ts'
+import { peerOf } from '../rate-limits.ts'
+import type { ApplicationCaller, Incoming } from './gateway.ts'
+
+/** Records of one code, of one credential or peer, in one period. */
+export const CODE_RECORDS_MAX = 10
+/** Peers with records of their own in one period: addresses cost a caller little. */
+export const PEERS_MAX = 100
+
+/** A request as far as it was understood when it was rejected. */
+export type RejectedRequest = Pick<Incoming, 'requestId' | 'binding'> &
+  Partial<Pick<Incoming, 'invocationId' | 'releaseId' | 'function' | 'caller' | 'rejectedKey'>>
+
+export type CredentialName = Pick<ApplicationCaller, 'clientId' | 'credentialId'>
+
+/** The rejections of one credential or peer in one period. */
+class Rejections {
+  /** Fields that name it; null for all that are beyond those with records of their own. */
+  readonly subject: LogFields | null
+  readonly byCode = new Map<Code, number>()
+
+  constructor(subject: LogFields | null) {
+    this.subject = subject
+  }
+
+  /** Counts a rejection; returns whether it gets a record. */
+  count(code: Code): boolean {
+    const count = (this.byCode.get(code) ?? 0) + 1
+    this.byCode.set(code, count)
+    return count <= CODE_RECORDS_MAX
+  }
+}
+
+export class RejectionLog {
+  readonly #log: Logger
+  readonly #credentials: UsagePeriods<string, Rejections>
+  readonly #peers: UsagePeriods<string, Rejections>
+
+  constructor(log: Logger) {
+    this.#log = log
+    const options = {
+      others: () => new Rejections(null),
+      write: (rejections: Rejections) => this.#writeSuppressed(rejections),
+    }
+    this.#credentials = new UsagePeriods(options)
+    this.#peers = new UsagePeriods({ ...options, subjectsMax: PEERS_MAX })
+  }
+
+  /** Called once for each rejected request. */
+  add(request: RejectedRequest, fault: Fault): void {
+    const credential = request.caller ?? request.rejectedKey ?? null
+    const subject = credential === null ? peerFields(request) : credentialFields(credential)
+    const rejections = this.#rejectionsOf(credential, subject)
+    if (!rejections.count(fault.code)) return
+    const reason = reasonOf(fault)
+    // What a call took may be the start of an overload.
+    const level = fault.code === 'LIMIT_EXCEEDED' && request.invocationId ? 'warn' : 'info'
+    this.#log[level]('request.rejected', {
+      message: `Rejected with ${fault.code}: ${reason}.`,
+      requestId: request.requestId,
+      invocationId: request.invocationId ?? undefined,
+      releaseId: request.releaseId ?? undefined,
+      function: request.function ?? undefined,
+      ...subject,
+      errorCode: fault.code,
+      detail: reason,
+    })
+  }
+
+  /** Writes what was suppressed since the last time, and begins anew. */
+  report(): void {
+    this.#credentials.report()
+    this.#peers.report()
+  }
+
+  /** Writes what the last period still lacks. */
+  stop(): void {
+    this.#credentials.stop()
+    this.#peers.stop()
+  }
+
+  #rejectionsOf(credential: CredentialName | null, subject: LogFields): Rejections {
+    const periods = credential === null ? this.#peers : this.#credentials
+    const key = credential?.credentialId ?? String(subject.peer)
+    return periods.find(key) ?? periods.begin(key, new Rejections(subject))
+  }
+
+  #writeSuppressed({ subject, byCode }: Rejections): void {
+    const beyond = [...byCode].filter(([, count]) => count > CODE_RECORDS_MAX)
+    if (beyond.length === 0) return
+    const suppressed = beyond.map(([code, count]) => [code, count - CODE_RECORDS_MAX] as const)
+    const total = suppressed.reduce((sum, [, count]) => sum + count, 0)
+    this.#log.info('request.rejections_suppressed', {
+      message: `${total} more requests were rejected in the last minute and left no record.`,
+      ...subject,
+      suppressed: Object.fromEntries(suppressed),
+    })
+  }
+}
+
+function credentialFields({ clientId, credentialId }: CredentialName): LogFields {
+  return { clientId, credentialId }
+}
+
+function peerFields({ binding }: RejectedRequest): LogFields {
+  return { peer: peerOf(binding) }
+}
+
+/** The paths and rules that the request broke, else the detail of the failure. */
+function reasonOf({ violations, detail, message }: Fault): string {
+  if (violations.length === 0) return detail ?? message.replace(/\.$/, '')
+  return violations.map(({ path, rule }) => `${path}: ${rule}`).join('; ')
+}
