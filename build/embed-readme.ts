@@ -1,13 +1,13 @@
 /**
  * The configuration table of README.md and the commented environment template, both from the rows
- * of src/config/variables.ts. `--check` changes nothing and fails where one is stale.
+ * of src/settings/variables.ts. `--check` changes nothing and fails where one is stale.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { VARIABLES, type Variable } from '../src/config/variables.ts'
 import { assert } from '../src/errors/assert.ts'
+import { VARIABLES, type Variable } from '../src/settings/variables.ts'
 
-const BEGIN = '<!-- configuration: generated from src/config/variables.ts -->'
+const BEGIN = '<!-- configuration: generated from src/settings/variables.ts -->'
 const END = '<!-- /configuration -->'
 const ROWS: readonly Variable[] = VARIABLES
 
@@ -35,7 +35,8 @@ export function renderTemplate(): string {
       return `# ${row.description}.\n${needed ? '' : '# '}${assignment(row)}\n`
     },
   )
-  return `# Settings of svc-server. Generated from src/config/variables.ts.\n\n${parts.join('\n')}`
+  const head = '# Settings of svc-server. Generated from src/settings/variables.ts.'
+  return `${head}\n\n${parts.join('\n')}`
 }
 
 const EXAMPLES: Readonly<Record<string, string>> = {

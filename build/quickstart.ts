@@ -26,7 +26,7 @@ import {
   stopRequests,
   untilReady,
 } from './quickstart/steps.ts'
-import { type Cluster, execute, startCluster } from './testing/cluster.ts'
+import { type Cluster, execute, startCluster } from './testing/databases/cluster.ts'
 import { freePort, isFree } from './testing/ports.ts'
 import { type ServerProcess, startServer } from './testing/server-process.ts'
 

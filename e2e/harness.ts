@@ -7,8 +7,8 @@ import { randomBytes } from 'node:crypto'
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { freshDatabase } from '../build/testing/databases/postgres.ts'
 import { freePort } from '../build/testing/ports.ts'
-import { freshDatabase } from '../build/testing/postgres.ts'
 import { type ServerProcess, startServer } from '../build/testing/server-process.ts'
 
 const DIST = join(import.meta.dirname, '../dist')

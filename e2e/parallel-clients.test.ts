@@ -5,6 +5,7 @@ import { type AddressInfo, connect, createServer, type Server } from 'node:net'
 import { join } from 'node:path'
 import { Client } from 'pg'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { SEED } from '../build/testing/seeds.ts'
 import type { ServerProcess } from '../build/testing/server-process.ts'
 import { CLIENT, type Installation, installation, run, SERVER } from './harness.ts'
 
@@ -12,7 +13,6 @@ const PROCESSES = 16
 /** On the way to the server, so that whoever refreshes is overtaken by the others. */
 const DELAY_MS = 400
 const ROUNDS = 3
-const SEED = Date.now() % 2 ** 31
 
 let of: Installation
 let server: ServerProcess
@@ -129,7 +129,7 @@ test('sixteen over an ended access token refresh once, and nobody is logged out'
   expect(await session()).toEqual({ generation: generation + 1, revocation: null, behind: 0n })
 })
 
-test(`whoever is killed harms no file and no other process (seed ${SEED})`, async () => {
+test(`whoever is killed harms no file and no other process (SVC_SEED=${SEED})`, async () => {
   const random = randomFrom(SEED)
   for (let round = 0; round < ROUNDS; round++) {
     expire()

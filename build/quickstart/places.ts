@@ -17,7 +17,7 @@ import {
 import { join } from 'node:path'
 import { realSystem } from '../../src/system/system.ts'
 import { isOpenToOthers, postgresAccount } from '../testing/binaries.ts'
-import { newPassword } from '../testing/cluster.ts'
+import { newPassword } from '../testing/databases/cluster.ts'
 
 export interface Places {
   readonly home: string

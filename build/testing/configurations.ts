@@ -1,5 +1,8 @@
 /** The configuration that Functions see, as a test sets it. */
-import type { ConfigurationSource, ConfigurationState } from '../../src/engine/configuration.ts'
+import type {
+  ConfigurationSource,
+  ConfigurationState,
+} from '../../src/engine/invocations/configuration.ts'
 import { Secret } from '../../src/value/secret.ts'
 
 type Values = Readonly<Record<string, string>>

@@ -8,21 +8,20 @@ import { join } from 'node:path'
 import { openSqliteDocuments } from '../../src/documents/sqlite/stores.ts'
 import type { DocumentStore } from '../../src/documents/store.ts'
 import { createEngine, type Engine } from '../../src/engine/engine.ts'
-import type { IssueGuest } from '../../src/engine/guests.ts'
-import { inProcessPool, type TestHandler } from '../../src/engine/in-process-pool.ts'
-import { QueryEnvelopes } from '../../src/http/application/envelopes.ts'
+import type { IssueGuest } from '../../src/engine/invocations/guests.ts'
+import { QueryEnvelopes } from '../../src/http/application/call-envelopes.ts'
 import type { ApplicationScope } from '../../src/http/application/gateway.ts'
 import { KeyUsage } from '../../src/http/application/key-usage.ts'
 import { type ApplicationOrigin, mountApplication } from '../../src/http/application/mount.ts'
 import { RejectionLog } from '../../src/http/application/rejection-log.ts'
 import { applicationLimits } from '../../src/http/rate-limits.ts'
 import { requestCounts } from '../../src/http/request-counts.ts'
-import { createClient } from '../../src/product/application-clients.ts'
-import { createCredential } from '../../src/product/application-credentials.ts'
-import { promote } from '../../src/product/channels.ts'
+import { createClient } from '../../src/product/application-clients/application-clients.ts'
+import { createCredential } from '../../src/product/application-clients/application-credentials.ts'
+import { promote } from '../../src/product/channels/promote.ts'
 import { openJwtProviders } from '../../src/product/functional-tokens/providers.ts'
 import { FunctionalTokens } from '../../src/product/functional-tokens/tokens.ts'
-import { resolveTarget } from '../../src/product/targets.ts'
+import { resolveTarget } from '../../src/product/serving/targets.ts'
 import { Cursors } from '../../src/storage/cursors.ts'
 import { realSystem } from '../../src/system/system.ts'
 import { createLog, type Logger } from '../../src/telemetry/log.ts'
@@ -30,6 +29,7 @@ import { Metrics } from '../../src/telemetry/metrics/metrics.ts'
 import type { ReleaseId } from '../../src/value/ids.ts'
 import type { JwtProvider } from '../../src/value/jwt-providers.ts'
 import type { ClientKind, FunctionManifest, TableManifest } from '../../src/value/manifest.ts'
+import { inProcessPool, type TestHandler } from './engine/in-process-pool.ts'
 import { openTestProduct, publishRelease, REQUEST_ID, type TestProduct } from './products.ts'
 
 export interface TestGateway {
@@ -86,13 +86,9 @@ export async function openTestGateway(input: GatewayInput): Promise<TestGateway>
   Object.assign(pool, { close: async () => undefined, warm: async () => undefined })
   const system = realSystem()
   const log = input.log ?? createLog({ system, sink: () => undefined, level: 'debug' })
+  const providers = input.providers ?? []
   const tokens = new FunctionalTokens({
-    providers: await openJwtProviders({
-      providers: input.providers ?? [],
-      control: null,
-      system,
-      log,
-    }),
+    providers: await openJwtProviders({ providers, control: null, system, log }),
     keyring: it.root.keyring,
     environmentId: it.root.descriptor.environmentId,
     system,

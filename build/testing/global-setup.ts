@@ -9,7 +9,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { TestProject } from 'vitest/node'
 import { postgresAccount, sharedTemporaryFolder } from './binaries.ts'
-import { type Cluster, newPassword, startCluster } from './cluster.ts'
+import { type Cluster, newPassword, startCluster } from './databases/cluster.ts'
 
 declare module 'vitest' {
   interface ProvidedContext {

@@ -12,7 +12,7 @@ import { TestSystem } from '../../src/system/system.ts'
 import { type MemoryLog, memoryLog } from '../../src/telemetry/log.ts'
 import { encodeBase64Url } from '../../src/value/base64url.ts'
 import { Secret } from '../../src/value/secret.ts'
-import { freshDatabase, type Template } from './postgres.ts'
+import { freshDatabase, type Template } from './databases/postgres.ts'
 
 const MIGRATED_AT = 1_700_000_000_000_000n
 

@@ -2,16 +2,16 @@
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Actor } from '../../src/identity/actor.ts'
-import type { ProductAudit } from '../../src/product/audit.ts'
-import { LiveConfiguration } from '../../src/product/live-configuration.ts'
+import type { ProductAudit } from '../../src/product/audit/audit-outbox.ts'
+import { LiveConfiguration } from '../../src/product/configuration/live-configuration.ts'
 import {
   closeProduct,
   openProduct,
   type Product,
   type ReleaseEngine,
 } from '../../src/product/product.ts'
-import { validate } from '../../src/product/releases.ts'
-import { type Published, publish } from '../../src/product/workspaces.ts'
+import { validate } from '../../src/product/releases/validate.ts'
+import { type Published, publish } from '../../src/product/workspaces/publish.ts'
 import { openProductRoot, type ProductRoot } from '../../src/storage/root.ts'
 import { sha256 } from '../../src/system/digests.ts'
 import { type System, TestSystem } from '../../src/system/system.ts'

@@ -10,7 +10,7 @@ import {
   encodeDocuments,
   encodeForget,
   encodeInvoke,
-  encodeRefusal,
+  encodeRejection,
   encodeReply,
   type FromRunner,
 } from '../../src/runner/messages.ts'
@@ -72,7 +72,9 @@ export class Driver {
           documents.push(...reply.documents)
           this.#send(call, message.id, reply)
         } else if (reply !== null) {
-          this.#host.work(encodeRefusal(call, message.id, { code: null, violated: null, ...reply }))
+          this.#host.work(
+            encodeRejection(call, message.id, { code: null, violated: null, ...reply }),
+          )
         }
       }
     }

@@ -2,15 +2,15 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { StoredDocument } from '../../src/documents/store.ts'
-import type { ReleaseCode } from '../../src/engine/release.ts'
+import type { ReleaseCode } from '../../src/engine/releases/release.ts'
+import type { OperationAnswer } from '../../src/engine/runners/outcomes.ts'
 import {
   createRunnerPool,
   type PoolLimits,
   type RunnerCall,
   type RunnerHost,
   type RunnerPool,
-} from '../../src/engine/runner-pool.ts'
-import type { OperationAnswer } from '../../src/engine/runners/outcomes.ts'
+} from '../../src/engine/runners/runner-pool.ts'
 import { runnerCommand } from '../../src/runner/command.ts'
 import type { Operation } from '../../src/runner/operations.ts'
 import { runnerSpawner } from '../../src/runner/processes.ts'

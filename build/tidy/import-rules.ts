@@ -9,7 +9,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[] | 'all'>> = {
   errors: ['value'],
   system: ['errors', 'value'],
   wire: BASE,
-  config: ['wire', ...BASE],
+  settings: ['wire', ...BASE],
   database: BASE,
   documents: ['database', ...BASE],
   storage: BASE,

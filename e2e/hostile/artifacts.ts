@@ -2,7 +2,7 @@
  * Packages whose publisher uses no builder: scripts that no compiler looked at, with manifests that
  * fit them or do not. Each says what it tries and what stops it.
  */
-import { HOOKS, PRELUDE } from '../../src/runner/hostile/payloads.ts'
+import { HOOKS, PRELUDE } from '../../build/testing/hostile/payloads.ts'
 import type { Outcome } from './outcomes.ts'
 
 export interface HostileArtifact {

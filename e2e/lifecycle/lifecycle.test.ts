@@ -3,24 +3,24 @@
  * random on the compiled server while it is killed: afterwards every resource has the history of
  * one that changed by compare-and-set, and every operation answers what it answered first.
  *
- * SVC_TEST_SEED repeats what the clients draw. How they interleave is up to the machine, so a
+ * SVC_SEED repeats what the clients draw. How they interleave is up to the machine, so a
  * failed run also leaves what it saw in a file.
  */
 import { writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { SEED } from '../../build/testing/seeds.ts'
 import { check } from './checker.ts'
 import { type Run, runLifecycle } from './driver.ts'
 import { outcomeOf } from './outcomes.ts'
 
 const LONG = process.env.SVC_TEST_LONG === '1'
-const SEED = Number(process.env.SVC_TEST_SEED ?? Date.now() % 2 ** 31)
 const [SECONDS, BETWEEN_KILLS] = LONG ? [300, 10] : [9, 3]
 const FINDINGS_SHOWN = 10
 
 test('a model of compare-and-set holds', { timeout: SECONDS * 1_000 + 300_000 }, async () => {
-  const seed = `SVC_TEST_SEED=${SEED}`
+  const seed = `SVC_SEED=${SEED}`
   const run = await runLifecycle({
     seed: SEED,
     seconds: SECONDS,

@@ -1,6 +1,7 @@
 /** The checker finds each class of anomaly in a history that has it, and none in a sound one. */
-import fc from 'fast-check'
+
 import { describe, expect, test } from 'vitest'
+import { fc } from '../../build/testing/properties.ts'
 import type { AnomalyKind } from './anomalies.ts'
 import { check, summarize } from './checker.ts'
 import {

@@ -14,10 +14,10 @@ import { poolBench } from '../../build/testing/runners.ts'
 import { openSqliteDocuments } from '../../src/documents/sqlite/stores.ts'
 import type { DocumentStore } from '../../src/documents/store.ts'
 import { Committer } from '../../src/engine/commits/committer.ts'
-import { run } from '../../src/engine/invocations.ts'
-import { Preparations } from '../../src/engine/preparations.ts'
-import type { PreparedRelease } from '../../src/engine/prepared-release.ts'
-import type { Release } from '../../src/engine/release.ts'
+import { run } from '../../src/engine/invocations/invocations.ts'
+import { Preparations } from '../../src/engine/releases/preparations.ts'
+import type { PreparedRelease } from '../../src/engine/releases/prepared-release.ts'
+import type { Release } from '../../src/engine/releases/release.ts'
 import { Transaction } from '../../src/engine/transactions/transaction.ts'
 import { FunctionUsage } from '../../src/engine/usage/function-usage.ts'
 import { assert } from '../../src/errors/assert.ts'
@@ -128,16 +128,16 @@ interface Finished {
 interface Attempt {
   readonly snapshot: number
   readonly seedByte: number
-  readonly isAhead?: boolean
+  readonly isSpeculative?: boolean
 }
 
 /** Ahead and in step by turns unless told: both must come to the same. */
 async function finish(name: string, attempt: Attempt): Promise<Finished> {
   runs += 1
-  const { snapshot, seedByte, isAhead = runs % 2 === 0 } = attempt
+  const { snapshot, seedByte, isSpeculative = runs % 2 === 0 } = attempt
   const { nowMicros, seed, deadline } = bench.call(name, { seedByte })
   const transaction = new Transaction({
-    ...{ store, release: prepared, snapshot, unsettled: null, nowMicros, seed, writable: true },
+    ...{ store, release: prepared, snapshot, pending: null, nowMicros, seed, writable: true },
   })
   const invocation = {
     ...{ prepared, nowMicros, seed, deadline, configuration: configuration.current },
@@ -145,7 +145,7 @@ async function finish(name: string, attempt: Attempt): Promise<Finished> {
     argumentsText: '{"step":5}',
     principal: null,
     context: { requestId: 'req_test', invocationId: 'ivc_test' },
-    isAhead,
+    isSpeculative,
   }
   const issueGuest = () => 'guest'
   const log = bench.log.log
@@ -153,7 +153,7 @@ async function finish(name: string, attempt: Attempt): Promise<Finished> {
   const cursors = testCursors()
   const port = { pool: bench.pool, system, log, usage, issueGuest, cursors, configuration }
   const ran = await run(port, invocation, transaction)
-  if (ran === null) return finish(name, { snapshot, seedByte, isAhead: false })
+  if (ran === null) return finish(name, { snapshot, seedByte, isSpeculative: false })
   return { transaction, resultText: ran.resultText }
 }
 
@@ -162,7 +162,7 @@ async function commit(name: string): Promise<void> {
   const { transaction } = await finish(name, { snapshot: committer.durable, seedByte })
   const atMicros = system.nowMicros()
   const committed = await committer.commit({
-    ...{ snapshot: transaction.snapshot, unsettled: null, readSet: transaction.readSet },
+    ...{ snapshot: transaction.snapshot, pending: null, readSet: transaction.readSet },
     ...{ atMicros, turn: null },
     writes: transaction.writes(),
     operation: {
@@ -212,8 +212,8 @@ test('another seed, and another snapshot, give other bytes', async () => {
 
 test('a failure that the code catches is the same for a run that began ahead', async () => {
   const snapshot = committer.durable
-  const ahead = await finish('refused', { snapshot, seedByte: 3, isAhead: true })
-  const inStep = await finish('refused', { snapshot, seedByte: 3, isAhead: false })
+  const ahead = await finish('refused', { snapshot, seedByte: 3, isSpeculative: true })
+  const inStep = await finish('refused', { snapshot, seedByte: 3, isSpeculative: false })
   expect(ahead.resultText).toContain('weight')
   expect(bytesOf(ahead)).toBe(bytesOf(inStep))
 })

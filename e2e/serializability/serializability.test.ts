@@ -3,20 +3,20 @@
  * store are killed: the history has no anomaly, equals the model replayed in the order of the
  * sequences, and follows the clock.
  *
- * SVC_TEST_SEED repeats the workload and the faults of a run. How its clients interleave is up to
+ * SVC_SEED repeats the workload and the faults of a run. How its clients interleave is up to
  * the machine, so a failed run also leaves its history in a file.
  */
 import { writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { SEED } from '../../build/testing/seeds.ts'
 import { check, summarize } from './checker.ts'
 import { type Run, type RunOptions, runWorkload } from './driver.ts'
 import { describe } from './history.ts'
 import { compareWithModel, compareWithTime } from './oracle.ts'
 
 const LONG = process.env.SVC_TEST_LONG === '1'
-const SEED = Number(process.env.SVC_TEST_SEED ?? Date.now() % 2 ** 31)
 /** The short run on PostgreSQL is for the store's restart: all else ran on SQLite. */
 const SHORT = { sqlite: 1_500, postgres: 500 }
 /** Of each kind. */
@@ -37,7 +37,7 @@ test.each([
 
 async function prove(options: RunOptions): Promise<void> {
   const run = await runWorkload(options)
-  const seed = `SVC_TEST_SEED=${options.seed} SVC_TEST_TRANSACTIONS=${options.transactions}`
+  const seed = `SVC_SEED=${options.seed} SVC_TEST_TRANSACTIONS=${options.transactions}`
   console.info(`${options.store}, ${seed}: ${figures(run)}`)
   try {
     judge(run, seed)
@@ -52,8 +52,8 @@ async function prove(options: RunOptions): Promise<void> {
 
 /** Every kind of finding at once: what one of them shows explains the others. */
 function judge({ history, failures }: Run, seed: string): void {
-  const unsettled = history.filter(({ outcome }) => outcome === 'unknown').map(describe)
-  const lists = [compareWithModel(history), compareWithTime(history), failures, unsettled]
+  const pending = history.filter(({ outcome }) => outcome === 'unknown').map(describe)
+  const lists = [compareWithModel(history), compareWithTime(history), failures, pending]
   const findings = lists.flatMap((list) => list.slice(0, FINDINGS_SHOWN))
   expect([summarize(check(history)), ...findings].join('\n'), seed).toBe('no anomaly')
   // A run in which nothing collided proves nothing.

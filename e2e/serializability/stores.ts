@@ -8,7 +8,7 @@ import {
   type ClusterOptions,
   newPassword,
   startCluster,
-} from '../../build/testing/cluster.ts'
+} from '../../build/testing/databases/cluster.ts'
 import type { Environment } from '../harness.ts'
 
 export interface Store {

@@ -3,13 +3,19 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import {
+  FakeServer,
+  failure,
+  newId,
+  REQUEST_ID,
+  type Reply,
+} from '../../build/testing/client/fake-server.ts'
+import { runProcess } from '../../build/testing/client/processes.ts'
+import { TestClient } from '../../build/testing/client/test-client.ts'
 import { CODES, type TableCode } from '../errors/codes.ts'
 import { KINDS } from '../errors/kinds.ts'
 import { VERSION } from '../value/version.ts'
 import { COMMANDS } from './main.ts'
-import { FakeServer, failure, newId, REQUEST_ID, type Reply } from './testing/fake-server.ts'
-import { runProcess } from './testing/processes.ts'
-import { TestClient } from './testing/test-client.ts'
 
 let server: FakeServer
 let client: TestClient

@@ -2,7 +2,6 @@
 import { resolve } from 'node:path'
 import { Fault } from '../errors/fault.ts'
 import { sha256 } from '../system/digests.ts'
-import { Malformed } from '../value/malformed.ts'
 import { parseManifest, type WorkspaceManifest } from '../value/manifest.ts'
 import {
   decodePackage,
@@ -10,6 +9,7 @@ import {
   MANIFEST_BYTES_MAX,
   PACKAGE_BYTES_MAX,
 } from '../value/packages/workspace-package.ts'
+import { ValidationError } from '../value/validation-error.ts'
 import { usage } from './arguments.ts'
 import type { Context, WorkspaceTools } from './contexts.ts'
 import { option } from './contexts.ts'
@@ -117,7 +117,7 @@ function packageInvalid<T>(work: () => T): T {
   try {
     return work()
   } catch (error) {
-    if (!(error instanceof Malformed)) throw error
+    if (!(error instanceof ValidationError)) throw error
     throw new Fault('CLIENT_PACKAGE_INVALID', {
       detail: `Expected ${error.rule} (${error.path}).`,
       cause: error,

@@ -9,10 +9,10 @@ import { ensurePrivateDirectory, removeFileDurably, writeFileAtomic } from '../s
 import type { System } from '../system/system.ts'
 import { canonicalJson } from '../value/canonical-json.ts'
 import { isId, type OperatorId, type SessionId } from '../value/ids.ts'
-import { Malformed } from '../value/malformed.ts'
 import { Secret } from '../value/secret.ts'
 import { type Json, parseStrictJson } from '../value/strict-json.ts'
 import { parseInt64 } from '../value/tagged.ts'
+import { ValidationError } from '../value/validation-error.ts'
 import { usage } from './arguments.ts'
 import type { ClientEnvironment } from './environment.ts'
 import { readIfPresent, sweepTemporaries, withPath } from './files.ts'
@@ -55,7 +55,7 @@ export class ProfileStore {
     try {
       return parseProfile(parseStrictJson(bytes))
     } catch (error) {
-      if (!(error instanceof Malformed)) throw error
+      if (!(error instanceof ValidationError)) throw error
       throw new Fault('CLIENT_CREDENTIALS_INVALID', { detail: `${this.path}: ${error.message}.` })
     }
   }
@@ -142,18 +142,19 @@ const SESSION_FIELDS = [
 /** Either schema. Throws Malformed, whose text never has a token in it. */
 export function parseProfile(json: Json): Profile {
   if (json === null || typeof json !== 'object' || Array.isArray(json)) {
-    throw new Malformed('an object')
+    throw new ValidationError('an object')
   }
   const origins =
     json.version === 2 ? ['authenticationOrigin', 'managementOrigin'] : ['managementOrigin']
-  if (json.version !== 1 && json.version !== 2) throw new Malformed('version 1 or 2', '$.version')
+  if (json.version !== 1 && json.version !== 2)
+    throw new ValidationError('version 1 or 2', '$.version')
   const fields = ['version', ...origins, ...SESSION_FIELDS]
   for (const key of Object.keys(json)) {
-    if (!fields.includes(key)) throw new Malformed('no unknown field', '$')
+    if (!fields.includes(key)) throw new ValidationError('no unknown field', '$')
   }
   const text = (key: string, fits: (value: string) => boolean, rule: string): string => {
     const value = json[key]
-    if (typeof value !== 'string' || !fits(value)) throw new Malformed(rule, `$.${key}`)
+    if (typeof value !== 'string' || !fits(value)) throw new ValidationError(rule, `$.${key}`)
     return value
   }
   const origin = (key: string): string =>

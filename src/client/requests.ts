@@ -7,9 +7,9 @@ import type { Code } from '../errors/codes.ts'
 import { Fault, isFault, type Violation } from '../errors/fault.ts'
 import { KINDS, type Kind } from '../errors/kinds.ts'
 import { isId } from '../value/ids.ts'
-import { Malformed } from '../value/malformed.ts'
 import type { Secret } from '../value/secret.ts'
 import { type Json, parseStrictJson } from '../value/strict-json.ts'
+import { ValidationError } from '../value/validation-error.ts'
 import { isJson } from '../wire/media-types.ts'
 import { read, type Schema } from '../wire/schema.ts'
 import type { ClientEnvironment } from './environment.ts'
@@ -231,7 +231,7 @@ export function jsonOf(response: Response, bytes: Uint8Array): Json {
   try {
     return parseStrictJson(bytes)
   } catch (error) {
-    if (!(error instanceof Malformed)) throw error
+    if (!(error instanceof ValidationError)) throw error
     throw new Fault('CLIENT_RESPONSE_INVALID', {
       detail: `HTTP ${response.status} with a body that is not JSON.`,
     })

@@ -5,7 +5,6 @@
 import { join, resolve } from 'node:path'
 import { Fault } from '../errors/fault.ts'
 import { canonicalJson } from '../value/canonical-json.ts'
-import { Malformed } from '../value/malformed.ts'
 import {
   DESCRIPTOR_FILE,
   formatRootDescriptor,
@@ -14,6 +13,7 @@ import {
   type RootDescriptor,
 } from '../value/product-root.ts'
 import { parseStrictJson } from '../value/strict-json.ts'
+import { ValidationError } from '../value/validation-error.ts'
 import type { ClientEnvironment } from './environment.ts'
 import { createFile, readIfPresent } from './files.ts'
 import { canonicalOrigin } from './origins.ts'
@@ -64,16 +64,16 @@ export function createLink(directory: string, managementOrigin: string): boolean
 function parseLink(text: string): string {
   const json = parseStrictJson(text)
   if (json === null || typeof json !== 'object' || Array.isArray(json)) {
-    throw new Malformed('an object')
+    throw new ValidationError('an object')
   }
   const { version, managementOrigin } = json
-  if (version !== 1) throw new Malformed('version 1', '$.version')
-  if (Object.keys(json).length !== 2) throw new Malformed('no unknown field')
+  if (version !== 1) throw new ValidationError('version 1', '$.version')
+  if (Object.keys(json).length !== 2) throw new ValidationError('no unknown field')
   if (
     typeof managementOrigin !== 'string' ||
     canonicalOrigin(managementOrigin) !== managementOrigin
   ) {
-    throw new Malformed('a canonical origin', '$.managementOrigin')
+    throw new ValidationError('a canonical origin', '$.managementOrigin')
   }
   return managementOrigin
 }
@@ -85,7 +85,7 @@ export function readRootFile<T>(path: string, parse: (text: string) => T): T | n
   try {
     return parse(new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes))
   } catch (error) {
-    const rule = error instanceof Malformed ? error.message : 'UTF-8 text'
+    const rule = error instanceof ValidationError ? error.message : 'UTF-8 text'
     throw new Fault('CLIENT_ROOT_INVALID', { detail: `${path}: ${rule}.` })
   }
 }

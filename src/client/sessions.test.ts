@@ -2,9 +2,14 @@ import { spawn } from 'node:child_process'
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import {
+  FakeServer,
+  failure,
+  newId,
+  type Recorded,
+} from '../../build/testing/client/fake-server.ts'
+import { TestClient } from '../../build/testing/client/test-client.ts'
 import { type Json, parseStrictJson } from '../value/strict-json.ts'
-import { FakeServer, failure, newId, type Recorded } from './testing/fake-server.ts'
-import { TestClient } from './testing/test-client.ts'
 
 let server: FakeServer
 let client: TestClient

@@ -65,13 +65,14 @@ export async function migrate(
       connection.discard()
     }
   } catch (error) {
-    if (error instanceof Refusal) throw new Fault(schema.unavailable, { detail: error.message })
+    if (error instanceof OperationError)
+      throw new Fault(schema.unavailable, { detail: error.message })
     throw toStartupFault(error, schema.unavailable)
   }
 }
 
 /** Why the database is not used. */
-class Refusal extends Error {}
+class OperationError extends Error {}
 
 /** What was acknowledged must survive a power cut, so a server that trades that away is refused. */
 async function checkServer(connection: Connection): Promise<void> {
@@ -84,7 +85,7 @@ async function checkServer(connection: Connection): Promise<void> {
             pg_is_in_recovery() as standby`,
   )
   const refusal = serverRefusal(rows[0] ?? {})
-  if (refusal !== null) throw new Refusal(refusal)
+  if (refusal !== null) throw new OperationError(refusal)
 }
 
 /** Why nothing must be kept on a server with these settings; null where it may. */
@@ -131,13 +132,14 @@ async function verifyRecorded(connection: Connection, schema: Schema): Promise<n
     const version = readInteger(row, 'version')
     const known = schema.migrations[i]
     if (known === undefined)
-      throw new Refusal(`schema version ${version} is unknown to this program`)
+      throw new OperationError(`schema version ${version} is unknown to this program`)
     if (version !== known.version)
-      throw new Refusal(`schema version ${known.version} is not recorded`)
+      throw new OperationError(`schema version ${known.version} is not recorded`)
     const same =
       readText(row, 'name') === known.name &&
       digestEquals(readBytes(row, 'checksum'), checksum(known))
-    if (!same) throw new Refusal(`schema version ${version} was recorded with another definition`)
+    if (!same)
+      throw new OperationError(`schema version ${version} was recorded with another definition`)
   }
   await verifyMeta(connection, schema, recorded.rows.length)
   return recorded.rows.length
@@ -153,7 +155,7 @@ async function verifyMeta(
   )
   const row = rows[0]
   if (row?.product !== product || row.schema_version !== version) {
-    throw new Refusal('the recorded schema version and its migrations contradict each other')
+    throw new OperationError('the recorded schema version and its migrations contradict each other')
   }
 }
 

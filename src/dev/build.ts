@@ -3,12 +3,12 @@
  * loaded. Loading is left to a sandboxed runner; here nothing of the Workspace is executed.
  */
 import { sha256 } from '../system/digests.ts'
-import { Malformed } from '../value/malformed.ts'
 import { parseDescription, type WorkspaceDescription } from '../value/manifest.ts'
 import { encodeArtifact } from '../value/packages/workspace-package.ts'
 import type { Json } from '../value/strict-json.ts'
+import { ValidationError } from '../value/validation-error.ts'
 import { type Bundle, bundleWorkspace } from './bundles.ts'
-import { describeMalformed, descriptionProblems } from './descriptions.ts'
+import { describeValidationError, descriptionProblems } from './descriptions.ts'
 import { loadFailure } from './load-failures.ts'
 import { type Problem, workspaceFault } from './problems.ts'
 import { readWorkspaceFiles } from './workspace-files.ts'
@@ -49,8 +49,8 @@ export async function buildWorkspace(
   try {
     description = parseDescription(said as Json)
   } catch (error) {
-    if (!(error instanceof Malformed)) throw error
-    throw workspaceFault([describeMalformed(error, said, files)], error)
+    if (!(error instanceof ValidationError)) throw error
+    throw workspaceFault([describeValidationError(error, said, files)], error)
   }
   const { problems, diagnostics } = descriptionProblems(description, files)
   if (problems.length > 0) throw workspaceFault(problems)

@@ -3,8 +3,8 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { quotedList } from '../sdk/definition-errors.ts'
 import { referencedTables } from '../sdk/validators.ts'
-import type { Malformed } from '../value/malformed.ts'
 import type { FunctionManifest, WorkspaceDescription } from '../value/manifest.ts'
+import type { ValidationError } from '../value/validation-error.ts'
 import { functionPath } from './codegen.ts'
 import { fileProblem, type Problem } from './problems.ts'
 import { SCHEMA_FILE, type WorkspaceFiles } from './workspace-files.ts'
@@ -113,8 +113,8 @@ function lineOf(file: string, form: RegExp, { directory }: WorkspaceFiles): numb
 }
 
 /** A description that breaks a rule of manifests, with the place in terms of the Workspace. */
-export function describeMalformed(
-  { path, rule }: Malformed,
+export function describeValidationError(
+  { path, rule }: ValidationError,
   said: unknown,
   files: WorkspaceFiles,
 ): Problem {

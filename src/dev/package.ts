@@ -2,10 +2,10 @@
 import { sha256 } from '../system/digests.ts'
 import { canonicalJson } from '../value/canonical-json.ts'
 import type { ProjectId } from '../value/ids.ts'
-import { Malformed } from '../value/malformed.ts'
 import { parseManifest, type WorkspaceManifest } from '../value/manifest.ts'
 import { digestName, encodePackage } from '../value/packages/workspace-package.ts'
 import type { Json } from '../value/strict-json.ts'
+import { ValidationError } from '../value/validation-error.ts'
 import type { WorkspaceBuild } from './build.ts'
 import { fileProblem, workspaceFault } from './problems.ts'
 
@@ -28,7 +28,7 @@ export function encodeWorkspacePackage(build: WorkspaceBuild, projectId: Project
     parseManifest(manifest)
     return encodePackage({ manifest, artifact: build.artifact }, sha256)
   } catch (error) {
-    if (!(error instanceof Malformed)) throw error
+    if (!(error instanceof ValidationError)) throw error
     const message = `The package must have ${error.rule} (${error.path}).`
     throw workspaceFault([fileProblem('functions', message, null)], error)
   }

@@ -1,5 +1,5 @@
 /** Loads a bundle the way a server does, so that a build says what publishing will. */
-import { createRunnerPool } from '../engine/runner-pool.ts'
+import { createRunnerPool } from '../engine/runners/runner-pool.ts'
 import { runnerCommand } from '../runner/command.ts'
 import { runnerSpawner } from '../runner/processes.ts'
 import { realSystem } from '../system/system.ts'

@@ -1,9 +1,9 @@
 /** The files of a Workspace: which ones count, what they are called, and what svc.json says. */
 import { type Dirent, readdirSync, readFileSync, realpathSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { Malformed } from '../value/malformed.ts'
 import { WORKSPACE_NAME } from '../value/manifest.ts'
 import { type Json, parseWrittenJson } from '../value/strict-json.ts'
+import { ValidationError } from '../value/validation-error.ts'
 import { fileProblem, type Problem, workspaceFault } from './problems.ts'
 
 export interface WorkspaceModule {
@@ -150,7 +150,7 @@ function readSettings(directory: string, problems: Problem[]): string {
     json = parseWrittenJson(readFileSync(path))
   } catch (error) {
     problems.push(
-      error instanceof Malformed
+      error instanceof ValidationError
         ? fileProblem(
             SETTINGS_FILE,
             `Expected ${error.rule} (${error.path}).`,

@@ -3,7 +3,7 @@
  * passes through the process that reads, so what is here is never behind; an index seek costs 5 us,
  * this 0.1.
  */
-import { RecentTexts } from '../system/recent-texts.ts'
+import { SeenFilter } from '../system/seen-filter.ts'
 import type { StoredDocument } from './store.ts'
 
 /** Characters of IDs and texts, of both generations. */
@@ -28,7 +28,7 @@ interface Place {
 export class NewestVersions {
   #recent = new Map<string, Place>()
   #earlier = new Map<string, Place>()
-  readonly #read = new RecentTexts(READ_PLACES)
+  readonly #read = new SeenFilter(READ_PLACES)
   readonly #charactersMax: number
   #recentCharacters = 0
 
@@ -51,7 +51,7 @@ export class NewestVersions {
     const { id, sequence } = version
     const known = this.#recent.get(id) ?? this.#earlier.get(id)
     if (known?.version.sequence === sequence) return known.version
-    if (known !== undefined || this.#read.sawBefore(id, sequence)) this.put(version)
+    if (known !== undefined || this.#read.hasSeen(id, sequence)) this.put(version)
     return version
   }
 

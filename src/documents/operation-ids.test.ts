@@ -1,12 +1,12 @@
-import fc from 'fast-check'
 import { expect, test } from 'vitest'
+import { documentId } from '../../build/testing/documents/store-fixtures.ts'
+import { fc } from '../../build/testing/properties.ts'
+import { SEED } from '../../build/testing/seeds.ts'
 import { OperationIds } from './operation-ids.ts'
-import { documentId } from './store-fixtures.ts'
 
-const SEED = Date.now() % 2 ** 31
 const number = fc.nat({ max: 60 })
 
-test(`no ID that has a record is taken for a new one (seed ${SEED})`, () => {
+test(`no ID that has a record is taken for a new one (SVC_SEED=${SEED})`, () => {
   const property = fc.property(fc.array(number), fc.array(number), (stored, added) => {
     const records = stored.map((n) => documentId('opn', n))
     const ids = new OperationIds(records.toSorted().at(-1) ?? '', 4)

@@ -80,7 +80,7 @@ class Generation {
 /** Callers make the IDs: they must not know which of them share a place. */
 const SEED = randomInt(2 ** 32)
 
-/** Signed: half of the unsigned ones are doubles to the engine (system/recent-texts.ts). */
+/** Signed: half of the unsigned ones are doubles to the engine (system/seen-filter.ts). */
 function hashOf(id: string): number {
   return Bun.hash.xxHash32(id, SEED) | 0 || 1
 }

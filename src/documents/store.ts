@@ -3,7 +3,7 @@
  * the commit that wrote it, and a read names the snapshot that it sees. Who may read, what an index
  * key is made of a document for and which commit gets which sequence is the engine's business.
  */
-import type { Answer } from '../system/answers.ts'
+import type { MaybePromise } from '../system/maybe-promise.ts'
 
 export interface StoredDocument {
   readonly id: string
@@ -138,15 +138,15 @@ export interface DocumentStore {
   readonly latestSequence: number
 
   /** The newest version at or before the snapshot; null where there is none or it is deleted. */
-  read(id: string, snapshot: number): Answer<StoredDocument | null>
+  read(id: string, snapshot: number): MaybePromise<StoredDocument | null>
 
   /** The version that the snapshot sees, where it is in memory. */
   remembered(id: string, snapshot: number): StoredDocument | undefined
 
   /** The index must be ready, and have been so at the snapshot. A dropped one is UNAVAILABLE. */
-  range(request: RangeRequest): Answer<RangeResult>
+  range(request: RangeRequest): MaybePromise<RangeResult>
 
-  operation(operationId: string): Answer<OperationRecord | null>
+  operation(operationId: string): MaybePromise<OperationRecord | null>
 
   /**
    * Makes all transactions durable together, or none; batches become durable in the order of the

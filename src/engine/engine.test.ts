@@ -4,6 +4,11 @@ import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
 import { TestConfiguration } from '../../build/testing/configurations.ts'
 import { testCursors } from '../../build/testing/cursors.ts'
+import {
+  DeclaredFailure,
+  inProcessPool,
+  type TestHandler,
+} from '../../build/testing/engine/in-process-pool.ts'
 import { openSqliteDocuments } from '../documents/sqlite/stores.ts'
 import { realSystem } from '../system/system.ts'
 import { memoryLog } from '../telemetry/log.ts'
@@ -12,8 +17,7 @@ import type { FunctionManifest, TableManifest } from '../value/manifest.ts'
 import { decodeTagged } from '../value/tagged.ts'
 import type { Value, ValueObject } from '../value/values.ts'
 import { createEngine, type Engine } from './engine.ts'
-import { DeclaredFailure, inProcessPool, type TestHandler } from './in-process-pool.ts'
-import type { Release } from './release.ts'
+import type { Release } from './releases/release.ts'
 
 const ACCOUNTS: TableManifest = {
   name: 'accounts',

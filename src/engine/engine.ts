@@ -1,6 +1,6 @@
 /** Function execution of one Environment: documents, committer, cache and runners put together. */
 import type { DocumentStore } from '../documents/store.ts'
-import type { Answer } from '../system/answers.ts'
+import type { MaybePromise } from '../system/maybe-promise.ts'
 import type { System } from '../system/system.ts'
 import type { Logger } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics/metrics.ts'
@@ -9,24 +9,24 @@ import type { FunctionManifest } from '../value/manifest.ts'
 import type { Json } from '../value/strict-json.ts'
 import type { ValueObject } from '../value/values.ts'
 import { type ActionOutcome, Actions } from './actions/actions.ts'
-import { Requests, type RequestsOptions } from './actions/requests.ts'
-import { Calls } from './calls.ts'
-import { CallsInFlight } from './calls-in-flight.ts'
+import { Requests, type RequestsOptions } from './actions/outgoing-requests.ts'
 import { Committer } from './commits/committer.ts'
 import { Retention } from './commits/retention.ts'
-import type { PreparationCheck } from './compatibility.ts'
-import type { ConfigurationSource } from './configuration.ts'
-import type { IssueGuest } from './guests.ts'
-import type { InvocationContext } from './invocations.ts'
-import { type MutationOutcome, Mutations, type Repeat } from './mutations.ts'
-import type { Cursors } from './operations.ts'
-import { Preparations } from './preparations.ts'
-import { Queries, type QueryOutcome } from './queries.ts'
+import { ActiveCalls } from './invocations/active-calls.ts'
+import { CallAdmission } from './invocations/admission.ts'
+import type { ConfigurationSource } from './invocations/configuration.ts'
+import type { Cursors } from './invocations/context-operations.ts'
+import type { IssueGuest } from './invocations/guests.ts'
+import type { InvocationContext } from './invocations/invocations.ts'
+import { type MutationOutcome, Mutations, type Repeat } from './invocations/mutations.ts'
+import { Queries, type QueryOutcome } from './invocations/queries.ts'
 import { type CacheStatistics, QueryCache } from './query-cache/query-cache.ts'
-import type { LiveReleases, Release, ReleaseCode } from './release.ts'
-import type { RunnerPool } from './runner-pool.ts'
-import type { Departure } from './runners/outcomes.ts'
+import { Preparations } from './releases/preparations.ts'
+import type { LiveReleases, Release, ReleaseCode } from './releases/release.ts'
+import type { PreparationCheck } from './releases/stored-documents.ts'
+import type { CancellationToken } from './runners/outcomes.ts'
 import type { RunnerRole } from './runners/ports.ts'
+import type { RunnerPool } from './runners/runner-pool.ts'
 import { FunctionUsage } from './usage/function-usage.ts'
 import { type ComponentHealth, DocumentsHealth, healthOf } from './usage/health.ts'
 import { measuredEngine } from './usage/measured-engine.ts'
@@ -54,7 +54,7 @@ export interface QueryRequest {
   readonly principal: Principal | null
   readonly context: InvocationContext
   /** Of the caller: when it is gone, a Query or an Action stops; a Mutation is carried out. */
-  readonly signal?: Departure | undefined
+  readonly signal?: CancellationToken | undefined
 }
 
 export interface MutationRequest extends QueryRequest {
@@ -72,7 +72,7 @@ export interface Engine {
    * they were.
    */
   prepare(release: Release, tables?: ReadonlySet<string>): Promise<readonly PreparationCheck[]>
-  query(request: QueryRequest): Answer<QueryOutcome>
+  query(request: QueryRequest): MaybePromise<QueryOutcome>
   mutation(request: MutationRequest): Promise<MutationOutcome>
   /** The original's outcome for an exact repeat by one of the callers; null for what is none. */
   repeated(repeat: Repeat, callers: AsyncIterable<string>): Promise<MutationOutcome | null>
@@ -111,7 +111,7 @@ export function createEngine(options: EngineOptions): Engine {
     onCommit: (_, writes) => cache.invalidate(writes),
   })
   const usage = new FunctionUsage(options)
-  const inFlight = new CallsInFlight()
+  const inFlight = new ActiveCalls()
   const port = { ...options, cache, committer, usage, inFlight }
   const queries = new Queries(port)
   const mutations = new Mutations(port)
@@ -119,7 +119,7 @@ export function createEngine(options: EngineOptions): Engine {
   const actions = new Actions({ ...port, queries, mutations, requests })
   const retention = new Retention({ store, committer, system, log })
   const preparations = new Preparations(store, committer)
-  const calls = new Calls({ preparations, queries, mutations, actions, inFlight, system })
+  const calls = new CallAdmission({ preparations, queries, mutations, actions, inFlight, system })
   const documents = new DocumentsHealth(store)
   retention.start()
 

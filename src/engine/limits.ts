@@ -37,7 +37,7 @@ export const REQUESTS_BYTES_MAX = 128 * 1024 * 1024
  * Runs of one call that ended with its runner through no fault of its own that was seen: beyond
  * them it is thought at fault. Many, since a Function of the same Release may break its runners.
  */
-export const LOSSES_MAX = 20
+export const LOST_RUNS_MAX = 20
 /** Runs of one Mutation, the first included. */
 export const ATTEMPTS_MAX = 8
 /** From this attempt on a Mutation commits alone, so that it cannot lose again. */

@@ -17,9 +17,9 @@ import type { Product } from '../product/product.ts'
 import { Metrics } from '../telemetry/metrics/metrics.ts'
 import { CAPABILITIES, type Capability } from '../value/capabilities.ts'
 import { INSTALLATION } from '../value/scope.ts'
+import { mountManagement } from './management/mount.ts'
+import type { Route } from './management/route.ts'
 import { type ManagementApp, managementRoutes } from './management/routes.ts'
-import { mountManagement } from './mount.ts'
-import type { Route } from './route.ts'
 
 /*
  * Goal: no route of the management origin answers anybody whom the contract keeps out. Method: each

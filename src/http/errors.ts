@@ -1,7 +1,7 @@
 /** The one place that makes HTTP of a failure, for both origins. */
 import type { TableCode } from '../errors/codes.ts'
 import { Fault, isFault, type Violation } from '../errors/fault.ts'
-import { Malformed } from '../value/malformed.ts'
+import { ValidationError } from '../value/validation-error.ts'
 
 /** What an origin calls the failures that mount itself finds. */
 export interface SurfaceCodes {
@@ -40,7 +40,7 @@ const VIOLATION_RULE_MAX = 200
 /** Malformed input is the caller's fault; anything else that is not a Fault is ours. */
 export function toFault(error: unknown, codes: SurfaceCodes): Fault {
   if (isFault(error)) return error
-  if (error instanceof Malformed) {
+  if (error instanceof ValidationError) {
     return new Fault(codes.invalid, {
       violations: [{ path: error.path, rule: error.rule }],
       detail: error.message,

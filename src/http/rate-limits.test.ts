@@ -5,9 +5,9 @@ import type { Actor } from '../identity/actor.ts'
 import { TestSystem } from '../system/system.ts'
 import { memoryLog } from '../telemetry/log.ts'
 import { healthRoutes } from './management/health.ts'
-import { mountManagement } from './mount.ts'
+import { mountManagement } from './management/mount.ts'
+import { operatorRoute, publicRoute } from './management/route.ts'
 import { type PeerLimits, peerLimits, RateLimiter } from './rate-limits.ts'
-import { operatorRoute, publicRoute } from './route.ts'
 
 const LIMIT = { perSecond: 2, burst: 4 }
 

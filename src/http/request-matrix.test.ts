@@ -6,15 +6,15 @@ import {
   externalLogins,
   MANAGED_HEADER,
 } from '../../build/testing/providers/external-logins.ts'
-import { Gate } from '../product/concurrency.ts'
 import type { Product } from '../product/product.ts'
+import { ConcurrencyLimit } from '../system/concurrency.ts'
 import { Metrics } from '../telemetry/metrics/metrics.ts'
 import { PACKAGE_MEDIA_TYPE } from '../value/packages/workspace-package.ts'
 import { jsonSchemaOf } from '../wire/schema.ts'
 import { EXPECTED_HEAD_HEADER } from '../wire/workspace.ts'
+import { mountManagement } from './management/mount.ts'
+import { JSON_BODY_BYTES_MAX, type Route } from './management/route.ts'
 import { type ManagementApp, managementRoutes } from './management/routes.ts'
-import { mountManagement } from './mount.ts'
-import { JSON_BODY_BYTES_MAX, type Route } from './route.ts'
 
 /*
  * Goal: no route of the management origin takes a request that is not exactly of its form. Method:
@@ -170,7 +170,7 @@ afterAll(async () => {
 
 /** Nothing is asked of the Product before the request is known to be of the right form. */
 function untouchable(): Product {
-  const parts: Partial<Product> = { publications: new Gate(1) }
+  const parts: Partial<Product> = { publications: new ConcurrencyLimit(1) }
   return new Proxy(parts as Product, {
     get: (target, name) =>
       Reflect.get(target, name) ?? expect.unreachable(`the Product was asked for ${String(name)}`),

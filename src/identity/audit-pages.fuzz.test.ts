@@ -8,7 +8,7 @@ import { type TestIdentity, testIdentity } from '../../build/testing/identity.ts
 import { actorOf, firstOwner } from '../../build/testing/operators.ts'
 import { sha256 } from '../system/digests.ts'
 import { decodeBase64Url, encodeBase64Url } from '../value/base64url.ts'
-import { Malformed } from '../value/malformed.ts'
+import { ValidationError } from '../value/validation-error.ts'
 import type { Actor } from './actor.ts'
 import { type AuditPage, readAuditPage } from './audit-pages.ts'
 
@@ -52,6 +52,6 @@ fuzz('a changed cursor is refused, or is a place in the audit', async (random) =
     const { items } = await page(text)
     if (items.length > 2) expect.fail('more than was asked for')
   } catch (error) {
-    if (!(error instanceof Malformed)) throw error
+    if (!(error instanceof ValidationError)) throw error
   }
 })

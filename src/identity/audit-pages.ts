@@ -9,8 +9,8 @@ import {
 import { digestEquals, sha256 } from '../system/digests.ts'
 import { decodeBase64Url, encodeBase64Url } from '../value/base64url.ts'
 import { type AuditId, decodeUlid, encodeUlid } from '../value/ids.ts'
-import { Malformed } from '../value/malformed.ts'
 import { INSTALLATION } from '../value/scope.ts'
+import { ValidationError } from '../value/validation-error.ts'
 import { type Actor, requireCapability } from './actor.ts'
 import type { IdentityCore } from './core.ts'
 
@@ -68,12 +68,12 @@ function encodeCursor({ atMicros, auditId }: AuditPosition): string {
 function decodeCursor(text: string): AuditPosition {
   const bytes = decodeBase64Url(text)
   if (bytes.length !== CURSOR_BYTES || !digestEquals(checksum(bytes), bytes.slice(CHECKSUM_AT))) {
-    throw new Malformed('a cursor of this list')
+    throw new ValidationError('a cursor of this list')
   }
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   const atMicros = view.getBigInt64(0)
   // Whoever makes a checksum makes such a time too, and the database has none above.
-  if (atMicros < 0n) throw new Malformed('a cursor of this list')
+  if (atMicros < 0n) throw new ValidationError('a cursor of this list')
   const millis = view.getUint16(ID_AT) * 2 ** 32 + view.getUint32(ID_AT + 2)
   const entropy = bytes.subarray(ID_AT + 6, CHECKSUM_AT)
   return {

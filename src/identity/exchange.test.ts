@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { afterEach, beforeEach, expect, test } from 'vitest'
+import { postgresProxy } from '../../build/testing/databases/postgres-proxy.ts'
 import { type TestIdentity, testIdentity } from '../../build/testing/identity.ts'
-import { postgresProxy } from '../../build/testing/postgres-proxy.ts'
 import { Database } from '../database/database.ts'
 import { Fault } from '../errors/fault.ts'
 import { CAPABILITIES } from '../value/capabilities.ts'

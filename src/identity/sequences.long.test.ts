@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, test } from 'vitest'
 import { type TestIdentity, testIdentity } from '../../build/testing/identity.ts'
 import { externalLogins } from '../../build/testing/providers/external-logins.ts'
+import { SEED } from '../../build/testing/seeds.ts'
 import { raceRefreshAndRevocation, runSequences } from '../../build/testing/sequences/runs.ts'
 
-const SEED = Date.now() % 2 ** 31
 let t: TestIdentity
 
 beforeEach(async () => {
@@ -14,7 +14,7 @@ afterEach(async () => {
   await t.dispose()
 })
 
-test(`2,000 sequences of eight operations at once have an order (seed ${SEED})`, async () => {
+test(`2,000 sequences of eight operations at once have an order (SVC_SEED=${SEED})`, async () => {
   const external = await externalLogins()
   try {
     await runSequences(external, 2_000, SEED)

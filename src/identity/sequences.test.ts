@@ -2,11 +2,11 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import { type TestIdentity, testIdentity } from '../../build/testing/identity.ts'
 import { actorOf, codeOf, operatorWith } from '../../build/testing/operators.ts'
 import { externalLogins } from '../../build/testing/providers/external-logins.ts'
+import { SEED } from '../../build/testing/seeds.ts'
 import { explain, type Model, NOBODY, opened } from '../../build/testing/sequences/model.ts'
 import { raceRefreshAndRevocation, runSequences } from '../../build/testing/sequences/runs.ts'
 import { type Login, refresh } from './sessions.ts'
 
-const SEED = Date.now() % 2 ** 31
 let t: TestIdentity
 
 beforeEach(async () => {
@@ -20,7 +20,7 @@ afterEach(async () => {
 const refreshOf = (login: Login, identity = t.identity): Promise<Login> =>
   refresh(identity, { refreshToken: login.refreshToken.reveal(), requestId: null })
 
-test(`eight operations at once are as good as some order of them (seed ${SEED})`, async () => {
+test(`eight operations at once are as good as some order of them (SVC_SEED=${SEED})`, async () => {
   const external = await externalLogins()
   try {
     await runSequences(external, 60, SEED)

@@ -2,22 +2,22 @@
  * One Product Environment: its root and what is kept in memory of it. Rules are functions over it;
  * they take the parts that they use.
  */
-import type { LiveReleases, Release, ReleaseCode } from '../engine/release.ts'
+import type { LiveReleases, Release, ReleaseCode } from '../engine/releases/release.ts'
 import type { ReleaseCheck } from '../storage/control/releases.ts'
 import type { ProductRoot } from '../storage/root.ts'
+import { ConcurrencyLimit, SerialQueue, SingleFlight } from '../system/concurrency.ts'
 import type { System } from '../system/system.ts'
 import type { Logger } from '../telemetry/log.ts'
 import type { Json } from '../value/strict-json.ts'
-import { ApplicationKeys } from './application-keys.ts'
-import { ArtifactCollection } from './artifact-collection.ts'
-import { AuditOutbox, type AuditSink } from './audit.ts'
-import { Gate, Newest, Serial } from './concurrency.ts'
-import { EngineCollection } from './engine-collection.ts'
-import type { LiveConfiguration } from './live-configuration.ts'
-import { ReleaseCache } from './release-cache.ts'
-import { Lifecycle } from './serving/lifecycle.ts'
+import { ApplicationKeys } from './application-clients/application-keys.ts'
+import { AuditOutbox, type AuditSink } from './audit/audit-outbox.ts'
+import type { LiveConfiguration } from './configuration/live-configuration.ts'
+import { Lifecycle } from './environments/lifecycle.ts'
+import { ArtifactCollection } from './releases/artifact-collection.ts'
+import { EngineCollection } from './releases/engine-collection.ts'
+import { ReleaseCache } from './releases/release-cache.ts'
 import { Serving } from './serving/serving.ts'
-import type { SchemaEvidence } from './serving-policy.ts'
+import type { SchemaEvidence } from './serving/serving-policy.ts'
 
 /** What validation asks of the Function engine. */
 export interface ReleaseEngine {
@@ -61,11 +61,11 @@ export interface Product {
   readonly collection: ArtifactCollection
   readonly engineCollection: EngineCollection
   /** A publication holds up to 64 MiB of the disk, from the first byte of its body on. */
-  readonly publications: Gate
+  readonly publications: ConcurrencyLimit
   /** Validations load code and build indexes: one at a time. */
-  readonly validations: Serial
+  readonly validations: SerialQueue
   /** By revision of the desired policy: whoever may read compares up to 240 pairs of Releases. */
-  readonly schemaEvidence: Newest<bigint, SchemaEvidence>
+  readonly schemaEvidence: SingleFlight<bigint, SchemaEvidence>
 }
 
 const PUBLICATIONS_MAX = 4
@@ -89,7 +89,7 @@ export function openProduct({ auditSink, ...options }: ProductOptions): Product 
   const { control, artifacts, keyring } = root
   const releases = new ReleaseCache({ control, artifacts })
   const serving = new Serving({ system, log, control, releases, engine })
-  const validations = new Serial(VALIDATIONS_MAX)
+  const validations = new SerialQueue(VALIDATIONS_MAX)
   const product: Product = {
     ...options,
     releases,
@@ -99,9 +99,9 @@ export function openProduct({ auditSink, ...options }: ProductOptions): Product 
     audit: new AuditOutbox({ system, log, control, sink: auditSink }),
     collection: new ArtifactCollection({ log, control, artifacts }),
     engineCollection: new EngineCollection({ log, control, artifacts, engine, validations }),
-    publications: new Gate(PUBLICATIONS_MAX),
+    publications: new ConcurrencyLimit(PUBLICATIONS_MAX),
     validations,
-    schemaEvidence: new Newest(),
+    schemaEvidence: new SingleFlight(),
   }
   product.lifecycle.start()
   product.audit.deliver()

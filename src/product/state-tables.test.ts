@@ -15,11 +15,11 @@ import {
 import type { ReleaseId } from '../value/ids.ts'
 import type { TableManifest } from '../value/manifest.ts'
 import type { Json } from '../value/strict-json.ts'
-import { promote, rollback } from './channels.ts'
-import { validate } from './releases.ts'
-import { retire } from './retirement.ts'
-import { readStatus } from './status.ts'
-import { type ExpectedHead, publish } from './workspaces.ts'
+import { promote, rollback } from './channels/promote.ts'
+import { readStatus } from './environments/status.ts'
+import { retire } from './releases/retire.ts'
+import { validate } from './releases/validate.ts'
+import { type ExpectedHead, publish } from './workspaces/publish.ts'
 
 let it: TestProduct
 beforeEach(async () => {

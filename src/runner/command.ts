@@ -1,6 +1,6 @@
 /** How the server starts a runner, and a runner itself again. */
 import { resolve } from 'node:path'
-import type { SelfCommand } from './containment.ts'
+import type { SelfCommand } from './sandbox/containment.ts'
 
 export const RUNNER_ARGUMENT = '__runner'
 

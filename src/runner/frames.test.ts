@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { Malformed } from '../value/malformed.ts'
+import { ValidationError } from '../value/validation-error.ts'
 import { FrameReader, FrameWriter } from './frames.ts'
 import { FRAME_BYTES_MAX } from './messages.ts'
 
@@ -28,10 +28,10 @@ describe('frames', () => {
   test('that claim more than the bound are refused before they are gathered', () => {
     const header = Buffer.alloc(4)
     header.writeUInt32LE(FRAME_BYTES_MAX + 1)
-    expect(() => new FrameReader().push(header, () => {})).toThrow(Malformed)
+    expect(() => new FrameReader().push(header, () => {})).toThrow(ValidationError)
     const inParts = new FrameReader()
     inParts.push(header.subarray(0, 3), () => {})
-    expect(() => inParts.push(header.subarray(3), () => {})).toThrow(Malformed)
+    expect(() => inParts.push(header.subarray(3), () => {})).toThrow(ValidationError)
   })
 
   test('of a writer that was emptied do not come again', () => {

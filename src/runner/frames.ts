@@ -1,5 +1,5 @@
 /** Length-prefixed frames in and out of byte streams; both ends of the pipe use this file. */
-import { Malformed } from '../value/malformed.ts'
+import { ValidationError } from '../value/validation-error.ts'
 import { FRAME_BYTES_MAX } from './messages.ts'
 
 const HEADER_BYTES = 4
@@ -69,7 +69,8 @@ export class FrameReader {
   #frameBytes(bytes: Buffer, at: number): number {
     const length =
       (bytes[at]! | (bytes[at + 1]! << 8) | (bytes[at + 2]! << 16) | (bytes[at + 3]! << 24)) >>> 0
-    if (length > this.#bytesMax) throw new Malformed(`frames of at most ${this.#bytesMax} bytes`)
+    if (length > this.#bytesMax)
+      throw new ValidationError(`frames of at most ${this.#bytesMax} bytes`)
     return length
   }
 }

@@ -1,6 +1,7 @@
 /** What a Workspace's code may do with values and `ctx`, and what becomes of its mistakes. */
-import fc from 'fast-check'
+
 import { describe, expect, test } from 'vitest'
+import { fc } from '../../build/testing/properties.ts'
 import { type Answer, Driver, errorOf, ID, resultOf } from '../../build/testing/runner-hosts.ts'
 import { decodeStored, encodeStored } from '../value/stored.ts'
 import { Timestamp, TypedId, type Value } from '../value/values.ts'

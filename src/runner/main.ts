@@ -5,8 +5,6 @@
  * continue a Query or a Mutation.
  */
 import { readSync, writeSync } from 'node:fs'
-import { lockDown, restrictAndRestart, type SelfCommand } from './containment.ts'
-import { makeCpuClock } from './cpu-clocks.ts'
 import { FrameReader, FrameWriter } from './frames.ts'
 import { Host } from './host.ts'
 import {
@@ -18,7 +16,9 @@ import {
 } from './messages.ts'
 import { Progress } from './progress.ts'
 import { makeRejections } from './rejections.ts'
-import { landlockProbes, lateProbes, runProbes } from './self-tests.ts'
+import { lockDown, restrictAndRestart, type SelfCommand } from './sandbox/containment.ts'
+import { makeCpuClock } from './sandbox/cpu-clocks.ts'
+import { landlockProbes, lateProbes, runProbes } from './sandbox/self-tests.ts'
 
 /** Added by the first start; the version of Landlock in force follows it. */
 const CONTAINED = '--contained'

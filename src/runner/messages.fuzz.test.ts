@@ -1,9 +1,9 @@
 /** Frames and messages of a runner that has been taken over: each is read, or is Malformed. */
 import { expect } from 'vitest'
 import { fuzz, mutatedBytes, mutatedJson, mutatedText } from '../../build/testing/fuzzing/fuzz.ts'
-import { Malformed } from '../value/malformed.ts'
+import { VALID_MESSAGES } from '../../build/testing/hostile/messages.ts'
+import { ValidationError } from '../value/validation-error.ts'
 import { FrameReader, FrameWriter } from './frames.ts'
-import { VALID_MESSAGES } from './hostile/messages.ts'
 import { decodeFromRunner } from './messages.ts'
 
 const FRAME_BYTES = 4_096
@@ -12,7 +12,7 @@ function orMalformed(work: () => void): void {
   try {
     work()
   } catch (error) {
-    if (!(error instanceof Malformed)) throw error
+    if (!(error instanceof ValidationError)) throw error
   }
 }
 

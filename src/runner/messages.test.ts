@@ -1,8 +1,9 @@
 /** What a runner sends is hostile: each shape but the right one is refused, and none crashes. */
-import fc from 'fast-check'
+
 import { describe, expect, test } from 'vitest'
-import { Malformed } from '../value/malformed.ts'
-import { VALID_MESSAGES as VALID } from './hostile/messages.ts'
+import { VALID_MESSAGES as VALID } from '../../build/testing/hostile/messages.ts'
+import { fc } from '../../build/testing/properties.ts'
+import { ValidationError } from '../value/validation-error.ts'
 import { decodeFromRunner } from './messages.ts'
 
 const decode = (message: unknown) => decodeFromRunner(JSON.stringify(message))
@@ -18,8 +19,8 @@ describe('a message of a runner', () => {
 
   test.each(VALID.map((message) => [JSON.stringify(message)]))('%s has no other length', (text) => {
     const message = JSON.parse(text) as unknown[]
-    expect(() => decode([...message, null])).toThrow(Malformed)
-    expect(() => decode(message.slice(0, -1))).toThrow(Malformed)
+    expect(() => decode([...message, null])).toThrow(ValidationError)
+    expect(() => decode(message.slice(0, -1))).toThrow(ValidationError)
   })
 
   test.each([
@@ -32,7 +33,7 @@ describe('a message of a runner', () => {
     ['["loaded"'],
     ['['.repeat(100_000)],
   ])('%# of another form is refused', (text) => {
-    expect(() => decodeFromRunner(text)).toThrow(Malformed)
+    expect(() => decodeFromRunner(text)).toThrow(ValidationError)
   })
 
   test.each([
@@ -63,7 +64,7 @@ describe('a message of a runner', () => {
         try {
           decode(changed)
         } catch (error) {
-          expect(error).toBeInstanceOf(Malformed)
+          expect(error).toBeInstanceOf(ValidationError)
         }
       }),
       { seed, numRuns: 20_000 },

@@ -3,9 +3,10 @@
  * runner sends is hostile, so `decodeFromRunner` checks every shape; values inside stay unchecked
  * JSON until the engine reads them.
  */
-import { Malformed } from '../value/malformed.ts'
+
 import type { FunctionKind } from '../value/manifest.ts'
-import { decodeOperation, isToldAhead, type Operation, type StoredJson } from './operations.ts'
+import { ValidationError } from '../value/validation-error.ts'
+import { decodeOperation, isPipelined, type Operation, type StoredJson } from './operations.ts'
 import { count, isName, record, sized, text64 } from './shapes.ts'
 
 /** Bytes of one frame of a runner, without its length; one that says more ends the runner. */
@@ -21,7 +22,7 @@ export const REQUEST_BYTES_MAX = 8 * 1024 * 1024
 /** Characters of its address and its headers: with the body, they fit into a frame. */
 export const REQUEST_HEAD_CHARACTERS_MAX = 1024 * 1024
 /** Characters of what a call that runs ahead gathers before it tells the server. */
-export const TOLD_CHARACTERS_MAX = 64 * 1024
+export const PIPELINED_CHARACTERS_MAX = 64 * 1024
 /** Timers of one Action. */
 export const TIMERS_MAX = 1_024
 
@@ -189,7 +190,7 @@ export function encodeForget(before: number): string {
 }
 
 /** What is thrown inside the code of a Function in place of a reply. */
-export interface RefusedOperation {
+export interface RejectedOperation {
   readonly name: string
   readonly message: string
   /** Of a Function that failed. */
@@ -203,7 +204,7 @@ export interface ViolatedIndex {
   readonly index: string
 }
 
-export function encodeRefusal(call: number, operation: number, error: RefusedOperation): string {
+export function encodeRejection(call: number, operation: number, error: RejectedOperation): string {
   const { name, message, code, violated } = error
   return JSON.stringify(['refuse', call, operation, name, message, code, violated])
 }
@@ -219,9 +220,9 @@ export function decodeFromRunner(text: string): FromRunner {
   try {
     json = JSON.parse(text)
   } catch {
-    throw new Malformed('JSON')
+    throw new ValidationError('JSON')
   }
-  if (!Array.isArray(json)) throw new Malformed('an array')
+  if (!Array.isArray(json)) throw new ValidationError('an array')
   const type: unknown = json[0]
   switch (type) {
     case 'operation':
@@ -242,7 +243,7 @@ export function decodeFromRunner(text: string): FromRunner {
     case 'limit': {
       sized(json, 4)
       const limit: unknown = json[2]
-      if (limit !== 'cpu' && limit !== 'result') throw new Malformed('a limit', '$[2]')
+      if (limit !== 'cpu' && limit !== 'result') throw new ValidationError('a limit', '$[2]')
       return { type, call: count(json[1]), limit, ...ended(json[3]) }
     }
     case 'void':
@@ -261,14 +262,14 @@ export function decodeFromRunner(text: string): FromRunner {
       sized(json, 3)
       return { type, containment: containment(json[1]), probes: probes(json[2]) }
     default:
-      throw new Malformed('a known message', '$[0]')
+      throw new ValidationError('a known message', '$[0]')
   }
 }
 
 function toldOperations(json: unknown): readonly Operation[] {
-  if (!Array.isArray(json) || json.length === 0) throw new Malformed('operations')
+  if (!Array.isArray(json) || json.length === 0) throw new ValidationError('operations')
   const operations = json.map(decodeOperation)
-  if (!operations.every(isToldAhead)) throw new Malformed('operations that need no reply')
+  if (!operations.every(isPipelined)) throw new ValidationError('operations that need no reply')
   return operations
 }
 
@@ -276,7 +277,7 @@ const NOTHING_TOLD: readonly Operation[] = []
 
 /** A usage, with what was told behind it where that is anything. */
 function ended(json: unknown): Pick<Ended, 'usage' | 'told'> {
-  if (!Array.isArray(json)) throw new Malformed('a usage')
+  if (!Array.isArray(json)) throw new ValidationError('a usage')
   if (json.length === 5) return { usage: usage(json), told: NOTHING_TOLD }
   sized(json, 6)
   return { usage: usage(json), told: toldOperations(json[5]) }
@@ -286,23 +287,23 @@ function ended(json: unknown): Pick<Ended, 'usage' | 'told'> {
 function usage(json: readonly unknown[]): CallUsage {
   const [usedClock, usedRandom, usedIdentity, cpuMicros, lines] = json
   if (typeof usedClock !== 'boolean' || typeof usedRandom !== 'boolean') {
-    throw new Malformed('a usage')
+    throw new ValidationError('a usage')
   }
-  if (typeof usedIdentity !== 'boolean') throw new Malformed('a usage')
-  if (!Array.isArray(lines) || lines.length > LOG_LINES_MAX) throw new Malformed('log lines')
+  if (typeof usedIdentity !== 'boolean') throw new ValidationError('a usage')
+  if (!Array.isArray(lines) || lines.length > LOG_LINES_MAX) throw new ValidationError('log lines')
   const logs = lines.map(logLine)
   return { usedClock, usedRandom, usedIdentity, cpuMicros: count(cpuMicros), logs }
 }
 
 function logLine(json: unknown): LogLine {
-  if (!Array.isArray(json)) throw new Malformed('a log line')
+  if (!Array.isArray(json)) throw new ValidationError('a log line')
   const [level, message, data] = json as readonly unknown[]
   const known = level === 'debug' || level === 'info' || level === 'warn' || level === 'error'
   if (!known || typeof message !== 'string' || (data !== null && typeof data !== 'string')) {
-    throw new Malformed('a log line')
+    throw new ValidationError('a log line')
   }
   if (message.length + (data?.length ?? 0) > LOG_CHARACTERS_MAX) {
-    throw new Malformed('a shorter log line')
+    throw new ValidationError('a shorter log line')
   }
   return {
     level,
@@ -313,7 +314,7 @@ function logLine(json: unknown): LogLine {
 
 function errorReport(json: unknown): ErrorReport {
   if (!Array.isArray(json) || !json.every((part) => typeof part === 'string')) {
-    throw new Malformed('an error')
+    throw new ValidationError('an error')
   }
   sized(json, 3)
   const [name, message, stack] = json.map((part: string) =>
@@ -325,7 +326,7 @@ function errorReport(json: unknown): ErrorReport {
 function containment(json: unknown): Containment {
   const it = record(json, CONTAINMENT_KEYS)
   for (const key of ['seccomp', 'unprivileged', 'seatbelt']) {
-    if (typeof it[key] !== 'boolean') throw new Malformed('a containment')
+    if (typeof it[key] !== 'boolean') throw new ValidationError('a containment')
   }
   count(it.landlock)
   return it as unknown as Containment
@@ -340,10 +341,10 @@ const CONTAINMENT_KEYS: ReadonlySet<string> = new Set([
 
 function probes(json: unknown): readonly ProbeResult[] | null {
   if (json === null) return null
-  if (!Array.isArray(json) || json.length > 64) throw new Malformed('probes')
+  if (!Array.isArray(json) || json.length > 64) throw new ValidationError('probes')
   for (const probe of json as readonly unknown[]) {
     const fits = Array.isArray(probe) && isName(probe[0]) && typeof probe[1] === 'boolean'
-    if (!fits) throw new Malformed('a probe')
+    if (!fits) throw new ValidationError('a probe')
   }
   return json as ProbeResult[]
 }

@@ -6,8 +6,8 @@
  */
 import { isConfigurationName } from '../value/configuration.ts'
 import { GUEST_SECONDS_MAX } from '../value/identities.ts'
-import { Malformed } from '../value/malformed.ts'
 import { FUNCTION_KINDS, type FunctionKind } from '../value/manifest.ts'
+import { ValidationError } from '../value/validation-error.ts'
 import { count, isName, record, sized } from './shapes.ts'
 
 /** Stored JSON as JSON.parse made it: not checked. */
@@ -74,7 +74,7 @@ export type Operation =
   | readonly ['sleep', number]
 
 /** Whether a call that runs ahead may go on before it is worked. */
-export function isToldAhead([type]: Operation): boolean {
+export function isPipelined([type]: Operation): boolean {
   return TOLD_AHEAD.has(type)
 }
 
@@ -88,7 +88,7 @@ const TOLD_AHEAD: ReadonlySet<Operation[0]> = new Set([
 
 /** One that is as it should be stays the array that it came in. Throws Malformed. */
 export function decodeOperation(json: unknown): Operation {
-  if (!Array.isArray(json)) throw new Malformed('an operation')
+  if (!Array.isArray(json)) throw new ValidationError('an operation')
   const [type, first, second, third] = json as readonly unknown[]
   if (type === 'range') {
     sized(json, 2)
@@ -101,7 +101,7 @@ export function decodeOperation(json: unknown): Operation {
   if (type === 'issueGuest') {
     sized(json, 2)
     const seconds = count(first)
-    if (seconds < 1 || seconds > GUEST_SECONDS_MAX) throw new Malformed('the life of a guest')
+    if (seconds < 1 || seconds > GUEST_SECONDS_MAX) throw new ValidationError('the life of a guest')
     return [type, seconds]
   }
   if (type === 'abort' || type === 'sleep') {
@@ -112,7 +112,7 @@ export function decodeOperation(json: unknown): Operation {
     sized(json, 3)
     return [type, count(first), fetchRequest(second)]
   }
-  if (typeof first !== 'string') throw new Malformed('a name or an ID')
+  if (typeof first !== 'string') throw new ValidationError('a name or an ID')
   switch (type) {
     case 'config':
       sized(json, 3)
@@ -127,14 +127,15 @@ export function decodeOperation(json: unknown): Operation {
       return json as unknown as Operation
     case 'patch':
       sized(json, 4)
-      if (!Array.isArray(third) || !third.every(isText)) throw new Malformed('names of fields')
+      if (!Array.isArray(third) || !third.every(isText))
+        throw new ValidationError('names of fields')
       return json as unknown as Operation
     case 'run':
       sized(json, 4)
-      if (typeof second !== 'string') throw new Malformed('a Function')
+      if (typeof second !== 'string') throw new ValidationError('a Function')
       return [type, functionKind(first), second, third]
     default:
-      throw new Malformed('a known operation')
+      throw new ValidationError('a known operation')
   }
 }
 
@@ -164,12 +165,12 @@ function range(json: unknown): RangeRequest {
     (it.limit as number) >= 1 &&
     (it.cursor === undefined || isText(it.cursor)) &&
     (it.next === 'sealed' || it.next === 'plain' || it.next === 'none')
-  if (!fits) throw new Malformed('a range')
+  if (!fits) throw new ValidationError('a range')
   for (const side of [it.lower, it.upper]) {
     if (side === undefined) continue
     const bound = record(side, BOUND_KEYS)
     if (bound.value === undefined || typeof bound.inclusive !== 'boolean') {
-      throw new Malformed('a bound')
+      throw new ValidationError('a bound')
     }
   }
   return it as unknown as RangeRequest
@@ -178,14 +179,14 @@ function range(json: unknown): RangeRequest {
 const BOUND_KEYS: ReadonlySet<string> = new Set(['value', 'inclusive'])
 
 function configured(kind: string, name: unknown): Operation {
-  if (typeof name !== 'string' || !isConfigurationName(name)) throw new Malformed('a name')
-  if (kind !== 'variable' && kind !== 'secret') throw new Malformed('a variable or a secret')
+  if (typeof name !== 'string' || !isConfigurationName(name)) throw new ValidationError('a name')
+  if (kind !== 'variable' && kind !== 'secret') throw new ValidationError('a variable or a secret')
   return ['config', kind, name]
 }
 
 function functionKind(name: string): FunctionKind {
   const kind = FUNCTION_KINDS.find((known) => known === name)
-  if (kind === undefined) throw new Malformed('a kind of Function')
+  if (kind === undefined) throw new ValidationError('a kind of Function')
   return kind
 }
 
@@ -200,7 +201,7 @@ function fetchRequest(json: unknown): FetchRequest {
     it.headers.every(isPair) &&
     (it.body === null || typeof it.body === 'string') &&
     (it.redirect === 'follow' || it.redirect === 'manual' || it.redirect === 'error')
-  if (!fits) throw new Malformed('a request')
+  if (!fits) throw new ValidationError('a request')
   return it as unknown as FetchRequest
 }
 

@@ -1,6 +1,6 @@
 /**
  * The server's end of a runner: starts the process, speaks its frames and reads from the kernel
- * what it uses. It decides nothing; see engine/runner-pool.ts.
+ * what it uses. It decides nothing; see engine/runners/runner-pool.ts.
  */
 import {
   closeSync,
@@ -14,10 +14,8 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { Malformed } from '../value/malformed.ts'
+import { ValidationError } from '../value/validation-error.ts'
 import { FrameReader, FrameWriter } from './frames.ts'
-import { KernelFile } from './kernel-files.ts'
-import { cText, libc } from './libc.ts'
 import {
   type DocumentsReply,
   decodeFromRunner,
@@ -27,16 +25,18 @@ import {
   encodeForget,
   encodeInvoke,
   encodeLoad,
-  encodeRefusal,
+  encodeRejection,
   encodeReply,
   type FromRunner,
   type InvokePlace,
   type InvokeRequest,
   type LoadLimits,
-  type RefusedOperation,
+  type RejectedOperation,
 } from './messages.ts'
 import { RUNNER_ENVIRONMENT } from './process-environment.ts'
 import { PROGRESS_BYTES, type ProgressRecord, readProgress } from './progress.ts'
+import { KernelFile } from './sandbox/kernel-files.ts'
+import { cText, libc } from './sandbox/libc.ts'
 
 export type { ProgressRecord } from './progress.ts'
 
@@ -84,7 +84,7 @@ export interface RunnerProcess {
   reply(call: number, operation: number, storedText: string): void
   documents(call: number, operation: number, reply: DocumentsReply): void
   forget(before: number): void
-  refuse(call: number, operation: number, error: RefusedOperation): void
+  refuse(call: number, operation: number, error: RejectedOperation): void
   cancel(call: number): void
   /** Writes what the methods above have gathered. */
   flush(): void
@@ -172,8 +172,8 @@ class SpawnedRunner implements RunnerProcess {
     this.#output.append(encodeForget(before))
   }
 
-  refuse(call: number, operation: number, error: RefusedOperation): void {
-    this.#output.append(encodeRefusal(call, operation, error))
+  refuse(call: number, operation: number, error: RejectedOperation): void {
+    this.#output.append(encodeRejection(call, operation, error))
   }
 
   cancel(call: number): void {
@@ -262,7 +262,7 @@ class SpawnedRunner implements RunnerProcess {
         frames.push(bytes, (text) => events.onMessage(decodeFromRunner(text), text.length))
       }
     } catch (error) {
-      if (!(error instanceof Malformed)) throw error
+      if (!(error instanceof ValidationError)) throw error
       events.onMalformed(error.message)
     }
   }

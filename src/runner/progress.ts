@@ -3,7 +3,7 @@
  * tell which call keeps a runner busy that answers nothing any more.
  */
 import { writeSync } from 'node:fs'
-import { mapShared } from './libc.ts'
+import { mapShared } from './sandbox/libc.ts'
 
 export const PROGRESS_DESCRIPTOR = 3
 /** u32 call (0 for none), u32 count of segments, f64 microseconds of the call before this one. */

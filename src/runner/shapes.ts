@@ -1,19 +1,19 @@
 /** The checks that every frame of a runner is read with. Each throws Malformed. */
-import { Malformed } from '../value/malformed.ts'
+import { ValidationError } from '../value/validation-error.ts'
 
 export function sized(json: readonly unknown[], length: number): void {
-  if (json.length !== length) throw new Malformed(`${length} parts`)
+  if (json.length !== length) throw new ValidationError(`${length} parts`)
 }
 
 export function count(json: unknown): number {
   if (typeof json !== 'number' || !Number.isSafeInteger(json) || json < 0) {
-    throw new Malformed('a count')
+    throw new ValidationError('a count')
   }
   return json
 }
 
 export function text64(json: unknown): string {
-  if (!isName(json)) throw new Malformed('a short text')
+  if (!isName(json)) throw new ValidationError('a short text')
   return json
 }
 
@@ -27,8 +27,9 @@ export function record(
   keys: ReadonlySet<string>,
 ): Readonly<Record<string, unknown>> {
   if (json === null || typeof json !== 'object' || Array.isArray(json)) {
-    throw new Malformed('an object')
+    throw new ValidationError('an object')
   }
-  for (const key of Object.keys(json)) if (!keys.has(key)) throw new Malformed('no unknown field')
+  for (const key of Object.keys(json))
+    if (!keys.has(key)) throw new ValidationError('no unknown field')
   return json as Readonly<Record<string, unknown>>
 }

@@ -2,22 +2,19 @@
  * `svc-server check`: says what `serve` would use, and what `serve` would say of the settings and
  * of the files that it reads. It connects to nothing, opens no database and changes nothing.
  */
-import { type DatabaseAddress, formatListener } from '../config/addresses.ts'
-import {
-  type ProductConfiguration,
-  parseConfiguration,
-  type ServerConfiguration,
-} from '../config/configuration.ts'
-import { unreadNames } from '../config/variables.ts'
+
 import { checkStateDirectory } from '../identity/bootstrap-files.ts'
 import { readFixedKeys } from '../product/functional-tokens/providers.ts'
+import { type DatabaseAddress, formatListener } from '../settings/addresses.ts'
+import { type ProductSettings, parseSettings, type ServerSettings } from '../settings/settings.ts'
+import { unreadNames } from '../settings/variables.ts'
 import { checkProductRoot } from '../storage/root.ts'
 import type { RootDescriptor } from '../value/product-root.ts'
 import { checkDocuments } from './documents.ts'
-import type { Environment, ServerIo } from './io.ts'
+import type { ProcessEnvironment, ServerIo } from './io.ts'
 
-export async function run(environment: Environment, io: ServerIo): Promise<number> {
-  const configuration = parseConfiguration(environment, 'check')
+export async function run(environment: ProcessEnvironment, io: ServerIo): Promise<number> {
+  const configuration = parseSettings(environment, 'check')
   checkStateDirectory(configuration.stateDirectory)
   const { product } = configuration
   const rootDescriptor = product === null ? null : await checkProduct(product)
@@ -35,7 +32,7 @@ async function checkProduct({
   root,
   database,
   jwtProviders,
-}: ProductConfiguration): Promise<RootDescriptor> {
+}: ProductSettings): Promise<RootDescriptor> {
   const descriptor = checkProductRoot(root)
   for (const provider of jwtProviders) await readFixedKeys(provider)
   checkDocuments({ rootPath: root, database })
@@ -43,7 +40,7 @@ async function checkProduct({
 }
 
 function describe(
-  configuration: ServerConfiguration,
+  configuration: ServerSettings,
   rootDescriptor: RootDescriptor | null,
 ): [string, string][] {
   const { management, product } = configuration
@@ -70,7 +67,7 @@ function describeEnvironment({
   return [['Environment', `${name} (${environmentId} of ${projectId})`]]
 }
 
-function describeProduct(product: ProductConfiguration): [string, string][] {
+function describeProduct(product: ProductSettings): [string, string][] {
   const { applicationListen, allowedOrigins, actionNetworks, jwtProviders } = product
   const providers = jwtProviders.map(({ name, kind, issuer }) => `${name} (${kind}, ${issuer})`)
   const documents = product.database === null ? 'in the Product root' : database(product.database)
@@ -95,13 +92,13 @@ function database({ host, port, name }: DatabaseAddress): string {
   return `${name} at ${formatListener({ host, port })}`
 }
 
-function sandbox(sandbox: ServerConfiguration['sandbox']): string {
+function sandbox(sandbox: ServerSettings['sandbox']): string {
   return sandbox === 'required'
     ? 'required: refuses to start where Functions cannot be contained'
     : 'preferred: warns where Functions cannot be contained'
 }
 
-function notes(configuration: ServerConfiguration, environment: Environment): string[] {
+function notes(configuration: ServerSettings, environment: ProcessEnvironment): string[] {
   const deprecated = configuration.deprecatedNames.map((name) => `Deprecated name in use: ${name}`)
   const unread = unreadNames(environment).map((name) => `Not a setting of this server: ${name}`)
   return [...deprecated, ...unread]

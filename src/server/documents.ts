@@ -4,10 +4,10 @@
  */
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import type { DatabaseAddress } from '../config/addresses.ts'
 import { openPostgresDocuments } from '../documents/postgres/stores.ts'
 import { openSqliteDocuments } from '../documents/sqlite/stores.ts'
 import type { DocumentStore } from '../documents/store.ts'
+import type { DatabaseAddress } from '../settings/addresses.ts'
 import { invalidRoot, isAbsentOrEmpty } from '../storage/files.ts'
 import { DOCUMENTS_FILE, DOCUMENTS_POSTGRES_FILE } from '../storage/root.ts'
 import { FileFailure, readSecretFile, writeFileAtomic } from '../system/files.ts'

@@ -1,14 +1,14 @@
 import { rmSync } from 'node:fs'
 import { afterEach, expect, test } from 'vitest'
 import { openTestProduct, publishRelease, type TestProduct } from '../../build/testing/products.ts'
-import type { ServerConfiguration } from '../config/configuration.ts'
 import type { Identity } from '../identity/identity.ts'
 import { closeProduct } from '../product/product.ts'
+import type { ServerSettings } from '../settings/settings.ts'
 import { realSystem } from '../system/system.ts'
 import { memoryLog } from '../telemetry/log.ts'
 import { Metrics } from '../telemetry/metrics/metrics.ts'
-import { Closing } from './closing.ts'
 import { openEnvironment } from './environments.ts'
+import { ShutdownStack } from './shutdown-stack.ts'
 
 let it: TestProduct
 
@@ -20,10 +20,10 @@ test('an Environment with a Release and without its documents is not opened', as
   await closeProduct(it.product)
   const system = realSystem()
   const { log } = memoryLog()
-  const closing = new Closing(log)
+  const closing = new ShutdownStack(log)
   const opening = openEnvironment({
     // No more of it is looked at before the documents are opened.
-    configuration: { product: null, sandbox: 'preferred' } as ServerConfiguration,
+    configuration: { product: null, sandbox: 'preferred' } as ServerSettings,
     rootPath: it.directory,
     identity: {} as Identity,
     ...{ system, log, metrics: new Metrics(system), closing },

@@ -1,26 +1,27 @@
 /** The one Product Environment that a server composes: root, documents, engine, rules. */
-import type { ServerConfiguration } from '../config/configuration.ts'
+
 import { createEngine, type Engine } from '../engine/engine.ts'
-import type { IssueGuest } from '../engine/guests.ts'
-import { createRunnerPool, type RunnerPool } from '../engine/runner-pool.ts'
+import type { IssueGuest } from '../engine/invocations/guests.ts'
+import { createRunnerPool, type RunnerPool } from '../engine/runners/runner-pool.ts'
 import { KeyUsage } from '../http/application/key-usage.ts'
 import { RejectionLog } from '../http/application/rejection-log.ts'
 import { deliverProductAudit } from '../identity/audit.ts'
 import type { Identity } from '../identity/identity.ts'
+import { LiveConfiguration } from '../product/configuration/live-configuration.ts'
 import { openJwtProviders } from '../product/functional-tokens/providers.ts'
 import { FunctionalTokens } from '../product/functional-tokens/tokens.ts'
-import { LiveConfiguration } from '../product/live-configuration.ts'
 import { closeProduct, openProduct, type Product } from '../product/product.ts'
 import { runnerCommand } from '../runner/command.ts'
 import { runnerSpawner } from '../runner/processes.ts'
+import type { ServerSettings } from '../settings/settings.ts'
 import { hasReleases } from '../storage/control/releases.ts'
 import { Cursors } from '../storage/cursors.ts'
 import { openProductRoot, type ProductRoot } from '../storage/root.ts'
 import type { System } from '../system/system.ts'
 import type { Logger } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics/metrics.ts'
-import type { Closing } from './closing.ts'
 import { openDocuments } from './documents.ts'
+import type { ShutdownStack } from './shutdown-stack.ts'
 
 export interface OpenEnvironment {
   readonly product: Product
@@ -33,14 +34,14 @@ export interface OpenEnvironment {
 }
 
 export interface EnvironmentOptions {
-  readonly configuration: ServerConfiguration
+  readonly configuration: ServerSettings
   readonly rootPath: string
   readonly identity: Identity
   readonly system: System
   readonly log: Logger
   readonly metrics: Metrics
   /** Gains what is open, also where the rest cannot be opened. */
-  readonly closing: Closing
+  readonly closing: ShutdownStack
 }
 
 /**
@@ -81,7 +82,7 @@ export async function openEnvironment(options: EnvironmentOptions): Promise<Open
 }
 
 async function openTokens(
-  { product }: ServerConfiguration,
+  { product }: ServerSettings,
   { keyring, control, descriptor: { environmentId } }: ProductRoot,
   world: { readonly system: System; readonly log: Logger },
 ): Promise<FunctionalTokens> {
@@ -91,7 +92,7 @@ async function openTokens(
 }
 
 async function startPool(
-  { sandbox }: ServerConfiguration,
+  { sandbox }: ServerSettings,
   world: Pick<EnvironmentOptions, 'system' | 'log' | 'metrics'>,
 ): Promise<RunnerPool> {
   const pool = createRunnerPool({ ...world, spawn: runnerSpawner(runnerCommand()) })

@@ -9,7 +9,7 @@ export interface ServerIo {
 }
 
 /** The environment of the process, handed over by main.ts. */
-export type Environment = Readonly<Record<string, string | undefined>>
+export type ProcessEnvironment = Readonly<Record<string, string | undefined>>
 
 /** One mode of `svc-server`; answers the exit code. A Fault may be thrown: the caller prints it. */
-export type Mode = (environment: Environment, io: ServerIo) => Promise<number>
+export type Mode = (environment: ProcessEnvironment, io: ServerIo) => Promise<number>

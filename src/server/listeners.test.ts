@@ -6,12 +6,12 @@ import { mountApplication } from '../http/application/mount.ts'
 import { RejectionLog } from '../http/application/rejection-log.ts'
 import { APPLICATION_CODES, MANAGEMENT_CODES } from '../http/errors.ts'
 import { healthRoutes } from '../http/management/health.ts'
-import { mountManagement } from '../http/mount.ts'
+import { mountManagement } from '../http/management/mount.ts'
 import { TOKEN_BYTES_MAX } from '../identity/jwt/rejections.ts'
 import { TestSystem } from '../system/system.ts'
 import { memoryLog } from '../telemetry/log.ts'
 import { type ListenOptions, type OpenListener, openListener } from './listeners.ts'
-import { peerAddress } from './peers.ts'
+import { peerAddress } from './peer-addresses.ts'
 
 let open: OpenListener | undefined
 

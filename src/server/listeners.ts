@@ -3,12 +3,12 @@
  * one that is no host, and connections that say nothing for too long.
  */
 import http from 'node:http'
-import { formatListener, type Listener } from '../config/addresses.ts'
 import { Fault } from '../errors/fault.ts'
 import type { ApplicationBinding } from '../http/application/gateway.ts'
 import { errorResponse, type SurfaceCodes } from '../http/errors.ts'
+import { formatListener, type Listener } from '../settings/addresses.ts'
 import type { System } from '../system/system.ts'
-import { peerAddress } from './peers.ts'
+import { peerAddress } from './peer-addresses.ts'
 
 export interface ListenOptions {
   readonly surface: 'management' | 'application'

@@ -1,10 +1,11 @@
 /** `svc-server migrate`: brings each database to this version's schema. Safe to repeat. */
-import { type PepperKind, parseConfiguration } from '../config/configuration.ts'
+
 import { migrateDocuments } from '../documents/postgres/schema.ts'
 import { openIdentity } from '../identity/identity.ts'
+import { type PepperKind, parseSettings } from '../settings/settings.ts'
 import { realSystem } from '../system/system.ts'
 import { createLog } from '../telemetry/log.ts'
-import type { Environment, ServerIo } from './io.ts'
+import type { ProcessEnvironment, ServerIo } from './io.ts'
 
 const REPLACED: Readonly<Record<PepperKind, string>> = {
   identity:
@@ -13,8 +14,8 @@ const REPLACED: Readonly<Record<PepperKind, string>> = {
     'The subject pepper is replaced: no identity link of this provider is resolved any more.\n',
 }
 
-export async function run(environment: Environment, io: ServerIo): Promise<number> {
-  const configuration = parseConfiguration(environment, 'migrate')
+export async function run(environment: ProcessEnvironment, io: ServerIo): Promise<number> {
+  const configuration = parseSettings(environment, 'migrate')
   const system = realSystem()
   const identity = openIdentity({
     databaseUrl: configuration.identityDatabase.url,

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { isRequired, sourceNames, VARIABLES } from '../config/variables.ts'
+import { isRequired, sourceNames, VARIABLES } from '../settings/variables.ts'
 import { VERSION } from '../value/version.ts'
 import { runServer } from './modes.ts'
 

@@ -1,6 +1,6 @@
 /** Chooses the mode of `svc-server` by its argument; each mode loads only its own code. */
 import { renderFailure } from './failures.ts'
-import type { Environment, Mode, ServerIo } from './io.ts'
+import type { Mode, ProcessEnvironment, ServerIo } from './io.ts'
 
 const MODES: ReadonlyMap<string, () => Promise<Mode>> = new Map([
   ['check', async () => (await import('./check.ts')).run],
@@ -19,7 +19,7 @@ const ALIASES: ReadonlyMap<string, string> = new Map([
 /** Answers the exit code: 0, 2 for a wrong use, or that of the failure that it printed. */
 export async function runServer(
   args: readonly string[],
-  environment: Environment,
+  environment: ProcessEnvironment,
   io: ServerIo,
 ): Promise<number> {
   const { usage } = await import('./usage.ts')

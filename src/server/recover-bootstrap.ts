@@ -1,12 +1,13 @@
 /** `svc-server recover-bootstrap`: replaces a lost first-owner code, as long as nobody is owner. */
-import { parseConfiguration } from '../config/configuration.ts'
+
 import { openIdentity } from '../identity/identity.ts'
+import { parseSettings } from '../settings/settings.ts'
 import { realSystem } from '../system/system.ts'
 import { createLog } from '../telemetry/log.ts'
-import type { Environment, ServerIo } from './io.ts'
+import type { ProcessEnvironment, ServerIo } from './io.ts'
 
-export async function run(environment: Environment, io: ServerIo): Promise<number> {
-  const configuration = parseConfiguration(environment, 'recover-bootstrap')
+export async function run(environment: ProcessEnvironment, io: ServerIo): Promise<number> {
+  const configuration = parseSettings(environment, 'recover-bootstrap')
   const system = realSystem()
   const identity = openIdentity({
     databaseUrl: configuration.identityDatabase.url,

@@ -1,14 +1,15 @@
 /** `svc-server rotate-keys`: a new key for a Product root that no server has open. */
-import { parseConfiguration } from '../config/configuration.ts'
-import { fault } from '../config/sources.ts'
-import { type KeyRotation, rotateKeys } from '../product/key-rotation.ts'
+
+import { type KeyRotation, rotateKeys } from '../product/environments/key-rotation.ts'
+import { parseSettings } from '../settings/settings.ts'
+import { fault } from '../settings/sources.ts'
 import { keyringFiles } from '../storage/keyring-files.ts'
 import { openProductRoot } from '../storage/root.ts'
 import { realSystem } from '../system/system.ts'
-import type { Environment, ServerIo } from './io.ts'
+import type { ProcessEnvironment, ServerIo } from './io.ts'
 
-export async function run(environment: Environment, io: ServerIo): Promise<number> {
-  const { product } = parseConfiguration(environment, 'rotate-keys')
+export async function run(environment: ProcessEnvironment, io: ServerIo): Promise<number> {
+  const { product } = parseSettings(environment, 'rotate-keys')
   if (product === null) {
     const rule = 'the Product root whose keys are rotated'
     throw fault('SERVER_CONFIGURATION_MISSING', 'SERVICE_PRODUCT_ROOT', rule)

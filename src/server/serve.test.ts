@@ -4,9 +4,9 @@ import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
+import { freshDatabase, type TestDatabase } from '../../build/testing/databases/postgres.ts'
 import { IDENTITY_TEMPLATE, TEST_PEPPER } from '../../build/testing/identity.ts'
 import { freePort } from '../../build/testing/ports.ts'
-import { freshDatabase, type TestDatabase } from '../../build/testing/postgres.ts'
 
 /*
  * Goal: the process itself lives and ends as promised. Method: the program from its source, with

@@ -3,33 +3,33 @@
  * them in the opposite order. A second signal ends the process at once.
  */
 import { readFileSync } from 'node:fs'
-import { parseConfiguration, type ServerConfiguration } from '../config/configuration.ts'
-import { QueryEnvelopes } from '../http/application/envelopes.ts'
+import { QueryEnvelopes } from '../http/application/call-envelopes.ts'
 import { mountApplication } from '../http/application/mount.ts'
 import { APPLICATION_CODES, MANAGEMENT_CODES } from '../http/errors.ts'
+import { mountManagement } from '../http/management/mount.ts'
 import { managementRoutes } from '../http/management/routes.ts'
-import { mountManagement } from '../http/mount.ts'
 import { openApiText } from '../http/openapi/published.ts'
 import { applicationLimits, peerLimits } from '../http/rate-limits.ts'
 import { requestCounts } from '../http/request-counts.ts'
 import { type Identity, openIdentity } from '../identity/identity.ts'
-import { readLinkable } from '../product/environments.ts'
-import { resolveTarget } from '../product/targets.ts'
+import { readLinkable } from '../product/environments/environments.ts'
+import { resolveTarget } from '../product/serving/targets.ts'
+import { parseSettings, type ServerSettings } from '../settings/settings.ts'
 import { realSystem, type System } from '../system/system.ts'
 import { createLog, type Logger } from '../telemetry/log.ts'
 import { Metrics } from '../telemetry/metrics/metrics.ts'
 import { watchProcess } from '../telemetry/metrics/process.ts'
 import { VERSION } from '../value/version.ts'
-import { Closing } from './closing.ts'
 import { type OpenEnvironment, openEnvironment } from './environments.ts'
-import type { Environment, ServerIo } from './io.ts'
+import type { ProcessEnvironment, ServerIo } from './io.ts'
 import { type OpenListener, openListener } from './listeners.ts'
+import { ShutdownStack } from './shutdown-stack.ts'
 
 /** How long requests in flight may take once the server was told to stop. */
 const DRAIN_MILLIS = 15_000
 
 interface Running {
-  readonly configuration: ServerConfiguration
+  readonly configuration: ServerSettings
   readonly system: System
   readonly log: Logger
   readonly metrics: Metrics
@@ -37,8 +37,8 @@ interface Running {
   readonly environment: OpenEnvironment | null
 }
 
-export async function run(environment: Environment, io: ServerIo): Promise<number> {
-  const configuration = parseConfiguration(environment, 'serve')
+export async function run(environment: ProcessEnvironment, io: ServerIo): Promise<number> {
+  const configuration = parseSettings(environment, 'serve')
   const system = realSystem()
   const format = io.errIsTerminal ? 'human' : 'json'
   const metrics = new Metrics(system)
@@ -47,8 +47,8 @@ export async function run(environment: Environment, io: ServerIo): Promise<numbe
   for (const name of configuration.deprecatedNames) {
     log.warn('server.deprecated_name', { message: `${name} is deprecated.`, name })
   }
-  const closing = new Closing(log)
-  surviveMistakes(log)
+  const closing = new ShutdownStack(log)
+  installCrashHandlers(log)
   const unwatch = watchProcess(metrics, system)
   try {
     const stop = stopSignal()
@@ -80,7 +80,7 @@ export async function run(environment: Environment, io: ServerIo): Promise<numbe
 }
 
 async function openProductEnvironment(
-  options: Omit<Running, 'environment'> & { readonly closing: Closing },
+  options: Omit<Running, 'environment'> & { readonly closing: ShutdownStack },
 ): Promise<OpenEnvironment | null> {
   const { configuration } = options
   if (configuration.product === null) return null
@@ -168,7 +168,7 @@ function applicationApp(
 }
 
 /** A mistake in one request must not end all the others; each request has its own last resort. */
-function surviveMistakes(log: Logger): void {
+function installCrashHandlers(log: Logger): void {
   process.on('uncaughtException', (error) => log.error('server.mistake', { error }))
   process.on('unhandledRejection', (error) => log.error('server.mistake', { error }))
 }

@@ -1,5 +1,5 @@
 /** The help of `svc-server`, from the same table of settings that the parser reads. */
-import { isRequired, VARIABLES, type Variable } from '../config/variables.ts'
+import { isRequired, VARIABLES, type Variable } from '../settings/variables.ts'
 import { VERSION } from '../value/version.ts'
 
 const MODES = [

@@ -16,7 +16,7 @@ import {
   timingSafeEqual,
 } from 'node:crypto'
 import { decodeBase64Url, encodeBase64Url } from '../value/base64url.ts'
-import { Malformed } from '../value/malformed.ts'
+import { ValidationError } from '../value/validation-error.ts'
 import type { Keyring } from './keyring.ts'
 
 const CIPHER = 'aes-256-ctr'
@@ -79,7 +79,7 @@ function sealedBytes(cursor: string): Uint8Array | null {
     const bytes = decodeBase64Url(cursor)
     return bytes.length >= NONCE_BYTES ? bytes : null
   } catch (error) {
-    if (error instanceof Malformed) return null
+    if (error instanceof ValidationError) return null
     throw error
   }
 }

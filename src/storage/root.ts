@@ -5,7 +5,6 @@
 import { existsSync } from 'node:fs'
 import { isAbsolute, join } from 'node:path'
 import type { Fault } from '../errors/fault.ts'
-import { Malformed } from '../value/malformed.ts'
 import {
   DESCRIPTOR_FILE,
   KEYRING_FILE,
@@ -14,6 +13,7 @@ import {
   ROOT_FILE_BYTES_MAX,
   type RootDescriptor,
 } from '../value/product-root.ts'
+import { ValidationError } from '../value/validation-error.ts'
 import { ArtifactStore } from './artifacts.ts'
 import { ControlDatabase } from './control/database.ts'
 import { findEnvironment, insertEnvironment } from './control/environment.ts'
@@ -111,7 +111,7 @@ function parsed<T>(root: string, file: string, access: Access, parse: (text: Uin
   try {
     return parse(readOwnFile(join(root, file), ROOT_FILE_BYTES_MAX, access))
   } catch (error) {
-    if (error instanceof Malformed) throw invalidRoot(`${file}: ${error.path}: ${error.rule}`)
+    if (error instanceof ValidationError) throw invalidRoot(`${file}: ${error.path}: ${error.rule}`)
     throw error
   }
 }

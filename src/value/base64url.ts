@@ -1,5 +1,5 @@
 /** URL-safe base64 without padding, canonical in both directions (RFC 4648, section 5). */
-import { Malformed } from './malformed.ts'
+import { ValidationError } from './validation-error.ts'
 
 const FORM = /^[A-Za-z0-9_-]*$/
 /** Node has it from version 25; the packed client also runs on older ones. */
@@ -13,11 +13,11 @@ export function encodeBase64Url(bytes: Uint8Array): string {
 
 /** Throws Malformed for padding, the standard alphabet or stray bits in the last character. */
 export function decodeBase64Url(text: string): Uint8Array {
-  if (!FORM.test(text) || text.length % 4 === 1) throw new Malformed('canonical base64url')
+  if (!FORM.test(text) || text.length % 4 === 1) throw new ValidationError('canonical base64url')
   const bytes = NATIVE
     ? Uint8Array.fromBase64(text, { alphabet: 'base64url' })
     : fromBase64Url(text)
-  if (encodeBase64Url(bytes) !== text) throw new Malformed('canonical base64url')
+  if (encodeBase64Url(bytes) !== text) throw new ValidationError('canonical base64url')
   return bytes
 }
 

@@ -1,16 +1,17 @@
 /** RFC 8785 canonical JSON: the bytes that manifests are signed over and fingerprints made of. */
-import { Malformed } from './malformed.ts'
+
 import type { Json } from './strict-json.ts'
+import { ValidationError } from './validation-error.ts'
 
 /** Keys in UTF-16 order, no white space, numbers as ECMAScript prints them. */
 export function canonicalJson(value: Json): string {
   if (value === null || typeof value === 'boolean') return String(value)
   if (typeof value === 'string') {
-    if (!value.isWellFormed()) throw new Malformed('no lone surrogate')
+    if (!value.isWellFormed()) throw new ValidationError('no lone surrogate')
     return JSON.stringify(value)
   }
   if (typeof value === 'number') {
-    if (!Number.isFinite(value)) throw new Malformed('a finite number')
+    if (!Number.isFinite(value)) throw new ValidationError('a finite number')
     return JSON.stringify(value)
   }
   if (Array.isArray(value)) return `[${value.map(canonicalJson).join(',')}]`

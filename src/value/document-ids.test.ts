@@ -1,11 +1,11 @@
 /** IDs that both sides make alone must be the same, in the order of their inserts, and nobody's. */
 import { createHash } from 'node:crypto'
-import fc from 'fast-check'
 import { expect, test } from 'vitest'
+import { fc } from '../../build/testing/properties.ts'
+import { SEED } from '../../build/testing/seeds.ts'
 import { documentId, documentIdSource } from './document-ids.ts'
 import { idMillis, tableOfId } from './ids.ts'
 
-const SEED = Date.now() % 2 ** 31
 const TABLES = ['t', 'notes', `t${'x'.repeat(63)}`]
 /** As many as one Mutation may insert, and more than fit two bytes. */
 const COUNT_MAX = 100_000
@@ -23,7 +23,7 @@ function idOf({ seed, nowMicros }: Invocation, count: number, table = 'notes'): 
 
 const counts = fc.uniqueArray(fc.nat({ max: COUNT_MAX }), { minLength: 2, maxLength: 50 })
 
-test(`an ID names its table and its time (seed ${SEED})`, () => {
+test(`an ID names its table and its time (SVC_SEED=${SEED})`, () => {
   const table = fc.constantFrom(...TABLES)
   const property = fc.property(invocation, fc.nat({ max: COUNT_MAX }), table, (of, count, name) => {
     const id = idOf(of, count, name)
@@ -33,7 +33,7 @@ test(`an ID names its table and its time (seed ${SEED})`, () => {
   fc.assert(property, { seed: SEED, numRuns: 2_000 })
 })
 
-test(`IDs of one invocation ascend with its inserts (seed ${SEED})`, () => {
+test(`IDs of one invocation ascend with its inserts (SVC_SEED=${SEED})`, () => {
   const property = fc.property(invocation, counts, (of, some) => {
     const ascending = some.toSorted((a, b) => a - b).map((count) => idOf(of, count))
     expect(ascending.toSorted()).toEqual(ascending)
@@ -42,7 +42,7 @@ test(`IDs of one invocation ascend with its inserts (seed ${SEED})`, () => {
   fc.assert(property, { seed: SEED, numRuns: 1_000 })
 })
 
-test(`the same invocation makes the same IDs, another one others (seed ${SEED})`, () => {
+test(`the same invocation makes the same IDs, another one others (SVC_SEED=${SEED})`, () => {
   const property = fc.property(invocation, invocation, counts, (of, other, some) => {
     fc.pre(of.seed !== other.seed)
     const ids = some.map((count) => idOf(of, count))

@@ -2,7 +2,7 @@
  * Canonical identifiers: `prefix_` and 26 characters of upper-case Crockford base32 that hold a
  * 48-bit millisecond time and 80 random bits (wire decisions, section 1).
  */
-import { Malformed } from './malformed.ts'
+import { ValidationError } from './validation-error.ts'
 
 /** Every prefix of the contract and of the wire decisions. */
 export const ID_PREFIXES = [
@@ -55,7 +55,7 @@ export const TIME_MILLIS_MAX = 2 ** 48 - 1
 /** 26 characters; `entropy` has 10 bytes. Throws Malformed for a time outside 48 bits. */
 export function encodeUlid(millis: number, entropy: Uint8Array): string {
   if (!Number.isInteger(millis) || millis < 0 || millis > TIME_MILLIS_MAX) {
-    throw new Malformed('a time of 48 bits')
+    throw new ValidationError('a time of 48 bits')
   }
   // 20 and 30 bits.
   const high = Math.floor(millis / 2 ** 30)
@@ -78,7 +78,7 @@ function fiveBytes(bytes: Uint8Array, at: number): string {
 
 /** 16 bytes of a canonical ULID: 6 of time, 10 of entropy. */
 export function decodeUlid(text: string): Uint8Array {
-  if (!ULID.test(text)) throw new Malformed('a canonical ULID')
+  if (!ULID.test(text)) throw new ValidationError('a canonical ULID')
   let number = 0n
   for (const character of text) number = number * 32n + BigInt(ALPHABET.indexOf(character))
   const bytes = new Uint8Array(16)
@@ -117,7 +117,7 @@ export function idPattern(prefix: IdPrefix): RegExp {
 
 /** Throws Malformed unless `text` is a canonical identifier with this prefix. */
 export function parseId<P extends IdPrefix>(prefix: P, text: string): Id<P> {
-  if (!isId(prefix, text)) throw new Malformed(`a canonical ${prefix}_ identifier`)
+  if (!isId(prefix, text)) throw new ValidationError(`a canonical ${prefix}_ identifier`)
   return text
 }
 

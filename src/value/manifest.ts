@@ -6,8 +6,8 @@ import { canonicalJson } from './canonical-json.ts'
 import { isConfigurationName } from './configuration.ts'
 import { AUTH_MODES, type AuthMode } from './identities.ts'
 import { isId, isTableName, type ProjectId } from './ids.ts'
-import { Malformed } from './malformed.ts'
 import { type Json, parseStrictJson } from './strict-json.ts'
+import { ValidationError } from './validation-error.ts'
 import { parseFields, parseValidator } from './validator-json.ts'
 import type { FieldsJson, ValidatorJson } from './validators.ts'
 
@@ -104,13 +104,13 @@ export function parseManifest(text: string): WorkspaceManifest {
     'functions',
     'tables',
   ])
-  if (canonicalJson(json) !== text) throw new Malformed('canonical JSON')
-  if (root.version !== 1) throw new Malformed('version 1', '$.version')
-  if (!isId('prj', root.projectId)) throw new Malformed('a Project ID', '$.projectId')
+  if (canonicalJson(json) !== text) throw new ValidationError('canonical JSON')
+  if (root.version !== 1) throw new ValidationError('version 1', '$.version')
+  if (!isId('prj', root.projectId)) throw new ValidationError('a Project ID', '$.projectId')
   const artifact = members(root.artifact, '$.artifact', ['digest', 'bytes'])
   const bytes = artifact.bytes
   if (typeof bytes !== 'number' || !Number.isSafeInteger(bytes) || bytes < 0) {
-    throw new Malformed('a byte count', '$.artifact.bytes')
+    throw new ValidationError('a byte count', '$.artifact.bytes')
   }
   return {
     version: 1,
@@ -152,10 +152,10 @@ function parseFunction(json: Json, path: string): FunctionManifest {
   const clients = list(item.clients, `${path}.clients`, 2)
   const allowed: readonly Json[] = ['confidential', 'public']
   if (clients.some((client, i) => !allowed.includes(client) || clients.indexOf(client) !== i)) {
-    throw new Malformed('client kinds, each once', `${path}.clients`)
+    throw new ValidationError('client kinds, each once', `${path}.clients`)
   }
   if (canonicalJson(clients) !== canonicalJson(clients.toSorted())) {
-    throw new Malformed('sorted client kinds', `${path}.clients`)
+    throw new ValidationError('sorted client kinds', `${path}.clients`)
   }
   const errors: Record<string, DeclaredErrorKind> = {}
   for (const [code, kind] of Object.entries(members(item.errors, `${path}.errors`))) {
@@ -180,7 +180,7 @@ function parseUses(json: Json | undefined, path: string): FunctionUses {
   const names = (key: 'network' | 'secrets', isName: (text: string) => boolean, rule: string) => {
     const found = list(item[key], `${path}.${key}`, USES_MAX).map((name, i) => {
       if (typeof name === 'string' && isName(name)) return { name }
-      throw new Malformed(rule, `${path}.${key}[${i}]`)
+      throw new ValidationError(rule, `${path}.${key}[${i}]`)
     })
     ascending(found, `${path}.${key}`)
     return found.map(({ name }) => name)
@@ -194,9 +194,10 @@ function parseUses(json: Json | undefined, path: string): FunctionUses {
 function parseTable(json: Json, path: string): TableManifest {
   const item = members(json, path, ['name', 'fields', 'indexes'])
   if (typeof item.name !== 'string' || !isTableName(item.name)) {
-    throw new Malformed('a table name', `${path}.name`)
+    throw new ValidationError('a table name', `${path}.name`)
   }
-  if (RESERVED_TABLES.includes(item.name)) throw new Malformed('a free table name', `${path}.name`)
+  if (RESERVED_TABLES.includes(item.name))
+    throw new ValidationError('a free table name', `${path}.name`)
   const fields = parseFields(item.fields!, `${path}.fields`)
   for (const name of Object.keys(fields)) matching(name, FIELD_NAME, `${path}.fields`)
   const indexes = list(item.indexes, `${path}.indexes`, INDEXES_MAX).map((index, i) =>
@@ -209,14 +210,15 @@ function parseTable(json: Json, path: string): TableManifest {
 function parseIndex(json: Json, tableFields: FieldsJson, path: string): IndexManifest {
   const item = members(json, path, ['name', 'fields', 'unique'])
   const fields = list(item.fields, `${path}.fields`, INDEX_FIELDS_MAX)
-  if (fields.length === 0) throw new Malformed('at least one field', `${path}.fields`)
+  if (fields.length === 0) throw new ValidationError('at least one field', `${path}.fields`)
   fields.forEach((field, i) => {
     if (typeof field !== 'string' || !Object.hasOwn(tableFields, field)) {
-      throw new Malformed('a field of the table', `${path}.fields[${i}]`)
+      throw new ValidationError('a field of the table', `${path}.fields[${i}]`)
     }
-    if (fields.indexOf(field) !== i) throw new Malformed('each field once', `${path}.fields[${i}]`)
+    if (fields.indexOf(field) !== i)
+      throw new ValidationError('each field once', `${path}.fields[${i}]`)
   })
-  if (typeof item.unique !== 'boolean') throw new Malformed('a boolean', `${path}.unique`)
+  if (typeof item.unique !== 'boolean') throw new ValidationError('a boolean', `${path}.unique`)
   return {
     name: matching(item.name, INDEX_NAME, `${path}.name`),
     fields: fields as string[],
@@ -226,39 +228,41 @@ function parseIndex(json: Json, tableFields: FieldsJson, path: string): IndexMan
 
 function members(json: Json | undefined, path: string, keys?: readonly string[]) {
   if (json === null || json === undefined || typeof json !== 'object' || Array.isArray(json)) {
-    throw new Malformed('an object', path)
+    throw new ValidationError('an object', path)
   }
   if (keys !== undefined) {
     for (const key of Object.keys(json)) {
-      if (!keys.includes(key)) throw new Malformed('no unknown field', `${path}.${key}`)
+      if (!keys.includes(key)) throw new ValidationError('no unknown field', `${path}.${key}`)
     }
     for (const key of keys) {
-      if (!Object.hasOwn(json, key)) throw new Malformed('a required field', `${path}.${key}`)
+      if (!Object.hasOwn(json, key)) throw new ValidationError('a required field', `${path}.${key}`)
     }
   }
   return json
 }
 
 function list(json: Json | undefined, path: string, most: number): Json[] {
-  if (!Array.isArray(json)) throw new Malformed('an array', path)
-  if (json.length > most) throw new Malformed(`at most ${most} entries`, path)
+  if (!Array.isArray(json)) throw new ValidationError('an array', path)
+  if (json.length > most) throw new ValidationError(`at most ${most} entries`, path)
   return json
 }
 
 function matching(json: Json | undefined, form: RegExp, path: string): string {
-  if (typeof json !== 'string' || !form.test(json)) throw new Malformed('an allowed name', path)
+  if (typeof json !== 'string' || !form.test(json))
+    throw new ValidationError('an allowed name', path)
   return json
 }
 
 function oneOf(json: Json | undefined, allowed: readonly string[], path: string): string {
   if (typeof json !== 'string' || !allowed.includes(json)) {
-    throw new Malformed(`one of ${allowed.join(', ')}`, path)
+    throw new ValidationError(`one of ${allowed.join(', ')}`, path)
   }
   return json
 }
 
 function ascending(items: readonly { readonly name: string }[], path: string): void {
   for (let i = 1; i < items.length; i++) {
-    if (items[i - 1]!.name >= items[i]!.name) throw new Malformed('names in order, each once', path)
+    if (items[i - 1]!.name >= items[i]!.name)
+      throw new ValidationError('names in order, each once', path)
   }
 }

@@ -6,9 +6,9 @@
  */
 import { decodeBase64Url, encodeBase64Url } from './base64url.ts'
 import { isTableName, tableOfId } from './ids.ts'
-import { Malformed } from './malformed.ts'
 import type { Json } from './strict-json.ts'
 import { parseInt64 } from './tagged.ts'
+import { ValidationError } from './validation-error.ts'
 import { compileValidator, type FieldsJson, type ValidatorJson } from './validators.ts'
 import { Timestamp, TypedId, typeOf, type Value, type ValueObject } from './values.ts'
 
@@ -70,7 +70,7 @@ function convert(json: Json, validator: ValidatorJson, path: string): Value {
     case 'literal':
       return 'int64' in validator.value ? int64(json, path) : natural(json, path)
     case 'array':
-      if (!Array.isArray(json)) throw new Malformed('an array', path)
+      if (!Array.isArray(json)) throw new ValidationError('an array', path)
       return json.map((item, i) => convert(item, validator.items, `${path}[${i}]`))
     case 'object':
       return object(json, validator.fields, path)
@@ -102,10 +102,10 @@ function int64(json: Json, path: string): bigint {
     try {
       return parseInt64(json, path)
     } catch {
-      throw new Malformed('an int64: an integer, or a string of decimal digits', path)
+      throw new ValidationError('an int64: an integer, or a string of decimal digits', path)
     }
   }
-  throw new Malformed('an int64: an integer, or a string of decimal digits', path)
+  throw new ValidationError('an int64: an integer, or a string of decimal digits', path)
 }
 
 const NUMBER = /^-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?$/
@@ -113,7 +113,7 @@ const NUMBER = /^-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?$/
 function float64(json: Json, path: string): number {
   const number = typeof json === 'string' && NUMBER.test(json) ? Number(json) : json
   if (typeof number !== 'number' || !Number.isFinite(number)) {
-    throw new Malformed('a float64: a number', path)
+    throw new ValidationError('a float64: a number', path)
   }
   return number === 0 ? 0 : number
 }
@@ -122,15 +122,15 @@ function bytes(json: Json, path: string): Uint8Array {
   try {
     if (typeof json === 'string') return decodeBase64Url(json)
   } catch (error) {
-    if (!(error instanceof Malformed)) throw error
+    if (!(error instanceof ValidationError)) throw error
   }
-  throw new Malformed('bytes: a string of base64url without padding', path)
+  throw new ValidationError('bytes: a string of base64url without padding', path)
 }
 
 function id(json: Json, table: string, path: string): TypedId {
   const prefix = table === 'files' ? 'fil' : table
   if (typeof json !== 'string' || !isTableName(prefix) || tableOfId(json) !== prefix) {
-    throw new Malformed(`an ID of the table ${table}: a string such as ${prefix}_...`, path)
+    throw new ValidationError(`an ID of the table ${table}: a string such as ${prefix}_...`, path)
   }
   return new TypedId(json)
 }
@@ -138,7 +138,7 @@ function id(json: Json, table: string, path: string): TypedId {
 function object(json: Json, fields: FieldsJson, path: string): Value {
   return entries(json, path, (item, name, at) => {
     const field = Object.hasOwn(fields, name) ? fields[name]! : null
-    if (field === null) throw new Malformed(expectedField(fields), at)
+    if (field === null) throw new ValidationError(expectedField(fields), at)
     return convert(item, field.type === 'optional' ? field.inner : field, at)
   })
 }
@@ -158,7 +158,7 @@ function entries(
   each: (item: Json, name: string, path: string) => Value,
 ): Value {
   if (json === null || typeof json !== 'object' || Array.isArray(json)) {
-    throw new Malformed('an object', path)
+    throw new ValidationError('an object', path)
   }
   return new Map(
     Object.entries(json).map(([name, item]) => [name, each(item, name, `${path}.${name}`)]),
@@ -172,11 +172,11 @@ function union(json: Json, members: readonly ValidatorJson[], path: string): Val
     try {
       return plainToValue(json, member, path)
     } catch (error) {
-      if (!(error instanceof Malformed)) throw error
+      if (!(error instanceof ValidationError)) throw error
       rules.add(error.path === path ? error.rule : `${error.path}: ${error.rule}`)
     }
   }
-  throw new Malformed([...rules].slice(0, FIELDS_SHOWN_MAX).join('; or '), path)
+  throw new ValidationError([...rules].slice(0, FIELDS_SHOWN_MAX).join('; or '), path)
 }
 
 const ISO = /^(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:\.(\d{1,6}))?(Z|[+-]\d\d:\d\d)$/
@@ -185,7 +185,7 @@ const TIMESTAMP_RULE =
 
 /** Microseconds since the Unix epoch. */
 function timestamp(json: Json, path: string): bigint {
-  if (typeof json !== 'string') throw new Malformed(TIMESTAMP_RULE, path)
+  if (typeof json !== 'string') throw new ValidationError(TIMESTAMP_RULE, path)
   const match = ISO.exec(json)
   try {
     if (match === null) return parseInt64(json)
@@ -194,13 +194,13 @@ function timestamp(json: Json, path: string): bigint {
     const seconds = secondsOf(Number(hour), Number(minute), Number(second)) - zoneSeconds(zone)
     return (BigInt(days) * 86_400n + BigInt(seconds)) * 1_000_000n + BigInt(fraction.padEnd(6, '0'))
   } catch (error) {
-    if (!(error instanceof Malformed)) throw error
-    throw new Malformed(TIMESTAMP_RULE, path)
+    if (!(error instanceof ValidationError)) throw error
+    throw new ValidationError(TIMESTAMP_RULE, path)
   }
 }
 
 function secondsOf(hour: number, minute: number, second: number): number {
-  if (hour > 23 || minute > 59 || second > 59) throw new Malformed('a time of day')
+  if (hour > 23 || minute > 59 || second > 59) throw new ValidationError('a time of day')
   return hour * 3_600 + minute * 60 + second
 }
 
@@ -213,7 +213,7 @@ function zoneSeconds(zone: string): number {
 /** Days since 1970-01-01 of a date in the Gregorian calendar; years begin in March. */
 function daysOf(year: number, month: number, day: number): number {
   if (month < 1 || month > 12 || day < 1 || day > daysInMonth(year, month)) {
-    throw new Malformed('a date')
+    throw new ValidationError('a date')
   }
   const y = month <= 2 ? year - 1 : year
   const era = Math.floor(y / 400)

@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { encodeBase64Url } from './base64url.ts'
 import type { EnvironmentId, ProjectId } from './ids.ts'
-import { Malformed } from './malformed.ts'
 import {
   formatKeyring,
   formatRootDescriptor,
@@ -9,6 +8,7 @@ import {
   parseRootDescriptor,
   type RootDescriptor,
 } from './product-root.ts'
+import { ValidationError } from './validation-error.ts'
 
 const descriptor: RootDescriptor = {
   version: 1,
@@ -41,7 +41,7 @@ test.each<[string, object]>([
   ['a time beyond 2^53', { ...json, createdAtMicros: '9007199254740992' }],
   ['an empty workspace', { ...json, workspace: '' }],
 ])('a descriptor with %s is refused', (_, changed) => {
-  expect(() => parseRootDescriptor(JSON.stringify(changed))).toThrow(Malformed)
+  expect(() => parseRootDescriptor(JSON.stringify(changed))).toThrow(ValidationError)
 })
 
 describe('a keyring', () => {
@@ -65,7 +65,7 @@ describe('a keyring', () => {
     ['an odd ID', { version: 1, keys: [{ ...key, id: '../k1' }], active: '../k1' }],
   ])('with %s is refused, without its key in the message', (_, changed) => {
     const parse = () => parseKeyring(JSON.stringify(changed))
-    expect(parse).toThrow(Malformed)
+    expect(parse).toThrow(ValidationError)
     expect(parse).not.toThrow(key.key.slice(0, 10))
   })
 })

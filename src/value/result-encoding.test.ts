@@ -1,14 +1,14 @@
-import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { arbitraryValue } from './arbitrary-values.ts'
-import { Malformed } from './malformed.ts'
+import { arbitraryValue } from '../../build/testing/arbitrary-values.ts'
+import { fc } from '../../build/testing/properties.ts'
+import { SEED } from '../../build/testing/seeds.ts'
 import { compileResult, findNamed, KeptTexts, ResultTooLong } from './result-encoding.ts'
 import { encodeStored, fromStoredJson } from './stored.ts'
 import { encodeTagged } from './tagged.ts'
+import { ValidationError } from './validation-error.ts'
 import { compileValidator, type ValidatorJson } from './validators.ts'
 import { Timestamp, TypedId, type Value } from './values.ts'
 
-const SEED = Date.now() % 2 ** 31
 const ULID = '01ARZ3NDEKTSV4RRFFQ69G5FAV'
 const NAMES = ['a', 'b', 'body', 'constructor', 'toString', '_id', 'zz']
 const small = fc.nat({ max: 4 })
@@ -136,7 +136,7 @@ function slowly(json: ValidatorJson, value: unknown): string | null {
     const check = compileValidator(json, { coerce: true })
     return encodeTagged(check(fromStoredJson(value), 'result'))
   } catch (error) {
-    if (!(error instanceof Malformed)) throw error
+    if (!(error instanceof ValidationError)) throw error
     return null
   }
 }
@@ -161,7 +161,7 @@ function parameters(seed: number) {
   return { seed, numRuns: 5_000 }
 }
 
-test(`what a validator accepts is encoded as the checked value would be (seed ${SEED})`, () => {
+test(`what a validator accepts is encoded as the checked value would be (SVC_SEED=${SEED})`, () => {
   let met = 0
   const numbers = fc.infiniteStream(fc.nat({ max: 1_000 }))
   const property = fc.property(validator, numbers, (json, stream) => {
@@ -175,7 +175,7 @@ test(`what a validator accepts is encoded as the checked value would be (seed ${
   expect(met).toBeGreaterThan(3_000)
 })
 
-test(`any other value is refused where the check refuses it (seed ${SEED})`, () => {
+test(`any other value is refused where the check refuses it (SVC_SEED=${SEED})`, () => {
   const stored = arbitraryValue.map((value): unknown => JSON.parse(encodeStored(value)))
   const nested = fc.oneof(
     stored,
@@ -238,7 +238,7 @@ function naming(json: unknown, named: object[], pick: (max: number) => number): 
   return { $r: named.indexOf(json) }
 }
 
-test(`an object that is named is encoded as one that is held (seed ${SEED})`, () => {
+test(`an object that is named is encoded as one that is held (SVC_SEED=${SEED})`, () => {
   let met = 0
   const numbers = fc.infiniteStream(fc.nat({ max: 1_000 }))
   const stored = arbitraryValue.map((value): unknown => JSON.parse(encodeStored(value)))

@@ -5,11 +5,11 @@
  * objects are sorted once.
  */
 import { decodeBase64Url } from './base64url.ts'
-import { Malformed } from './malformed.ts'
 import { flatText } from './memory/flat-text.ts'
 import { matches } from './patterns/matcher.ts'
 import { fromStoredJson } from './stored.ts'
 import { encodeTagged, floatBits, parseInt64 } from './tagged.ts'
+import { ValidationError } from './validation-error.ts'
 import { codePoints, type FieldsJson, type LiteralJson, type ValidatorJson } from './validators.ts'
 import { compareUtf8, VALUE_DEPTH_MAX, VALUE_ENTRIES_MAX } from './values.ts'
 
@@ -195,7 +195,7 @@ function plain(json: unknown, depth: number): string | null {
   try {
     return encodeTagged(fromStoredJson(json, '', depth))
   } catch (error) {
-    if (error instanceof Malformed) return null
+    if (error instanceof ValidationError) return null
     throw error
   }
 }

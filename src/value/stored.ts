@@ -5,8 +5,8 @@
  * It is a third of the tagged form, and native JSON.parse reads it.
  */
 import { decodeBase64Url, encodeBase64Url } from './base64url.ts'
-import { inPart, keyPart, Malformed } from './malformed.ts'
 import { isTypedId, parseInt64 } from './tagged.ts'
+import { inPart, keyPart, ValidationError } from './validation-error.ts'
 import {
   sortedEntries,
   Timestamp,
@@ -67,7 +67,7 @@ export function decodeStored(text: string): Value {
   try {
     json = JSON.parse(text)
   } catch {
-    throw new Malformed('stored JSON')
+    throw new ValidationError('stored JSON')
   }
   return fromStoredJson(json)
 }
@@ -78,20 +78,20 @@ export function fromStoredJson(json: unknown, path = '$', depth = 0): Value {
     case 'boolean':
       return json
     case 'string':
-      if (!json.isWellFormed()) throw new Malformed('no lone surrogate', path)
+      if (!json.isWellFormed()) throw new ValidationError('no lone surrogate', path)
       return json
     case 'number':
-      if (!Number.isFinite(json)) throw new Malformed('a finite number', path)
+      if (!Number.isFinite(json)) throw new ValidationError('a finite number', path)
       return json === 0 ? 0 : json
     case 'object':
       return json === null ? null : fromComposite(json, path, depth)
     default:
-      throw new Malformed('a value', path)
+      throw new ValidationError('a value', path)
   }
 }
 
 function fromComposite(json: object, path: string, depth: number): Value {
-  if (depth > VALUE_DEPTH_MAX) throw new Malformed(`at most ${VALUE_DEPTH_MAX} levels`, path)
+  if (depth > VALUE_DEPTH_MAX) throw new ValidationError(`at most ${VALUE_DEPTH_MAX} levels`, path)
   if (Array.isArray(json)) {
     checkNesting(depth, json.length, path)
     return json.map((item, i) => {
@@ -112,7 +112,7 @@ function fromComposite(json: object, path: string, depth: number): Value {
   for (const key of keys) {
     const name = key[0] === '$' ? key.slice(1) : key
     if ((key[0] === '$' && key[1] !== '$') || name === '__proto__' || !name.isWellFormed()) {
-      throw new Malformed(keyRule(name), path)
+      throw new ValidationError(keyRule(name), path)
     }
     try {
       object.set(name, fromStoredJson(content[key], path, depth + 1))
@@ -132,12 +132,13 @@ function keyRule(name: string): string {
 }
 
 function checkNesting(depth: number, entries: number, path: string): void {
-  if (depth >= VALUE_DEPTH_MAX) throw new Malformed(`at most ${VALUE_DEPTH_MAX} levels`, path)
-  if (entries > VALUE_ENTRIES_MAX) throw new Malformed(`at most ${VALUE_ENTRIES_MAX} entries`, path)
+  if (depth >= VALUE_DEPTH_MAX) throw new ValidationError(`at most ${VALUE_DEPTH_MAX} levels`, path)
+  if (entries > VALUE_ENTRIES_MAX)
+    throw new ValidationError(`at most ${VALUE_ENTRIES_MAX} entries`, path)
 }
 
 function fromMarked(mark: string, content: unknown, path: string): Value {
-  if (typeof content !== 'string') throw new Malformed('a marked value', path)
+  if (typeof content !== 'string') throw new ValidationError('a marked value', path)
   switch (mark) {
     case '$i':
       return parseInt64(content, path)
@@ -147,12 +148,12 @@ function fromMarked(mark: string, content: unknown, path: string): Value {
       try {
         return decodeBase64Url(content)
       } catch {
-        throw new Malformed('canonical base64url', path)
+        throw new ValidationError('canonical base64url', path)
       }
     case '$d':
-      if (!isTypedId(content)) throw new Malformed('a canonical typed ID', path)
+      if (!isTypedId(content)) throw new ValidationError('a canonical typed ID', path)
       return new TypedId(content)
     default:
-      throw new Malformed('a marked value', path)
+      throw new ValidationError('a marked value', path)
   }
 }

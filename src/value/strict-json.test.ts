@@ -1,10 +1,10 @@
-import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { fc } from '../../build/testing/properties.ts'
+import { SEED } from '../../build/testing/seeds.ts'
 import { canonicalJson } from './canonical-json.ts'
-import { Malformed } from './malformed.ts'
 import { type Json, parseStrictJson } from './strict-json.ts'
+import { ValidationError } from './validation-error.ts'
 
-const SEED = Date.now() % 2 ** 31
 const bytes = (...values: number[]) => new Uint8Array(values)
 
 describe('strict JSON', () => {
@@ -32,7 +32,7 @@ describe('strict JSON', () => {
         try {
           value = parseStrictJson(text)
         } catch (error) {
-          expect(error).toBeInstanceOf(Malformed)
+          expect(error).toBeInstanceOf(ValidationError)
           return
         }
         expect(value).toEqual(JSON.parse(text))
@@ -41,7 +41,7 @@ describe('strict JSON', () => {
     )
   })
 
-  test(`compact texts are read as the same with white space behind them (seed ${SEED})`, () => {
+  test(`compact texts are read as the same with white space behind them (SVC_SEED=${SEED})`, () => {
     const { text } = fc.letrec<{ text: string }>((tie) => ({
       text: fc.oneof(
         { depthSize: 'medium' },
@@ -69,7 +69,7 @@ describe('strict JSON', () => {
       try {
         return JSON.stringify(parseStrictJson(it, bounds))
       } catch (error) {
-        return error instanceof Malformed ? 'malformed' : error
+        return error instanceof ValidationError ? 'malformed' : error
       }
     }
     let accepted = 0
@@ -109,22 +109,22 @@ describe('strict JSON', () => {
     ['an unterminated string', '"abc'],
     ['an unknown escape', '"\\x41"'],
   ])('%s is refused', (_, text) => {
-    expect(() => parseStrictJson(text)).toThrow(Malformed)
+    expect(() => parseStrictJson(text)).toThrow(ValidationError)
   })
 
   test('invalid UTF-8 is refused', () => {
-    expect(() => parseStrictJson(bytes(0x22, 0xff, 0x22))).toThrow(Malformed)
-    expect(() => parseStrictJson(bytes(0x22, 0xed, 0xa0, 0x80, 0x22))).toThrow(Malformed)
-    expect(() => parseStrictJson(bytes(0xef, 0xbb, 0xbf, 0x31))).toThrow(Malformed)
+    expect(() => parseStrictJson(bytes(0x22, 0xff, 0x22))).toThrow(ValidationError)
+    expect(() => parseStrictJson(bytes(0x22, 0xed, 0xa0, 0x80, 0x22))).toThrow(ValidationError)
+    expect(() => parseStrictJson(bytes(0xef, 0xbb, 0xbf, 0x31))).toThrow(ValidationError)
   })
 
   test('depth and entries are bounded exactly', () => {
     const limits = { depthMax: 3, entriesMax: 2 }
     expect(() => parseStrictJson('[[[1]]]', limits)).not.toThrow()
-    expect(() => parseStrictJson('[[[[1]]]]', limits)).toThrow(Malformed)
+    expect(() => parseStrictJson('[[[[1]]]]', limits)).toThrow(ValidationError)
     expect(() => parseStrictJson('[1,2]', limits)).not.toThrow()
-    expect(() => parseStrictJson('[1,2,3]', limits)).toThrow(Malformed)
-    expect(() => parseStrictJson('{"a":1,"b":1,"c":1}', limits)).toThrow(Malformed)
+    expect(() => parseStrictJson('[1,2,3]', limits)).toThrow(ValidationError)
+    expect(() => parseStrictJson('{"a":1,"b":1,"c":1}', limits)).toThrow(ValidationError)
   })
 })
 

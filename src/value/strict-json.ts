@@ -4,7 +4,7 @@
  * with the rules of the wire decisions, Notation). `JSON.parse` keeps the last duplicate, turns
  * 1e400 into Infinity and drops digits beyond 2^53, so it cannot guard a boundary.
  */
-import { Malformed } from './malformed.ts'
+import { ValidationError } from './validation-error.ts'
 
 export type Json = null | boolean | number | string | Json[] | { [key: string]: Json }
 
@@ -31,7 +31,7 @@ export function parseStrictJson(
     try {
       text = decoder.decode(input)
     } catch {
-      throw new Malformed('UTF-8 text')
+      throw new ValidationError('UTF-8 text')
     }
   }
   return parseCompact(text, limits) ?? new Parser(text, limits).document()
@@ -252,7 +252,7 @@ class Parser {
   }
 
   #fail(rule: string): never {
-    throw new Malformed(rule, `$ at character ${this.#at}`)
+    throw new ValidationError(rule, `$ at character ${this.#at}`)
   }
 }
 

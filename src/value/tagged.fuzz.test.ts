@@ -7,10 +7,10 @@ import {
   mutatedText,
   type Random,
 } from '../../build/testing/fuzzing/fuzz.ts'
-import { Malformed } from './malformed.ts'
 import { encodeStored, fromStoredJson } from './stored.ts'
 import { type Json, parseStrictJson } from './strict-json.ts'
 import { decodeTagged, encodeTagged } from './tagged.ts'
+import { ValidationError } from './validation-error.ts'
 import { type Value, valueEquals } from './values.ts'
 
 const VALUES: readonly Json[] = [
@@ -41,7 +41,7 @@ function orNull<T>(work: () => T): T | null {
   try {
     return work()
   } catch (error) {
-    expect(error).toBeInstanceOf(Malformed)
+    expect(error).toBeInstanceOf(ValidationError)
     return null
   }
 }

@@ -1,10 +1,10 @@
-import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { arbitraryValue } from './arbitrary-values.ts'
-import { Malformed } from './malformed.ts'
+import { arbitraryValue } from '../../build/testing/arbitrary-values.ts'
+import { fc } from '../../build/testing/properties.ts'
 import { decodeStored, encodeStored } from './stored.ts'
 import { type Json, parseStrictJson } from './strict-json.ts'
 import { decodeTagged, encodeTagged } from './tagged.ts'
+import { ValidationError } from './validation-error.ts'
 import { Timestamp, TypedId, type Value, valueEquals } from './values.ts'
 
 const object = (fields: Record<string, Json>): Json => ({
@@ -67,7 +67,7 @@ describe('tagged values', () => {
     ['a __proto__ key', entries('__proto__')],
   ]
   test.each(refused)('%s is refused', (_, json) => {
-    expect(() => decodeTagged(json)).toThrow(Malformed)
+    expect(() => decodeTagged(json)).toThrow(ValidationError)
   })
 
   const nothing = { type: 'null', value: 1 }
@@ -99,7 +99,7 @@ describe('tagged values', () => {
       return json
     }
     expect(() => decodeTagged(nested(64))).not.toThrow()
-    expect(() => decodeTagged(nested(65))).toThrow(Malformed)
+    expect(() => decodeTagged(nested(65))).toThrow(ValidationError)
   })
 
   test('the examples of the contract have these exact texts', () => {

@@ -1,7 +1,7 @@
 /** Tagged JSON: the public form of arguments and results (Document 2, Canonical tagged values). */
 import { decodeBase64Url, encodeBase64Url } from './base64url.ts'
-import { inPart, keyPart, Malformed } from './malformed.ts'
 import type { Json } from './strict-json.ts'
+import { inPart, keyPart, ValidationError } from './validation-error.ts'
 import {
   compareUtf8,
   INT64_MAX,
@@ -22,9 +22,9 @@ const view = new DataView(new ArrayBuffer(8))
 
 /** Shortest base-10 int64, as int64 and timestamp values write it. */
 export function parseInt64(text: string, path = '$'): bigint {
-  if (!INT64.test(text)) throw new Malformed('a canonical int64', path)
+  if (!INT64.test(text)) throw new ValidationError('a canonical int64', path)
   const value = BigInt(text)
-  if (value < INT64_MIN || value > INT64_MAX) throw new Malformed('a canonical int64', path)
+  if (value < INT64_MIN || value > INT64_MAX) throw new ValidationError('a canonical int64', path)
   return value
 }
 
@@ -48,24 +48,24 @@ function sizeOf(json: { readonly [key: string]: Json }): number {
 /** Strict JSON to a value. Throws Malformed with the path of the first defect. */
 export function decodeTagged(json: Json, path = '$', depth = 0): Value {
   if (json === null || typeof json !== 'object' || Array.isArray(json)) {
-    throw new Malformed('a tagged value', path)
+    throw new ValidationError('a tagged value', path)
   }
   const type = json.type
   const content = json.value
   if (type === 'null') {
-    if (sizeOf(json) !== 1) throw new Malformed('no other field', path)
+    if (sizeOf(json) !== 1) throw new ValidationError('no other field', path)
     return null
   }
   if (sizeOf(json) !== 2 || content === undefined) {
-    throw new Malformed('exactly type and value', path)
+    throw new ValidationError('exactly type and value', path)
   }
   if (type === 'boolean') {
-    if (typeof content !== 'boolean') throw new Malformed('a boolean', path)
+    if (typeof content !== 'boolean') throw new ValidationError('a boolean', path)
     return content
   }
   if (type === 'array') return decodeArray(content, path, depth)
   if (type === 'object') return decodeObject(content, path, depth)
-  if (typeof content !== 'string') throw new Malformed('a known type with its form', path)
+  if (typeof content !== 'string') throw new ValidationError('a known type with its form', path)
   return decodeScalar(type, content, path)
 }
 
@@ -78,11 +78,11 @@ function decodeScalar(type: Json | undefined, content: string, path: string): Va
     case 'timestamp':
       return new Timestamp(parseInt64(content, path))
     case 'float64': {
-      if (!FLOAT64.test(content)) throw new Malformed('16 lowercase hex characters', path)
+      if (!FLOAT64.test(content)) throw new ValidationError('16 lowercase hex characters', path)
       view.setBigUint64(0, BigInt(`0x${content}`))
       const value = view.getFloat64(0)
       if (!Number.isFinite(value) || Object.is(value, -0)) {
-        throw new Malformed('a finite float64 that is not negative zero', path)
+        throw new ValidationError('a finite float64 that is not negative zero', path)
       }
       return value
     }
@@ -90,18 +90,18 @@ function decodeScalar(type: Json | undefined, content: string, path: string): Va
       try {
         return decodeBase64Url(content)
       } catch {
-        throw new Malformed('canonical base64url', path)
+        throw new ValidationError('canonical base64url', path)
       }
     case 'typed_id':
-      if (!TYPED_ID.test(content)) throw new Malformed('a canonical typed ID', path)
+      if (!TYPED_ID.test(content)) throw new ValidationError('a canonical typed ID', path)
       return new TypedId(content)
     default:
-      throw new Malformed('a known type with its form', path)
+      throw new ValidationError('a known type with its form', path)
   }
 }
 
 function decodeArray(content: Json, path: string, depth: number): Value {
-  if (!Array.isArray(content)) throw new Malformed('an array', path)
+  if (!Array.isArray(content)) throw new ValidationError('an array', path)
   enter(depth, content.length, path)
   return content.map((item, i) => {
     try {
@@ -113,21 +113,21 @@ function decodeArray(content: Json, path: string, depth: number): Value {
 }
 
 function decodeObject(content: Json, path: string, depth: number): Value {
-  if (!Array.isArray(content)) throw new Malformed('an array of entries', path)
+  if (!Array.isArray(content)) throw new ValidationError('an array of entries', path)
   enter(depth, content.length, path)
   const object = new Map<string, Value>()
   let previous: string | null = null
   for (const entry of content) {
     if (entry === null || typeof entry !== 'object' || Array.isArray(entry)) {
-      throw new Malformed('an entry with key and value', path)
+      throw new ValidationError('an entry with key and value', path)
     }
     const { key, value } = entry
     if (typeof key !== 'string' || value === undefined || sizeOf(entry) !== 2) {
-      throw new Malformed('an entry with key and value', path)
+      throw new ValidationError('an entry with key and value', path)
     }
-    if (key === '__proto__') throw new Malformed('no __proto__ key', path)
+    if (key === '__proto__') throw new ValidationError('no __proto__ key', path)
     if (previous !== null && compareUtf8(previous, key) >= 0) {
-      throw new Malformed('keys strictly sorted by UTF-8 bytes', path)
+      throw new ValidationError('keys strictly sorted by UTF-8 bytes', path)
     }
     previous = key
     try {
@@ -140,8 +140,9 @@ function decodeObject(content: Json, path: string, depth: number): Value {
 }
 
 function enter(depth: number, entries: number, path: string): void {
-  if (depth >= VALUE_DEPTH_MAX) throw new Malformed(`at most ${VALUE_DEPTH_MAX} levels`, path)
-  if (entries > VALUE_ENTRIES_MAX) throw new Malformed(`at most ${VALUE_ENTRIES_MAX} entries`, path)
+  if (depth >= VALUE_DEPTH_MAX) throw new ValidationError(`at most ${VALUE_DEPTH_MAX} levels`, path)
+  if (entries > VALUE_ENTRIES_MAX)
+    throw new ValidationError(`at most ${VALUE_ENTRIES_MAX} entries`, path)
 }
 
 /** The one canonical text of a value: no white space, `type` before `value`, keys sorted. */

@@ -1,10 +1,10 @@
 /** Checks validators that come from outside, such as those of a manifest. */
 import { isTableName } from './ids.ts'
-import { Malformed } from './malformed.ts'
 import { PatternError } from './patterns/pattern-error.ts'
 import { parsePattern } from './patterns/syntax.ts'
 import type { Json } from './strict-json.ts'
 import { parseInt64 } from './tagged.ts'
+import { ValidationError } from './validation-error.ts'
 import type { FieldsJson, ValidatorJson } from './validators.ts'
 
 const UNION_MAX = 256
@@ -17,7 +17,7 @@ export function parseValidator(json: Json, path = '$', depth = 0): ValidatorJson
   const { type, keys, at } = open(json, path, depth)
   const only = (...allowed: string[]) => {
     const extra = keys.find((key) => key !== 'type' && !allowed.includes(key))
-    if (extra !== undefined) throw new Malformed('no unknown field', `${path}.${extra}`)
+    if (extra !== undefined) throw new ValidationError('no unknown field', `${path}.${extra}`)
   }
   switch (type) {
     case 'null':
@@ -47,7 +47,7 @@ export function parseValidator(json: Json, path = '$', depth = 0): ValidatorJson
       only('table')
       const table = at('table')
       if (typeof table !== 'string' || !isTableName(table)) {
-        throw new Malformed('a table name', `${path}.table`)
+        throw new ValidationError('a table name', `${path}.table`)
       }
       break
     }
@@ -78,7 +78,7 @@ export function parseValidator(json: Json, path = '$', depth = 0): ValidatorJson
       union(at('members'), `${path}.members`, depth)
       break
     default:
-      throw new Malformed('a known validator', path)
+      throw new ValidationError('a known validator', path)
   }
   return json as unknown as ValidatorJson
 }
@@ -86,13 +86,13 @@ export function parseValidator(json: Json, path = '$', depth = 0): ValidatorJson
 /** Fields of an object or a table; the only place where `optional` may stand. */
 export function parseFields(json: Json, path = '$', depth = 0): FieldsJson {
   if (json === null || typeof json !== 'object' || Array.isArray(json)) {
-    throw new Malformed('an object of validators', path)
+    throw new ValidationError('an object of validators', path)
   }
   const names = Object.keys(json)
-  if (names.length > FIELDS_MAX) throw new Malformed(`at most ${FIELDS_MAX} fields`, path)
+  if (names.length > FIELDS_MAX) throw new ValidationError(`at most ${FIELDS_MAX} fields`, path)
   for (const name of names) {
     const field = json[name]!
-    if (!name.isWellFormed()) throw new Malformed('no lone surrogate', path)
+    if (!name.isWellFormed()) throw new ValidationError('no lone surrogate', path)
     const at = `${path}.${name}`
     const optional =
       field !== null &&
@@ -104,7 +104,7 @@ export function parseFields(json: Json, path = '$', depth = 0): FieldsJson {
       continue
     }
     if (Object.keys(field).some((key) => key !== 'type' && key !== 'inner')) {
-      throw new Malformed('no unknown field', at)
+      throw new ValidationError('no unknown field', at)
     }
     parseValidator(field.inner ?? null, `${at}.inner`, depth + 1)
   }
@@ -112,9 +112,9 @@ export function parseFields(json: Json, path = '$', depth = 0): FieldsJson {
 }
 
 function open(json: Json, path: string, depth: number) {
-  if (depth > DEPTH_MAX) throw new Malformed(`at most ${DEPTH_MAX} levels`, path)
+  if (depth > DEPTH_MAX) throw new ValidationError(`at most ${DEPTH_MAX} levels`, path)
   if (json === null || typeof json !== 'object' || Array.isArray(json)) {
-    throw new Malformed('a validator', path)
+    throw new ValidationError('a validator', path)
   }
   return {
     type: json.type,
@@ -125,7 +125,7 @@ function open(json: Json, path: string, depth: number) {
 
 function union(json: Json | undefined, path: string, depth: number): void {
   if (!Array.isArray(json) || json.length === 0 || json.length > UNION_MAX) {
-    throw new Malformed(`1 to ${UNION_MAX} members`, path)
+    throw new ValidationError(`1 to ${UNION_MAX} members`, path)
   }
   json.forEach((member, i) => {
     parseValidator(member, `${path}[${i}]`, depth + 1)
@@ -134,7 +134,7 @@ function union(json: Json | undefined, path: string, depth: number): void {
 
 function literal(json: Json | undefined, path: string): void {
   if (json === null || typeof json !== 'object' || Array.isArray(json)) {
-    throw new Malformed('a literal', path)
+    throw new ValidationError('a literal', path)
   }
   const [[kind, content] = ['', null]] = Object.entries(json)
   const fits =
@@ -142,34 +142,34 @@ function literal(json: Json | undefined, path: string): void {
     ((kind === 'string' && typeof content === 'string' && content.isWellFormed()) ||
       (kind === 'boolean' && typeof content === 'boolean') ||
       (kind === 'int64' && typeof content === 'string'))
-  if (!fits) throw new Malformed('a literal', path)
+  if (!fits) throw new ValidationError('a literal', path)
   if (kind === 'int64') parseInt64(content as string, path)
 }
 
 function count(json: Json | undefined, path: string): void {
   if (json === undefined) return
   if (typeof json !== 'number' || !Number.isSafeInteger(json) || json < 0) {
-    throw new Malformed('a count', path)
+    throw new ValidationError('a count', path)
   }
 }
 
 function pattern(json: Json | undefined, path: string): void {
   if (json === undefined) return
-  if (typeof json !== 'string' || !json.isWellFormed()) throw new Malformed('a pattern', path)
+  if (typeof json !== 'string' || !json.isWellFormed()) throw new ValidationError('a pattern', path)
   try {
     parsePattern(json)
   } catch (error) {
     if (!(error instanceof PatternError)) throw error
-    throw new Malformed(`a pattern (this one has ${error.wrong})`, path)
+    throw new ValidationError(`a pattern (this one has ${error.wrong})`, path)
   }
 }
 
 function int64(json: Json | undefined, path: string): void {
   if (json === undefined) return
-  if (typeof json !== 'string') throw new Malformed('a canonical int64', path)
+  if (typeof json !== 'string') throw new ValidationError('a canonical int64', path)
   parseInt64(json, path)
 }
 
 function number(json: Json | undefined, path: string): void {
-  if (json !== undefined && typeof json !== 'number') throw new Malformed('a number', path)
+  if (json !== undefined && typeof json !== 'number') throw new ValidationError('a number', path)
 }

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { Malformed } from './malformed.ts'
 import type { Json } from './strict-json.ts'
+import { ValidationError } from './validation-error.ts'
 import { parseValidator } from './validator-json.ts'
 import { compileValidator, type ValidatorJson } from './validators.ts'
 import { Timestamp, type Value } from './values.ts'
@@ -10,7 +10,7 @@ function refusal(work: () => unknown): string | null {
     work()
     return null
   } catch (error) {
-    if (!(error instanceof Malformed)) throw error
+    if (!(error instanceof ValidationError)) throw error
     return error.message
   }
 }

@@ -5,9 +5,9 @@
  */
 
 import { isOfTable } from './ids.ts'
-import { inPart, keyPart, Malformed } from './malformed.ts'
 import { matches } from './patterns/matcher.ts'
 import { isTypedId } from './tagged.ts'
+import { inPart, keyPart, ValidationError } from './validation-error.ts'
 import { Timestamp, TypedId, typeOf, type Value, type ValueObject, valueEquals } from './values.ts'
 
 /** Fields of an object validator; `optional` may appear here and nowhere else. */
@@ -87,7 +87,7 @@ export function compileValidator(json: ValidatorJson, options: CompileOptions): 
 
 function exactly(type: 'null' | 'boolean'): Check {
   return (value, path) => {
-    if (typeOf(value) !== type) throw new Malformed(`a ${type}`, path)
+    if (typeOf(value) !== type) throw new ValidationError(`a ${type}`, path)
     return value
   }
 }
@@ -96,7 +96,7 @@ function timestamp({ coerce }: CompileOptions): Check {
   return (value, path) => {
     if (value instanceof Timestamp) return value
     if (coerce && typeof value === 'bigint') return new Timestamp(value)
-    throw new Malformed('a timestamp (a bigint of microseconds)', path)
+    throw new ValidationError('a timestamp (a bigint of microseconds)', path)
   }
 }
 
@@ -104,18 +104,20 @@ function int64(json: { minimum?: string; maximum?: string }): Check {
   const minimum = json.minimum === undefined ? null : BigInt(json.minimum)
   const maximum = json.maximum === undefined ? null : BigInt(json.maximum)
   return (value, path) => {
-    if (typeof value !== 'bigint') throw new Malformed('an int64 (a bigint such as 5n)', path)
-    if (minimum !== null && value < minimum) throw new Malformed(`at least ${minimum}`, path)
-    if (maximum !== null && value > maximum) throw new Malformed(`at most ${maximum}`, path)
+    if (typeof value !== 'bigint') throw new ValidationError('an int64 (a bigint such as 5n)', path)
+    if (minimum !== null && value < minimum) throw new ValidationError(`at least ${minimum}`, path)
+    if (maximum !== null && value > maximum) throw new ValidationError(`at most ${maximum}`, path)
     return value
   }
 }
 
 function float64({ minimum, maximum }: { minimum?: number; maximum?: number }): Check {
   return (value, path) => {
-    if (typeof value !== 'number') throw new Malformed('a float64 (a number)', path)
-    if (minimum !== undefined && value < minimum) throw new Malformed(`at least ${minimum}`, path)
-    if (maximum !== undefined && value > maximum) throw new Malformed(`at most ${maximum}`, path)
+    if (typeof value !== 'number') throw new ValidationError('a float64 (a number)', path)
+    if (minimum !== undefined && value < minimum)
+      throw new ValidationError(`at least ${minimum}`, path)
+    if (maximum !== undefined && value > maximum)
+      throw new ValidationError(`at most ${maximum}`, path)
     return value
   }
 }
@@ -124,12 +126,12 @@ function float64({ minimum, maximum }: { minimum?: number; maximum?: number }): 
 function string(json: { minimumLength?: number; maximumLength?: number }): Check {
   const { minimumLength: minimum, maximumLength: maximum } = json
   return (value, path) => {
-    if (typeof value !== 'string') throw new Malformed('a string', path)
+    if (typeof value !== 'string') throw new ValidationError('a string', path)
     if (minimum !== undefined && codePoints(value, minimum) < minimum) {
-      throw new Malformed(`at least ${minimum} characters`, path)
+      throw new ValidationError(`at least ${minimum} characters`, path)
     }
     if (maximum !== undefined && value.length > maximum && codePoints(value, maximum) > maximum) {
-      throw new Malformed(`at most ${maximum} characters`, path)
+      throw new ValidationError(`at most ${maximum} characters`, path)
     }
     return value
   }
@@ -139,7 +141,7 @@ function patterned(bounded: Check, pattern: string): Check {
   const fits = matches(pattern)
   return (value, path) => {
     if (fits(bounded(value, path) as string)) return value
-    throw new Malformed(`a string that matches /${pattern}/`, path)
+    throw new ValidationError(`a string that matches /${pattern}/`, path)
   }
 }
 
@@ -152,9 +154,9 @@ export function codePoints(text: string, enough: number): number {
 
 function bytes({ maximumLength }: { maximumLength?: number }): Check {
   return (value, path) => {
-    if (!(value instanceof Uint8Array)) throw new Malformed('bytes (a Uint8Array)', path)
+    if (!(value instanceof Uint8Array)) throw new ValidationError('bytes (a Uint8Array)', path)
     if (maximumLength !== undefined && value.length > maximumLength) {
-      throw new Malformed(`at most ${maximumLength} bytes`, path)
+      throw new ValidationError(`at most ${maximumLength} bytes`, path)
     }
     return value
   }
@@ -171,7 +173,7 @@ function id(table: string, { coerce }: CompileOptions): Check {
           ? new TypedId(value)
           : null
     if (exact === null || !isOfTable(prefix, exact.id)) {
-      throw new Malformed(`an ID of the table ${table}`, path)
+      throw new ValidationError(`an ID of the table ${table}`, path)
     }
     return exact
   }
@@ -182,7 +184,7 @@ function literal(json: LiteralJson): Check {
     'string' in json ? json.string : 'boolean' in json ? json.boolean : BigInt(json.int64)
   const shown = typeof expected === 'string' ? JSON.stringify(expected) : String(expected)
   return (value, path) => {
-    if (!valueEquals(value, expected)) throw new Malformed(`the literal ${shown}`, path)
+    if (!valueEquals(value, expected)) throw new ValidationError(`the literal ${shown}`, path)
     return value
   }
 }
@@ -193,9 +195,9 @@ function array(
 ): Check {
   const items = compileValidator(json.items, options)
   return (value, path) => {
-    if (!Array.isArray(value)) throw new Malformed('an array', path)
+    if (!Array.isArray(value)) throw new ValidationError('an array', path)
     if (json.maximumItems !== undefined && value.length > json.maximumItems) {
-      throw new Malformed(`at most ${json.maximumItems} items`, path)
+      throw new ValidationError(`at most ${json.maximumItems} items`, path)
     }
     return value.map((item: Value, i) => {
       try {
@@ -217,12 +219,13 @@ function object(fields: FieldsJson, options: CompileOptions): Check {
     })
   }
   return (value, path) => {
-    if (!(value instanceof Map)) throw new Malformed('an object', path)
+    if (!(value instanceof Map)) throw new ValidationError('an object', path)
     let checked = value as ValueObject
     let missing = declared.size
     for (const [name, item] of value as ValueObject) {
       const field = declared.get(name)
-      if (field === undefined) throw new Malformed('no undeclared field', path + keyPart(name))
+      if (field === undefined)
+        throw new ValidationError('no undeclared field', path + keyPart(name))
       const exact = checkedPart(field.check, item, path, name)
       if (exact !== item) checked = changed(checked, value as ValueObject, name, exact)
       missing--
@@ -230,7 +233,7 @@ function object(fields: FieldsJson, options: CompileOptions): Check {
     if (missing > 0) {
       for (const [name, field] of declared) {
         if (!field.optional && !checked.has(name)) {
-          throw new Malformed('a required field', `${path}.${name}`)
+          throw new ValidationError('a required field', `${path}.${name}`)
         }
       }
     }
@@ -244,9 +247,9 @@ function record(
 ): Check {
   const values = compileValidator(json.values, options)
   return (value, path) => {
-    if (!(value instanceof Map)) throw new Malformed('a record', path)
+    if (!(value instanceof Map)) throw new ValidationError('a record', path)
     if (json.maximumItems !== undefined && value.size > json.maximumItems) {
-      throw new Malformed(`at most ${json.maximumItems} entries`, path)
+      throw new ValidationError(`at most ${json.maximumItems} entries`, path)
     }
     let checked = value as ValueObject
     for (const [name, item] of value as ValueObject) {
@@ -284,9 +287,9 @@ function union(members: readonly ValidatorJson[], options: CompileOptions): Chec
       try {
         return check(value, path)
       } catch (error) {
-        if (!(error instanceof Malformed)) throw error
+        if (!(error instanceof ValidationError)) throw error
       }
     }
-    throw new Malformed('a member of the union', path)
+    throw new ValidationError('a member of the union', path)
   }
 }

@@ -7,7 +7,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'n
 import { join } from 'node:path'
 import { Client } from 'pg'
 import { assert } from '../../../src/errors/assert.ts'
-import { execute } from '../../testing/cluster.ts'
+import { execute } from '../../testing/databases/cluster.ts'
 import { type LoadResult, resultOf, WARM_UP_SHARE } from '../load.ts'
 
 const CONNECTIONS = 8

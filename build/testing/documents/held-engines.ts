@@ -4,13 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { openSqliteDocuments } from '../../../src/documents/sqlite/stores.ts'
 import { createEngine } from '../../../src/engine/engine.ts'
-import {
-  DeclaredFailure,
-  inProcessPool,
-  type Loose,
-  type TestHandler,
-} from '../../../src/engine/in-process-pool.ts'
-import type { Release } from '../../../src/engine/release.ts'
+import type { Release } from '../../../src/engine/releases/release.ts'
 import { realSystem } from '../../../src/system/system.ts'
 import { memoryLog } from '../../../src/telemetry/log.ts'
 import { Metrics } from '../../../src/telemetry/metrics/metrics.ts'
@@ -19,6 +13,12 @@ import { decodeTagged } from '../../../src/value/tagged.ts'
 import { TypedId, type Value } from '../../../src/value/values.ts'
 import { TestConfiguration } from '../configurations.ts'
 import { testCursors } from '../cursors.ts'
+import {
+  DeclaredFailure,
+  inProcessPool,
+  type Loose,
+  type TestHandler,
+} from '../engine/in-process-pool.ts'
 import { heldStore } from './held-stores.ts'
 
 const ACCOUNTS: TableManifest = {

@@ -9,7 +9,7 @@ import {
 import { sha256Hex } from '../../../src/system/digests.ts'
 import { realSystem } from '../../../src/system/system.ts'
 import { Secret } from '../../../src/value/secret.ts'
-import type { Template } from '../postgres.ts'
+import type { Template } from '../databases/postgres.ts'
 
 /** A database with the whole schema of documents, which belongs to no Environment yet. */
 export const DOCUMENT_TEMPLATE: Template = {

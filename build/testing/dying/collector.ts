@@ -3,8 +3,8 @@
  * the nth durable step. The second Release has the artifact of the first, the third its own.
  */
 import { join } from 'node:path'
-import { ArtifactCollection } from '../../../src/product/artifact-collection.ts'
-import { retire } from '../../../src/product/retirement.ts'
+import { ArtifactCollection } from '../../../src/product/releases/artifact-collection.ts'
+import { retire } from '../../../src/product/releases/retire.ts'
 import { ArtifactStore } from '../../../src/storage/artifacts.ts'
 import { makeRoot } from '../product-roots.ts'
 import { functionManifest, openTestProduct, publishRelease, REQUEST_ID } from '../products.ts'

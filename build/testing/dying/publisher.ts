@@ -1,7 +1,7 @@
 /** A process that publishes into a new root and kills itself before the nth durable step. */
 import { join } from 'node:path'
-import type { AuditOutbox } from '../../../src/product/audit.ts'
-import { publish } from '../../../src/product/workspaces.ts'
+import type { AuditOutbox } from '../../../src/product/audit/audit-outbox.ts'
+import { publish } from '../../../src/product/workspaces/publish.ts'
 import { ArtifactStore } from '../../../src/storage/artifacts.ts'
 import { makeRoot } from '../product-roots.ts'
 import { makePackage, openTestProduct, REQUEST_ID } from '../products.ts'

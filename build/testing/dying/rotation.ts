@@ -5,7 +5,7 @@
  */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { rotateKeys } from '../../../src/product/key-rotation.ts'
+import { rotateKeys } from '../../../src/product/environments/key-rotation.ts'
 import type { ControlDatabase, ControlTx } from '../../../src/storage/control/database.ts'
 import { type KeyringFiles, keyringFiles } from '../../../src/storage/keyring-files.ts'
 import { openProductRoot } from '../../../src/storage/root.ts'

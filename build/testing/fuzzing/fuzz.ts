@@ -1,10 +1,10 @@
 /**
  * Fuzz runs: as many inputs as `npm test` has time for, and a million in the nightly run. Each
- * input has a seed of its own, which a failure prints: `SVC_FUZZ_SEED=<seed>` runs it alone.
+ * input has a seed of its own, which a failure prints: `SVC_SEED=<seed>` runs it alone.
  */
 import { expect, test } from 'vitest'
 
-const given = process.env.SVC_FUZZ_SEED
+const given = process.env.SVC_SEED
 const RUNS = process.env.SVC_TEST_LONG === '1' ? 1_000_000 : 20_000
 /** Inputs that are checked at once, where a check is asynchronous. */
 const BATCH = 64
@@ -18,7 +18,7 @@ export function fuzz(name: string, check: (random: Random) => unknown): void {
     try {
       await check(new Random(seed))
     } catch (error) {
-      expect.fail(`SVC_FUZZ_SEED=${seed}: ${(error as Error).stack}`)
+      expect.fail(`SVC_SEED=${seed}: ${(error as Error).stack}`)
     }
   }
   test(

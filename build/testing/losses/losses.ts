@@ -2,9 +2,9 @@
 import { Database } from '../../../src/database/database.ts'
 import type { IdentityCore } from '../../../src/identity/core.ts'
 import { Secret } from '../../../src/value/secret.ts'
+import { type CutPoint, postgresProxy } from '../databases/postgres-proxy.ts'
 import type { TestIdentity } from '../identity.ts'
 import { codeOf } from '../operators.ts'
-import { type CutPoint, postgresProxy } from '../postgres-proxy.ts'
 
 export type Change = (core: IdentityCore) => Promise<unknown>
 

@@ -1,6 +1,7 @@
 /** Requests made from the schemas of the document: good ones, and ones with a single defect. */
-import fc from 'fast-check'
+
 import { isName } from '../../../src/value/names.ts'
+import { fc } from '../properties.ts'
 import type { Contract, DocumentedOperation, Schema } from './contract.ts'
 
 /** Rules that JSON Schema cannot say, by the name of the component. */

@@ -1,11 +1,11 @@
 /** Both origins over one real identity database, one real Product and one engine, in process. */
 
-import { DeclaredFailure, type TestHandler } from '../../../src/engine/in-process-pool.ts'
+import { mountManagement } from '../../../src/http/management/mount.ts'
 import { type ManagementApp, managementRoutes } from '../../../src/http/management/routes.ts'
-import { mountManagement } from '../../../src/http/mount.ts'
 import { openApiText } from '../../../src/http/openapi/published.ts'
 import { requestCounts } from '../../../src/http/request-counts.ts'
 import type { Product } from '../../../src/product/product.ts'
+import { DeclaredFailure, type TestHandler } from '../engine/in-process-pool.ts'
 import { openTestGateway, type TestGateway } from '../gateways.ts'
 import { functionManifest } from '../products.ts'
 import { type ExternalLogins, externalLogins, MANAGED_TOKEN } from '../providers/external-logins.ts'

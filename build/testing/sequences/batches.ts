@@ -2,7 +2,7 @@
  * Random sequences of identity operations on a real database, eight at once, against the model of
  * model.ts. Two servers share the work.
  */
-import fc from 'fast-check'
+
 import { expect } from 'vitest'
 import { Fault } from '../../../src/errors/fault.ts'
 import type { Actor } from '../../../src/identity/actor.ts'
@@ -15,6 +15,7 @@ import type { TestSystem } from '../../../src/system/system.ts'
 import { capabilitiesOfRole } from '../../../src/value/capabilities.ts'
 import type { InvitationId, OperationId } from '../../../src/value/ids.ts'
 import { ENVIRONMENT, PROJECT } from '../operators.ts'
+import { fc } from '../properties.ts'
 import type { ExternalLogins } from '../providers/external-logins.ts'
 import { PROVIDER } from '../providers/identity-providers.ts'
 import {

@@ -1,9 +1,10 @@
 /** Runs of sequences and races, as many as a test wants: few in every run, many in the long one. */
-import fc from 'fast-check'
+
 import { expect } from 'vitest'
 import { refresh, revokeSession } from '../../../src/identity/sessions.ts'
 import type { TestIdentity } from '../identity.ts'
 import { actorOf, codeOf, operatorWith } from '../operators.ts'
+import { fc } from '../properties.ts'
 import type { ExternalLogins } from '../providers/external-logins.ts'
 import { checkEnd, newWorld, sequences } from './batches.ts'
 

@@ -5,12 +5,12 @@
  */
 import { Fault, isFault } from '../../errors/fault.ts'
 import { isId } from '../../value/ids.ts'
-import { Malformed } from '../../value/malformed.ts'
 import type { FunctionKind } from '../../value/manifest.ts'
 import { plainToArguments, valueToPlain } from '../../value/plain.ts'
 import { Secret } from '../../value/secret.ts'
 import { type Json, parseStrictJson, parseWrittenJson } from '../../value/strict-json.ts'
 import { decodeTagged, encodeTagged } from '../../value/tagged.ts'
+import { ValidationError } from '../../value/validation-error.ts'
 import { parseFields } from '../../value/validator-json.ts'
 import type { Value } from '../../value/values.ts'
 import { Invoked } from '../../wire/invocations.ts'
@@ -160,7 +160,7 @@ function argumentsInvalid<T>(work: () => T): T {
   try {
     return work()
   } catch (error) {
-    if (!(error instanceof Malformed)) throw error
+    if (!(error instanceof ValidationError)) throw error
     throw new Fault('ARGUMENTS_INVALID', { violations: [{ path: error.path, rule: error.rule }] })
   }
 }
@@ -229,7 +229,7 @@ function printedResult(json: Json, isTagged: boolean): Json {
     const value = decodeTagged(json)
     return isTagged ? json : valueToPlain(value)
   } catch (error) {
-    if (!(error instanceof Malformed)) throw error
+    if (!(error instanceof ValidationError)) throw error
     throw new Fault('CLIENT_RESPONSE_INVALID', { detail: `The result at ${error.message}.` })
   }
 }

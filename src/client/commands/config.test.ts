@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { FakeServer, failure, newId } from '../../../build/testing/client/fake-server.ts'
+import { TestClient } from '../../../build/testing/client/test-client.ts'
 import { idMillis } from '../../value/ids.ts'
 import type { Json } from '../../value/strict-json.ts'
-import { FakeServer, failure, newId } from '../testing/fake-server.ts'
-import { TestClient } from '../testing/test-client.ts'
 
 const SECRET = 'sk_live_51H8xJ2eZvKYlo2C'
 const REMOTE = ['--remote', '--root', 'root']

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { FakeServer, failure, type Recorded } from '../../../build/testing/client/fake-server.ts'
+import { TestClient } from '../../../build/testing/client/test-client.ts'
 import type { Json } from '../../value/strict-json.ts'
-import { FakeServer, failure, type Recorded } from '../testing/fake-server.ts'
-import { TestClient } from '../testing/test-client.ts'
 
 const REMOTE = ['--remote', '--root', 'root']
 const MICROS = '1800000000000000'

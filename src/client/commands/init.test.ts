@@ -1,9 +1,9 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { TestClient } from '../../../build/testing/client/test-client.ts'
 import { Fault } from '../../errors/fault.ts'
 import { parseKeyring, parseRootDescriptor } from '../../value/product-root.ts'
-import { TestClient } from '../testing/test-client.ts'
 
 let client: TestClient
 

@@ -1,9 +1,9 @@
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { FakeServer, failure, newId } from '../../../build/testing/client/fake-server.ts'
+import { TestClient } from '../../../build/testing/client/test-client.ts'
 import { parseRootDescriptor } from '../../value/product-root.ts'
-import { FakeServer, failure, newId } from '../testing/fake-server.ts'
-import { TestClient } from '../testing/test-client.ts'
 
 let server: FakeServer
 let client: TestClient

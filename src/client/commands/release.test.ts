@@ -1,9 +1,14 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import {
+  FakeServer,
+  failure,
+  newId,
+  type Recorded,
+} from '../../../build/testing/client/fake-server.ts'
+import { packageFrame, TestClient } from '../../../build/testing/client/test-client.ts'
 import { Fault } from '../../errors/fault.ts'
-import { FakeServer, failure, newId, type Recorded } from '../testing/fake-server.ts'
-import { packageFrame, TestClient } from '../testing/test-client.ts'
 
 let server: FakeServer
 let client: TestClient

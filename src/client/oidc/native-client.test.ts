@@ -5,6 +5,7 @@
 import { readFileSync } from 'node:fs'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { httpBrowser, type Page } from '../../../build/testing/browsers/browser.ts'
+import { TestClient } from '../../../build/testing/client/test-client.ts'
 import {
   type ExternalLogins,
   externalLogins,
@@ -14,7 +15,6 @@ import {
   openIdProvider,
 } from '../../../build/testing/providers/oidc-providers.ts'
 import { LOCAL_ORIGIN } from '../origins.ts'
-import { TestClient } from '../testing/test-client.ts'
 
 let provider: OpenIdProvider
 let identity: ExternalLogins

@@ -1,11 +1,11 @@
-import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { freshDatabase, type TestDatabase } from '../../../build/testing/postgres.ts'
+import { freshDatabase, type TestDatabase } from '../../../build/testing/databases/postgres.ts'
+import { fc } from '../../../build/testing/properties.ts'
+import { SEED } from '../../../build/testing/seeds.ts'
 import { Database } from '../../database/database.ts'
 import { Secret } from '../../value/secret.ts'
 import { bigintArray, booleanArray, byteaArray, integerArray, textArray } from './binary-arrays.ts'
 
-const SEED = Date.now() % 2 ** 31
 const INT32 = 2 ** 31
 
 let fresh: TestDatabase
@@ -32,7 +32,7 @@ const sent = fc.record({
   bytes: fc.array(fc.uint8Array().map((bytes) => Buffer.from(bytes))),
 })
 
-test(`arrays arrive as they were sent (seed ${SEED})`, async () => {
+test(`arrays arrive as they were sent (SVC_SEED=${SEED})`, async () => {
   const property = fc.asyncProperty(sent, async ({ booleans, integers, bigints, texts, bytes }) => {
     const rows = await database.rows(
       `select $1::boolean[] as booleans, $2::integer[] as integers, $3::bigint[] as bigints,

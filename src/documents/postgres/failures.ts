@@ -2,7 +2,7 @@
 import { QueryFailure } from '../../database/errors.ts'
 import { AssertionFailure } from '../../errors/assert.ts'
 import { Fault, isFault } from '../../errors/fault.ts'
-import { Malformed } from '../../value/malformed.ts'
+import { ValidationError } from '../../value/validation-error.ts'
 
 /**
  * Another server took the epoch: this one must not write, and what it reads may be behind. Or the
@@ -18,7 +18,7 @@ export class EpochLost extends Error {
 /** UNAVAILABLE, or PRODUCT_CORRUPT where the same would fail again. */
 export function storeFault(error: unknown): Fault {
   if (isFault(error)) return error
-  if (error instanceof AssertionFailure || error instanceof Malformed) {
+  if (error instanceof AssertionFailure || error instanceof ValidationError) {
     return new Fault('PRODUCT_CORRUPT', { detail: `documents: ${error.message}`, cause: error })
   }
   if (error instanceof QueryFailure) {

@@ -1,15 +1,15 @@
 import { Client } from 'pg'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
-import { DOCUMENT_TEMPLATE, openDocuments } from '../../../build/testing/documents/stores.ts'
-import { freshDatabase, type TestDatabase } from '../../../build/testing/postgres.ts'
+import { freshDatabase, type TestDatabase } from '../../../build/testing/databases/postgres.ts'
 import {
   type CutPoint,
   type PostgresProxy,
   postgresProxy,
-} from '../../../build/testing/postgres-proxy.ts'
+} from '../../../build/testing/databases/postgres-proxy.ts'
+import { documentId, operationRecord } from '../../../build/testing/documents/store-fixtures.ts'
+import { DOCUMENT_TEMPLATE, openDocuments } from '../../../build/testing/documents/stores.ts'
 import { isFault } from '../../errors/fault.ts'
 import type { CommitBatch, DocumentStore } from '../store.ts'
-import { documentId, operationRecord } from '../store-fixtures.ts'
 
 /*
  * Goal: whatever message of the protocol the connection is lost at, a commit that resolves is

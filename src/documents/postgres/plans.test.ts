@@ -1,7 +1,7 @@
 import { Client } from 'pg'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { freshDatabase, type TestDatabase } from '../../../build/testing/databases/postgres.ts'
 import { openDocuments } from '../../../build/testing/documents/stores.ts'
-import { freshDatabase, type TestDatabase } from '../../../build/testing/postgres.ts'
 import { RANGE, VERSIONS } from './reads.ts'
 import * as retention from './retention.ts'
 import { SETTINGS } from './schema.ts'

@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, expect, test } from 'vitest'
+import { freshDatabase, type TestDatabase } from '../../../build/testing/databases/postgres.ts'
+import { documentId, EVERYTHING } from '../../../build/testing/documents/store-fixtures.ts'
 import { DOCUMENT_TEMPLATE, openDocuments } from '../../../build/testing/documents/stores.ts'
-import { freshDatabase, type TestDatabase } from '../../../build/testing/postgres.ts'
 import { isFault } from '../../errors/fault.ts'
 import type { DocumentStore } from '../store.ts'
-import { documentId, EVERYTHING } from '../store-fixtures.ts'
 
 /* What only a remote store can get wrong: something else happens while a read is on its way. */
 

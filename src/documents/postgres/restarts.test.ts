@@ -1,10 +1,14 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type OwnCluster, ownCluster } from '../../../build/testing/cluster.ts'
+import { type OwnCluster, ownCluster } from '../../../build/testing/databases/cluster.ts'
+import {
+  documentId,
+  operationRecord,
+  whole,
+} from '../../../build/testing/documents/store-fixtures.ts'
 import { openDocuments } from '../../../build/testing/documents/stores.ts'
 import { isFault } from '../../errors/fault.ts'
 import { indexKey } from '../keys.ts'
 import type { DocumentStore, TransactionWrite } from '../store.ts'
-import { documentId, operationRecord, whole } from '../store-fixtures.ts'
 
 let cluster: OwnCluster
 

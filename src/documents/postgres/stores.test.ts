@@ -1,10 +1,10 @@
 import { afterAll, beforeAll } from 'vitest'
-import { execute } from '../../../build/testing/cluster.ts'
+import { execute } from '../../../build/testing/databases/cluster.ts'
+import { freshDatabase, type TestDatabase } from '../../../build/testing/databases/postgres.ts'
+import { documentHistorySuite } from '../../../build/testing/documents/store-history-suite.ts'
+import { documentRetentionSuite } from '../../../build/testing/documents/store-retention-suite.ts'
+import { documentStoreSuite } from '../../../build/testing/documents/store-suite.ts'
 import { openDocuments } from '../../../build/testing/documents/stores.ts'
-import { freshDatabase, type TestDatabase } from '../../../build/testing/postgres.ts'
-import { documentHistorySuite } from '../store-history-suite.ts'
-import { documentRetentionSuite } from '../store-retention-suite.ts'
-import { documentStoreSuite } from '../store-suite.ts'
 
 let database: TestDatabase
 

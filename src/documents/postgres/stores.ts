@@ -4,7 +4,7 @@ import type { Database } from '../../database/database.ts'
 import { toStartupFault } from '../../database/errors.ts'
 import { assert } from '../../errors/assert.ts'
 import { Fault } from '../../errors/fault.ts'
-import type { Answer } from '../../system/answers.ts'
+import type { MaybePromise } from '../../system/maybe-promise.ts'
 import type { System } from '../../system/system.ts'
 import { encodeBase64Url } from '../../value/base64url.ts'
 import type { Secret } from '../../value/secret.ts'
@@ -152,7 +152,7 @@ class PostgresDocuments implements PostgresDocumentStore {
     return this.#reads.newest.find(id, snapshot)
   }
 
-  read(id: string, snapshot: number): Answer<StoredDocument | null> {
+  read(id: string, snapshot: number): MaybePromise<StoredDocument | null> {
     this.#checkReadable(snapshot)
     const known = this.#reads.newest.find(id, snapshot)
     return known ?? this.#answer(this.#reads.read(id, snapshot), snapshot)
@@ -170,7 +170,7 @@ class PostgresDocuments implements PostgresDocumentStore {
     return this.#answer(this.#reads.range(request, index.table), snapshot)
   }
 
-  operation(operationId: string): Answer<OperationRecord | null> {
+  operation(operationId: string): MaybePromise<OperationRecord | null> {
     this.#checkOpen()
     if (!this.#operationIds.mayExist(operationId)) return null
     return this.#answer(this.#reads.operation(operationId), this.#latestSequence)

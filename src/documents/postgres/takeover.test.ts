@@ -1,14 +1,14 @@
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { execute } from '../../../build/testing/cluster.ts'
+import { execute } from '../../../build/testing/databases/cluster.ts'
+import { freshDatabase, type TestDatabase } from '../../../build/testing/databases/postgres.ts'
+import { documentId } from '../../../build/testing/documents/store-fixtures.ts'
 import {
   DOCUMENT_TEMPLATE,
   openDocuments,
   TEST_ENVIRONMENT,
 } from '../../../build/testing/documents/stores.ts'
-import { freshDatabase, type TestDatabase } from '../../../build/testing/postgres.ts'
 import { isFault } from '../../errors/fault.ts'
 import { Secret } from '../../value/secret.ts'
-import { documentId } from '../store-fixtures.ts'
 import { batchParts } from './batch-rows.ts'
 import { writeParts } from './commits.ts'
 import { EpochLost } from './failures.ts'

@@ -1,9 +1,9 @@
-import fc from 'fast-check'
 import { expect, test } from 'vitest'
+import { fc } from '../../../build/testing/properties.ts'
+import { SEED } from '../../../build/testing/seeds.ts'
 import type { CommitBatch } from '../store.ts'
 import { decodeBatch, encodeBatch } from './batch-messages.ts'
 
-const SEED = Date.now() % 2 ** 31
 const text = fc.string({ unit: 'binary', maxLength: 30 })
 const bytes = fc.uint8Array({ maxLength: 40 }).map((array) => Buffer.from(array))
 /** One character a byte. */
@@ -43,7 +43,7 @@ const batch: fc.Arbitrary<CommitBatch> = fc.record({
   ),
 })
 
-test(`a batch arrives as it was sent (seed ${SEED})`, () => {
+test(`a batch arrives as it was sent (SVC_SEED=${SEED})`, () => {
   const property = fc.property(batch, (sent) => {
     expect(decodeBatch(encodeBatch(sent))).toEqual(sent)
   })

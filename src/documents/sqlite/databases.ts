@@ -8,8 +8,8 @@ import { dirname } from 'node:path'
 import { AssertionFailure, assert } from '../../errors/assert.ts'
 import { Fault, isFault } from '../../errors/fault.ts'
 import { digestEquals, sha256 } from '../../system/digests.ts'
-import { Malformed } from '../../value/malformed.ts'
 import { decodeStored } from '../../value/stored.ts'
+import { ValidationError } from '../../value/validation-error.ts'
 import { MIGRATIONS } from './migrations.generated.ts'
 import { configure } from './pragmas.ts'
 import { loadState } from './writer-state.ts'
@@ -53,7 +53,7 @@ export function openDatabase(path: string, { mayBeNew }: OpenOptions): Database 
 /** The fault of a failed read or opening. */
 export function storeFault(error: unknown): Fault {
   if (isFault(error)) return error
-  if (error instanceof AssertionFailure || error instanceof Malformed) {
+  if (error instanceof AssertionFailure || error instanceof ValidationError) {
     return new Fault('PRODUCT_CORRUPT', { detail: `documents: ${error.message}`, cause: error })
   }
   const code = error instanceof SQLiteError ? (error.code ?? 'SQLITE_ERROR') : 'the file'

@@ -4,7 +4,7 @@
  */
 import { type Database, SQLiteError } from 'bun:sqlite'
 import { AssertionFailure, unreachable } from '../../errors/assert.ts'
-import { Malformed } from '../../value/malformed.ts'
+import { ValidationError } from '../../value/validation-error.ts'
 import { decodeBatch } from './batch-messages.ts'
 import { Batches } from './batches.ts'
 import { IndexDefinitions } from './index-definitions.ts'
@@ -98,6 +98,6 @@ function isPassing(error: unknown): boolean {
 export function describe(error: unknown): string {
   const code = sqliteCode(error)
   if (code !== null) return `${code}: ${(error as SQLiteError).message}`
-  if (error instanceof AssertionFailure || error instanceof Malformed) return error.message
+  if (error instanceof AssertionFailure || error instanceof ValidationError) return error.message
   return error instanceof Error ? error.name : 'an unknown failure'
 }

@@ -3,28 +3,28 @@
  * which is an invocation of its own; what they did before they failed stays done.
  */
 import { Fault, isFault } from '../../errors/fault.ts'
-import type { CallsInFlight } from '../calls-in-flight.ts'
-import { callKeyOf } from '../checked-arguments.ts'
+import type { ActiveCalls } from '../invocations/active-calls.ts'
+import { callKeyOf } from '../invocations/checked-arguments.ts'
 import {
   beginInvocation,
   conclude,
   type InvocationInput,
   type InvocationPort,
-  Losses,
+  LostRunCounter,
   report,
   runnerCall,
-} from '../invocations.ts'
+} from '../invocations/invocations.ts'
+import type { Mutations } from '../invocations/mutations.ts'
+import { keysOf, type Queries } from '../invocations/queries.ts'
 import { ACTION_MILLIS_MAX, ACTIONS_MAX } from '../limits.ts'
-import type { Mutations } from '../mutations.ts'
-import { keysOf, type Queries } from '../queries.ts'
-import { ActionHost, type RunCallee } from './hosts.ts'
-import type { Requests } from './requests.ts'
+import { ActionHost, type RunCallee } from './action-host.ts'
+import type { Requests } from './outgoing-requests.ts'
 
 export interface ActionPort extends InvocationPort {
   readonly queries: Queries
   readonly mutations: Mutations
   readonly requests: Requests
-  readonly inFlight: CallsInFlight
+  readonly inFlight: ActiveCalls
 }
 
 export interface ActionOutcome {
@@ -59,7 +59,7 @@ export class Actions {
     const { pool, system, usage } = this.#port
     const invocation = beginInvocation(this.#port, input, input.signal, ACTION_MILLIS_MAX)
     const host = new ActionHost(this.#port, invocation, this.#callee, depth)
-    const losses = new Losses()
+    const losses = new LostRunCounter()
     try {
       while (system.monotonicMillis() < invocation.deadline) {
         const call = runnerCall(invocation)

@@ -15,15 +15,15 @@ import type {
   TransactionWrite,
 } from '../../documents/store.ts'
 import { Fault } from '../../errors/fault.ts'
-import type { Answer } from '../../system/answers.ts'
+import type { MaybePromise } from '../../system/maybe-promise.ts'
 import type { System } from '../../system/system.ts'
 import type { Metrics } from '../../telemetry/metrics/metrics.ts'
 import { INVOCATION_MILLIS_MAX } from '../limits.ts'
 import type { PendingWrite } from '../transactions/overlay.ts'
+import { type KeyLock, LockManager } from './lock-manager.ts'
+import { lostFault, PendingCommits, stalledFault } from './pending-commits.ts'
+import { PinnedSnapshots, type SnapshotPin } from './pinned-snapshots.ts'
 import type { CommitWrites, ReadSet } from './read-set.ts'
-import { SnapshotsInUse, type SnapshotUse } from './snapshots-in-use.ts'
-import { type Ticket, Tickets } from './tickets.ts'
-import { lateFault, lostFault, UnsettledCommits } from './unsettled-commits.ts'
 import { type Conflict, WriteLog } from './write-log.ts'
 
 /** Mutations of one durable transaction; more wait for the next one. */
@@ -36,7 +36,7 @@ const LOG_ENTRIES_MAX = 500_000
 export interface CommitRequest {
   readonly snapshot: number
   /** Those that the attempt read; null where its snapshot was durable. */
-  readonly unsettled: UnsettledCommits | null
+  readonly pending: PendingCommits | null
   readonly readSet: ReadSet
   readonly writes: readonly PendingWrite[]
   readonly atMicros: bigint
@@ -64,7 +64,7 @@ export type CommitOutcome =
 
 /** The right to commit before others: of some keys, or of everything. */
 export interface Turn {
-  readonly ticket: Ticket | null
+  readonly ticket: KeyLock | null
   release(): void
 }
 
@@ -75,11 +75,11 @@ class Batch {
   /** As those who wait for it are told. */
   readonly durable = Promise.withResolvers<void>()
   readonly settled = Promise.withResolvers<void>()
-  #isLate = false
+  #isStalled = false
 
   /** Whether one more may come to it. */
   get isOpen(): boolean {
-    return this.transactions.length < BATCH_MAX && !this.#isLate
+    return this.transactions.length < BATCH_MAX && !this.#isStalled
   }
 
   succeed(): void {
@@ -92,9 +92,9 @@ class Batch {
     this.settled.resolve()
   }
 
-  beLate(): void {
-    this.#isLate = true
-    this.durable.reject(lateFault())
+  markStalled(): void {
+    this.#isStalled = true
+    this.durable.reject(stalledFault())
   }
 }
 
@@ -114,8 +114,8 @@ export class Committer {
   readonly #metrics: Metrics
   readonly #onCommit: CommitterOptions['onCommit']
   readonly #commitMillisMax: number
-  readonly #tickets: Tickets
-  readonly #snapshots: SnapshotsInUse
+  readonly #tickets: LockManager
+  readonly #snapshots: PinnedSnapshots
   #writeLog: WriteLog
   #assigned: number
   #durable: number
@@ -124,7 +124,7 @@ export class Committer {
   #scheduled = false
   #inFlight: Batch | null = null
   #newestFailed = false
-  #unsettled = new UnsettledCommits()
+  #pending = new PendingCommits()
   #exclusive: { readonly turn: Turn; readonly done: Promise<void> } | null = null
 
   constructor(options: CommitterOptions) {
@@ -134,11 +134,11 @@ export class Committer {
     this.#metrics = metrics
     this.#onCommit = onCommit
     this.#commitMillisMax = commitMillisMax
-    this.#tickets = new Tickets(system)
+    this.#tickets = new LockManager(system)
     this.#assigned = store.latestSequence
     this.#durable = store.latestSequence
     this.#writeLog = emptyLog(this.#durable)
-    this.#snapshots = new SnapshotsInUse(this.#durable)
+    this.#snapshots = new PinnedSnapshots(this.#durable)
   }
 
   /** The snapshot of a Query: the newest that is durable. */
@@ -146,26 +146,26 @@ export class Committer {
     return this.#durable
   }
 
-  /** The snapshot of a Mutation: the newest there is, read through `unsettled`. */
+  /** The snapshot of a Mutation: the newest there is, read through `pending`. */
   get assigned(): number {
     return this.#assigned
   }
 
-  get unsettled(): UnsettledCommits {
-    return this.#unsettled
+  get pending(): PendingCommits {
+    return this.#pending
   }
 
   /** Whether the store refused the newest batch, or says nothing: reads may well go on. */
   get isFailing(): boolean {
-    return this.#newestFailed || this.#unsettled.isLate
+    return this.#newestFailed || this.#pending.isStalled
   }
 
-  /** Before an attempt takes one of the two snapshots; `endUse` once nothing is asked of it. */
-  beginUse(): SnapshotUse {
+  /** Pins the snapshot of an attempt, before it is taken and until `unpinSnapshot`. */
+  pinSnapshot(): SnapshotPin {
     return this.#snapshots.begin(this.#durable)
   }
 
-  endUse(use: SnapshotUse): void {
+  unpinSnapshot(use: SnapshotPin): void {
     this.#snapshots.end(use)
   }
 
@@ -175,14 +175,14 @@ export class Committer {
   }
 
   /** Raises UNAVAILABLE where the attempt read what was lost meanwhile, and behind a late batch. */
-  commit(request: CommitRequest): Answer<CommitOutcome> {
+  commit(request: CommitRequest): MaybePromise<CommitOutcome> {
     const exclusive = this.#exclusive
     if (exclusive !== null && exclusive.turn !== request.turn) {
       return exclusive.done.then(() => this.commit(request))
     }
-    if (request.unsettled?.isLost(request.snapshot) === true) throw lostFault()
+    if (request.pending?.isLost(request.snapshot) === true) throw lostFault()
     // What waits behind it is bounded by those that came before it was late.
-    if (this.#unsettled.isLate) throw new Fault('UNAVAILABLE', { detail: 'behind a late commit' })
+    if (this.#pending.isStalled) throw new Fault('UNAVAILABLE', { detail: 'behind a late commit' })
     const lost = this.#conflicts(request)
     if (lost !== null) {
       this.#metrics.counters.commitConflicts.add()
@@ -194,7 +194,7 @@ export class Committer {
       this.#assigned = sequence
       const oldestInUse = this.#snapshots.oldest(this.#durable)
       this.#writeLog.append({ sequence, writes, oldestInUse })
-      this.#unsettled.add(sequence, transaction.writes, writes)
+      this.#pending.add(sequence, transaction.writes, writes)
     }
     const batch = this.#openBatch()
     batch.transactions.push(transaction)
@@ -319,14 +319,14 @@ export class Committer {
       this.#durable = sequence
       this.#onCommit(sequence, batch.writes[i]!)
     }
-    this.#unsettled.settle(this.#durable)
+    this.#pending.settle(this.#durable)
     batch.succeed()
   }
 
   /** Those behind it are told with it: nothing says that the store will answer them sooner. */
   #tellLate(batch: Batch): void {
-    this.#unsettled.beLate()
-    for (const waiting of [batch, ...this.#queue]) waiting.beLate()
+    this.#pending.markStalled()
+    for (const waiting of [batch, ...this.#queue]) waiting.markStalled()
   }
 
   #count(commits: number, startedMillis: number): void {
@@ -342,8 +342,8 @@ export class Committer {
     const behind = this.#queue.splice(0)
     this.#assigned = this.#durable
     this.#writeLog = emptyLog(this.#durable)
-    this.#unsettled.lose()
-    this.#unsettled = new UnsettledCommits()
+    this.#pending.lose()
+    this.#pending = new PendingCommits()
     batch.fail(error)
     for (const lost of behind) lost.fail(lostFault(error))
   }

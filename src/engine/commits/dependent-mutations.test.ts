@@ -4,9 +4,9 @@
  */
 import { afterEach, describe, expect, test } from 'vitest'
 import { heldEngine, idOf, int, turns } from '../../../build/testing/documents/held-engines.ts'
+import { DeclaredFailure, type TestHandler } from '../../../build/testing/engine/in-process-pool.ts'
 import { realSystem } from '../../system/system.ts'
 import { decodeTagged } from '../../value/tagged.ts'
-import { DeclaredFailure, type TestHandler } from '../in-process-pool.ts'
 import { INVOCATIONS_MAX } from '../limits.ts'
 
 const open: (() => Promise<void>)[] = []

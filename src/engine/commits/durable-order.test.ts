@@ -5,14 +5,14 @@
  */
 import { expect, test } from 'vitest'
 import { heldEngine, idOf, int, turn } from '../../../build/testing/documents/held-engines.ts'
+import { DeclaredFailure, type TestHandler } from '../../../build/testing/engine/in-process-pool.ts'
 import { Random } from '../../../build/testing/fuzzing/fuzz.ts'
+import { SEED } from '../../../build/testing/seeds.ts'
 import type { CommitBatch } from '../../documents/store.ts'
 import { Fault } from '../../errors/fault.ts'
 import { realSystem } from '../../system/system.ts'
 import type { TypedId } from '../../value/values.ts'
-import { DeclaredFailure, type TestHandler } from '../in-process-pool.ts'
 
-const SEED = Date.now() % 2 ** 31
 const TRANSFERS = 2_000
 const system = realSystem()
 
@@ -80,7 +80,7 @@ function transfer(runs: Map<number, Sight[]>, pause: () => Promise<void>): TestH
   }
 }
 
-test(`every answer follows from one order of durable commits (seed ${SEED})`, async () => {
+test(`every answer follows from one order of durable commits (SVC_SEED=${SEED})`, async () => {
   const random = new Random(SEED)
   const pause = async () => {
     for (let left = random.below(4); left > 0; left--) await turn()

@@ -2,12 +2,12 @@
  * Results of Queries, each with its read set, served until a commit touches it. An entry that is
  * present holds at the newest durable sequence: commits remove entries before they are answered.
  */
-import { RecentTexts } from '../../system/recent-texts.ts'
+import { SeenFilter } from '../../system/seen-filter.ts'
 import type { System } from '../../system/system.ts'
 import { flatText } from '../../value/memory/flat-text.ts'
 import { TransientMap } from '../../value/memory/transient-map.ts'
 import type { CommitWrites, ReadSet } from '../commits/read-set.ts'
-import type { ConfigurationSource, ConfigurationState } from '../configuration.ts'
+import type { ConfigurationSource, ConfigurationState } from '../invocations/configuration.ts'
 import { CACHE_CHARACTERS_MAX } from '../limits.ts'
 import { ReadSetIndex } from './read-set-index.ts'
 
@@ -66,7 +66,7 @@ export class QueryCache {
   readonly #configuration: ConfigurationSource
   readonly #entries = new TransientMap<string, Entry>()
   readonly #readSets: ReadSetIndex<Entry>
-  readonly #asked = new RecentTexts(ASKED_PLACES)
+  readonly #asked = new SeenFilter(ASKED_PLACES)
   #characters = 0
   #hits = 0
   #misses = 0
@@ -113,7 +113,7 @@ export class QueryCache {
    * what was read.
    */
   put(key: string, result: CachedResult, readSet: ReadSet, lifetimeMillis: number | null): void {
-    if (!this.#asked.sawBefore(key)) return
+    if (!this.#asked.hasSeen(key)) return
     const previous = this.#entries.get(key)
     if (previous !== undefined) this.#remove(previous)
     const now = this.#system.monotonicMillis()

@@ -3,15 +3,19 @@
  * the protocol and then breaks it, beside a call that waits in the same process.
  */
 import { afterAll, describe, expect, test } from 'vitest'
+import {
+  LIES,
+  type LIES_AHEAD,
+  type LIES_IN_STEP,
+} from '../../../build/testing/hostile/malicious-runner.ts'
 import { oneDocument, poolBench } from '../../../build/testing/runners.ts'
 import { assert } from '../../errors/assert.ts'
-import { LIES, type LIES_AHEAD, type LIES_IN_STEP } from '../../runner/hostile/liars.ts'
-import { Malformed } from '../../value/malformed.ts'
 import { encodeStored } from '../../value/stored.ts'
-import { returnedValue } from '../named-documents.ts'
-import type { RunnerHost, RunnerOutcome } from '../runner-pool.ts'
+import { ValidationError } from '../../value/validation-error.ts'
+import { returnedValue } from '../invocations/returned-documents.ts'
+import type { RunnerHost, RunnerOutcome } from './runner-pool.ts'
 
-const liar = new URL('../../runner/hostile/liars.ts', import.meta.url).pathname
+const liar = new URL('../../../build/testing/hostile/malicious-runner.ts', import.meta.url).pathname
 const bench = poolBench({
   command: [process.execPath, liar],
   limits: { backlogBytes: 1e6, deferredCharacters: 1e5 },
@@ -144,7 +148,8 @@ describe('a result that names documents', () => {
   test.each([1, 2, -1, 0.5, 4e9, '0', 'length', '__proto__', null, [0]])(
     'is refused where it names %j',
     async (place) => {
-      for (const read of await told([{ $r: 0 }, { $r: place }])) expect(read).toThrow(Malformed)
+      for (const read of await told([{ $r: 0 }, { $r: place }]))
+        expect(read).toThrow(ValidationError)
     },
   )
 })

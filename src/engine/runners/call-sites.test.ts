@@ -6,8 +6,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { poolBench } from '../../../build/testing/runners.ts'
 import type { FunctionKind } from '../../value/manifest.ts'
-import { Refusal } from '../refusal.ts'
-import type { RunnerHost } from '../runner-pool.ts'
+import { OperationError } from '../invocations/operation-error.ts'
+import type { RunnerHost } from './runner-pool.ts'
 
 const SCHEMA = `tables({ notes: { fields: {}, indexes: [
   { name: 'byN', fields: ['n'], unique: false },
@@ -79,7 +79,7 @@ afterAll(() => bench.pool.close())
 
 const rejecting: RunnerHost = {
   operation: async () => {
-    throw new Refusal('TypeError', 'rejected')
+    throw new OperationError('TypeError', 'rejected')
   },
 }
 

@@ -3,11 +3,11 @@
  * whatever it could get hold of to `out`, which tries to make code in that object's realm.
  */
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { HOOKS, PAYLOADS, PRELUDE } from '../../../build/testing/hostile/payloads.ts'
 import { oneDocument, poolBench } from '../../../build/testing/runners.ts'
-import { HOOKS, PAYLOADS, PRELUDE } from '../../runner/hostile/payloads.ts'
-import { Refusal } from '../refusal.ts'
-import type { ReleaseCode } from '../release.ts'
-import type { RunnerHost } from '../runner-pool.ts'
+import { OperationError } from '../invocations/operation-error.ts'
+import type { ReleaseCode } from '../releases/release.ts'
+import type { RunnerHost } from './runner-pool.ts'
 
 const bench = poolBench()
 const { pool, release, call } = bench
@@ -36,7 +36,7 @@ const spying = releaseWith(PRELUDE + HOOKS)
 
 const host: RunnerHost = {
   operation: (op, invokePart) => {
-    if (op[1] === 'refuse') throw new Refusal('Refused', 'no')
+    if (op[1] === 'refuse') throw new OperationError('Refused', 'no')
     return oneDocument.operation(op, invokePart)
   },
 }

@@ -8,8 +8,8 @@ import { type Answering, heldHost, notingHost, poolBench } from '../../../build/
 import type { StoredDocument } from '../../documents/store.ts'
 import { assert } from '../../errors/assert.ts'
 import { encodeStored } from '../../value/stored.ts'
-import { returnedValue } from '../named-documents.ts'
-import type { RunnerHost, RunnerOutcome } from '../runner-pool.ts'
+import { returnedValue } from '../invocations/returned-documents.ts'
+import type { RunnerHost, RunnerOutcome } from './runner-pool.ts'
 
 const { pool, call, release } = poolBench()
 const code = release(

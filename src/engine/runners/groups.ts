@@ -1,16 +1,16 @@
 /** The runners of one Release: which of them takes the next call, and when one more is started. */
 import { Fault } from '../../errors/fault.ts'
 import type { System } from '../../system/system.ts'
-import type { ReleaseCode } from '../release.ts'
+import type { ReleaseCode } from '../releases/release.ts'
 import type {
-  Departure,
+  CancellationToken,
   DescribeOutcome,
   LoadFailure,
   RunnerCall,
   RunnerHost,
   RunnerOutcome,
 } from './outcomes.ts'
-import type { Blame, RunnerOwner, RunnerRole } from './ports.ts'
+import type { Attribution, RunnerOwner, RunnerRole } from './ports.ts'
 import type { Runner } from './runner.ts'
 
 export interface GroupLimits {
@@ -50,7 +50,7 @@ export interface GroupPorts {
 
 interface Waiting {
   readonly deadline: number
-  readonly signal: Departure | undefined
+  readonly signal: CancellationToken | undefined
   readonly go: (runner: Runner) => void
   /** Null where no runner will come. */
   readonly fail: (why: LoadFailure | null) => void
@@ -149,7 +149,7 @@ export class RunnerGroup implements RunnerOwner {
     }
   }
 
-  onEnd(runner: Runner, blame: Blame): void {
+  onEnd(runner: Runner, blame: Attribution): void {
     const { system, limits, onCulprit = this.#suspect } = this.#ports
     if (blame === 'unknown') this.#isolate(system.monotonicMillis() + limits.isolationMillis)
     else if (blame !== 'nobody') onCulprit(blame.function)

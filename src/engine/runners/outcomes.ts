@@ -10,7 +10,7 @@ import type {
 import type { Operation, StoredJson } from '../../runner/operations.ts'
 
 /** Whoever waits for an outcome; looked at some 40 times a second, so a look may cost a little. */
-export interface Departure {
+export interface CancellationToken {
   /** Whether nobody waits any more. */
   readonly aborted: boolean
 }
@@ -18,7 +18,7 @@ export interface Departure {
 export interface RunnerCall extends InvokeRequest {
   /** Monotonic milliseconds. */
   readonly deadline: number
-  readonly signal?: Departure | undefined
+  readonly signal?: CancellationToken | undefined
   /**
    * Of a call that runs ahead: documents that it need not ask for. Absent for one that runs in
    * step, as every call does that is part of another.

@@ -5,8 +5,8 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { oneDocument, poolBench } from '../../../build/testing/runners.ts'
-import type { ReleaseCode } from '../release.ts'
-import type { RunnerCall, RunnerOutcome } from '../runner-pool.ts'
+import type { ReleaseCode } from '../releases/release.ts'
+import type { RunnerCall, RunnerOutcome } from './runner-pool.ts'
 
 const bench = poolBench()
 const { pool, release, call } = bench

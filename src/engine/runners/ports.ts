@@ -3,9 +3,9 @@ import type { Containment, ProbeResult } from '../../runner/messages.ts'
 import type { SpawnRunner } from '../../runner/processes.ts'
 import type { System } from '../../system/system.ts'
 import type { Logger } from '../../telemetry/log.ts'
+import type { WatchLimits } from './limits-watch.ts'
 import type { RunnerFate } from './outcomes.ts'
 import type { Runner } from './runner.ts'
-import type { WatchLimits } from './watch.ts'
 
 /** What a runner executes: Actions, or Queries and Mutations. */
 export type RunnerRole = 'transactions' | 'actions'
@@ -39,12 +39,12 @@ export interface Hello {
 }
 
 /** Whose fault the end of a runner was. Unknown: calls were lost, and none was found at fault. */
-export type Blame = { readonly function: string } | 'nobody' | 'unknown'
+export type Attribution = { readonly function: string } | 'nobody' | 'unknown'
 
 /** What a runner tells the group that it works for. */
 export interface RunnerOwner {
   /** A call ended, so there is room. */
   onRoom(runner: Runner): void
   /** It takes no more calls, and this is the last that it tells. */
-  onEnd(runner: Runner, blame: Blame): void
+  onEnd(runner: Runner, blame: Attribution): void
 }

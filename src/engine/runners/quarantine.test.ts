@@ -7,15 +7,15 @@ import {
   type PoolBench,
   poolBench,
 } from '../../../build/testing/runners.ts'
-import type { PoolLimits, RunnerHost, RunnerOutcome } from '../runner-pool.ts'
-import type { Departure } from './outcomes.ts'
+import type { CancellationToken } from './outcomes.ts'
+import type { PoolLimits, RunnerHost, RunnerOutcome } from './runner-pool.ts'
 
 const CODE = `
   one: query(async (ctx) => { await ctx.db.get('x'); return 'done' }),
   loop: query(async (ctx) => { await ctx.db.get('x'); for (;;); }),`
 
 interface Running extends PoolBench {
-  invoke(name: string, host?: RunnerHost, signal?: Departure): Promise<RunnerOutcome>
+  invoke(name: string, host?: RunnerHost, signal?: CancellationToken): Promise<RunnerOutcome>
 }
 
 async function withPool(
@@ -27,7 +27,7 @@ async function withPool(
   const code = bench.release(CODE)
   try {
     await bench.pool.start({ sandbox: 'preferred' })
-    const invoke = (name: string, host = oneDocument, signal?: Departure) =>
+    const invoke = (name: string, host = oneDocument, signal?: CancellationToken) =>
       bench.pool.invoke(code, { ...bench.call(name), signal }, host)
     await use({ ...bench, invoke })
   } finally {

@@ -10,18 +10,18 @@ import { afterAll, beforeAll, expect } from 'vitest'
 import { TestConfiguration } from '../../../build/testing/configurations.ts'
 import { testCursors } from '../../../build/testing/cursors.ts'
 import { fuzz, mutatedJson, type Random } from '../../../build/testing/fuzzing/fuzz.ts'
+import { VALID_MESSAGES } from '../../../build/testing/hostile/messages.ts'
 import { openSqliteDocuments } from '../../documents/sqlite/stores.ts'
 import type { DocumentStore } from '../../documents/store.ts'
 import { isFault } from '../../errors/fault.ts'
-import { VALID_MESSAGES } from '../../runner/hostile/messages.ts'
 import { decodeFromRunner } from '../../runner/messages.ts'
 import type { RunnerEvents, RunnerProcess } from '../../runner/processes.ts'
 import { realSystem } from '../../system/system.ts'
 import { createLog } from '../../telemetry/log.ts'
-import { Malformed } from '../../value/malformed.ts'
-import { TransactionHost } from '../nested-calls.ts'
-import { type PreparedRelease, prepareRelease } from '../prepared-release.ts'
-import type { Release } from '../release.ts'
+import { ValidationError } from '../../value/validation-error.ts'
+import { TransactionHost } from '../invocations/nested-calls.ts'
+import { type PreparedRelease, prepareRelease } from '../releases/prepared-release.ts'
+import type { Release } from '../releases/release.ts'
 import { Transaction } from '../transactions/transaction.ts'
 import type { RunnerCall, RunnerHost } from './outcomes.ts'
 import type { RunnerLimits } from './ports.ts'
@@ -82,7 +82,7 @@ function hostOf(random: Random): RunnerHost {
     store,
     release: prepared,
     snapshot: 0,
-    unsettled: null,
+    pending: null,
     nowMicros: 1_800_000_000_000_000n,
     seed: '00'.repeat(32),
     writable: random.chance(2),
@@ -172,7 +172,7 @@ function say({ events }: ReturnType<typeof makeRunner>, text: string): void {
   try {
     events.onMessage(decodeFromRunner(text), text.length)
   } catch (error) {
-    if (!(error instanceof Malformed)) throw error
+    if (!(error instanceof ValidationError)) throw error
     events.onMalformed(error.message)
   }
 }

@@ -7,15 +7,16 @@ import { type FromRunner, LOADING } from '../../runner/messages.ts'
 import type { Operation } from '../../runner/operations.ts'
 import type { RunnerExit, RunnerProcess } from '../../runner/processes.ts'
 import { TransientMap } from '../../value/memory/transient-map.ts'
-import { Refusal } from '../refusal.ts'
-import type { ReleaseCode } from '../release.ts'
+import { OperationError } from '../invocations/operation-error.ts'
+import type { ReleaseCode } from '../releases/release.ts'
 import {
   type Cancelled,
   CancelledCalls,
   DeferredOperations,
   type InFlight,
   inFlight,
-} from './in-flight.ts'
+} from './active-runner-calls.ts'
+import { type LimitVerdict, RunnerWatch } from './limits-watch.ts'
 import {
   type DescribeOutcome,
   type InvokePart,
@@ -29,10 +30,9 @@ import {
   type RunnerHost,
   type RunnerOutcome,
 } from './outcomes.ts'
-import type { Blame, Hello, RunnerOwner, RunnerPorts, RunnerRole } from './ports.ts'
+import type { Attribution, Hello, RunnerOwner, RunnerPorts, RunnerRole } from './ports.ts'
 import { SentDocuments } from './sent-documents.ts'
 import { RunnerStart } from './starts.ts'
-import { type Judgement, RunnerWatch } from './watch.ts'
 
 export class Runner {
   readonly process: RunnerProcess
@@ -134,7 +134,7 @@ export class Runner {
       if (now >= call.deadline) this.#cancel(call, { kind: 'deadline' })
       else if (call.signal?.aborted === true) this.#cancel(call, { kind: 'cancelled' })
     }
-    if (this.#start.isLate(now)) {
+    if (this.#start.isStalled(now)) {
       this.#die(LOADING, { kind: 'broken', detail: 'no answer in time' })
       return
     }
@@ -187,7 +187,7 @@ export class Runner {
       return
     }
     if (call.ending !== null) this.#breach('it ends a call twice')
-    else if (message.type === 'void' && !call.isAhead) this.#breach('it voids a call in step')
+    else if (message.type === 'void' && !call.isSpeculative) this.#breach('it voids a call in step')
     else if (call.told > 0) call.ending = message
     else this.#conclude(call, outcomeOf(message, call.documents))
   }
@@ -219,7 +219,7 @@ export class Runner {
       if (!this.#cancelled.has(callId)) this.#breach('it works for a call that is not in flight')
       return
     }
-    if (call.ending !== null || (id === null && !call.isAhead)) {
+    if (call.ending !== null || (id === null && !call.isSpeculative)) {
       this.#breach('it works for a call that it has ended, or ahead of one in step')
       return
     }
@@ -294,8 +294,9 @@ export class Runner {
   /** A call that runs ahead knows the places of the calls that it made of others, and no more. */
   #refuse(call: InFlight, id: number | null, op: Operation, error: unknown): void {
     if (!this.#calls.has(call.id)) return
-    if (error instanceof Refusal) {
-      if (id === null || (call.isAhead && op[0] !== 'run')) this.#cancel(call, { kind: 'void' })
+    if (error instanceof OperationError) {
+      if (id === null || (call.isSpeculative && op[0] !== 'run'))
+        this.#cancel(call, { kind: 'void' })
       else this.process.refuse(call.id, id, error)
       this.#scheduleFlush()
       return
@@ -330,7 +331,7 @@ export class Runner {
     })
   }
 
-  #condemn({ call, limit }: Judgement): void {
+  #condemn({ call, limit }: LimitVerdict): void {
     const left = this.#cancelled.get(call)?.rootFunction
     // A call that fails for it has a record of its own, with its Function.
     const level = call === LOADING || left !== undefined ? 'warn' : 'debug'
@@ -379,7 +380,7 @@ export class Runner {
     this.#calls.clear()
   }
 
-  #blame(known: Cancelled | undefined): Blame {
+  #blame(known: Cancelled | undefined): Attribution {
     if (this.#isStopped) return 'nobody'
     if (known !== undefined) return { function: known.rootFunction }
     return this.inFlight === 0 ? 'nobody' : 'unknown'

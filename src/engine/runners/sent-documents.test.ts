@@ -3,9 +3,11 @@
  * the calls, and hold a bounded share of them. Method: both sides without a pipe between, and calls
  * that begin, are answered, end and are cancelled at random; then a real runner.
  */
-import fc from 'fast-check'
+
 import { afterAll, expect, test } from 'vitest'
+import { fc } from '../../../build/testing/properties.ts'
 import { poolBench } from '../../../build/testing/runners.ts'
+import { SEED } from '../../../build/testing/seeds.ts'
 import type { StoredDocument } from '../../documents/store.ts'
 import { makeDecode } from '../../runner/realm/codec.ts'
 import {
@@ -14,11 +16,10 @@ import {
   makeDocuments,
   type SentItem,
 } from '../../runner/realm/documents.ts'
-import { documentText } from '../document-text.ts'
+import { documentText } from '../invocations/document-text.ts'
 import type { RunnerHost } from './outcomes.ts'
 import { SentDocuments } from './sent-documents.ts'
 
-const SEED = Date.now() % 2 ** 31
 const MANY = 1_024
 
 function documentOf(number: number, sequence = 1, text = `{"n":${number}}`): StoredDocument {
@@ -131,7 +132,7 @@ function spoil(copy: Record<string, unknown>): void {
   delete copy._id
 }
 
-test(`both sides number alike in any order of calls and evictions (seed ${SEED})`, () => {
+test(`both sides number alike in any order of calls and evictions (SVC_SEED=${SEED})`, () => {
   let evictions = 0
   const property = fc.property(fc.array(step, { minLength: 20, maxLength: 60 }), (steps) => {
     const sent = new SentDocuments(900)

@@ -5,8 +5,8 @@
  * Both sides number alike, in the order of sending, and forget the oldest together.
  */
 import type { StoredDocument } from '../../documents/store.ts'
-import { RecentTexts } from '../../system/recent-texts.ts'
-import { documentText } from '../document-text.ts'
+import { SeenFilter } from '../../system/seen-filter.ts'
+import { documentText } from '../invocations/document-text.ts'
 
 /** Characters of texts: a runner that holds so many has grown by 30 MB. */
 const CHARACTERS_MAX = 4 * 1024 * 1024
@@ -21,7 +21,7 @@ const ONCE_PLACES = 65_536
 export class SentDocuments {
   /** Oldest first; numbers ascend without a gap. */
   #numbers = new Map<StoredDocument, number>()
-  readonly #once = new RecentTexts(ONCE_PLACES)
+  readonly #once = new SeenFilter(ONCE_PLACES)
   readonly #charactersMax: number
   #first = 1
   #next = 1
@@ -60,7 +60,7 @@ export class SentDocuments {
 
   #send(document: StoredDocument): string {
     const text = documentText(document)
-    if (!this.#once.sawBefore(document.id, document.sequence)) return text
+    if (!this.#once.hasSeen(document.id, document.sequence)) return text
     this.#numbers.set(document, this.#next)
     this.#next += 1
     this.#characters += sizeOf(document)

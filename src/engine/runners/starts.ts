@@ -22,7 +22,7 @@ export class RunnerStart {
     return this.#answerBy !== null
   }
 
-  isLate(nowMillis: number): boolean {
+  isStalled(nowMillis: number): boolean {
     return this.#answerBy !== null && nowMillis >= this.#answerBy
   }
 

@@ -1,9 +1,10 @@
 /** What the code of a Function sent as fields of documents, checked by the schema. */
-import { Malformed } from '../../value/malformed.ts'
+
 import { fromStoredJson } from '../../value/stored.ts'
+import { ValidationError } from '../../value/validation-error.ts'
 import { Timestamp, type Value, type ValueObject } from '../../value/values.ts'
-import type { PreparedTable } from '../prepared-release.ts'
-import { Refusal } from '../refusal.ts'
+import { OperationError } from '../invocations/operation-error.ts'
+import type { PreparedTable } from '../releases/prepared-release.ts'
 
 /** What the code of a Function sent as a value. Throws a Refusal for what is none. */
 export function storedValue(json: unknown, verb: string, of: string): Value {
@@ -19,15 +20,15 @@ export function fieldValue(table: PreparedTable, field: string, json: unknown): 
   const value = storedValue(json, 'index', field)
   if (field === '_createdAt') {
     if (typeof value !== 'bigint' && !(value instanceof Timestamp)) {
-      throw new Refusal('TypeError', '_createdAt is compared with a bigint of microseconds')
+      throw new OperationError('TypeError', '_createdAt is compared with a bigint of microseconds')
     }
     return value instanceof Timestamp ? value : new Timestamp(value)
   }
   try {
     return table.checkField.get(field)!(value, field)
   } catch (error) {
-    if (!(error instanceof Malformed)) throw error
-    throw new Refusal('TypeError', `index field "${error.path}" must be ${error.rule}`)
+    if (!(error instanceof ValidationError)) throw error
+    throw new OperationError('TypeError', `index field "${error.path}" must be ${error.rule}`)
   }
 }
 
@@ -42,7 +43,7 @@ export function comparedValue(
   }
   if (table.manifest.fields[field]!.type === 'optional') return undefined
   const rule = 'is not optional: no document is without it'
-  throw new Refusal('TypeError', `index field "${field}" is undefined, and ${rule}`)
+  throw new OperationError('TypeError', `index field "${field}" is undefined, and ${rule}`)
 }
 
 /** All fields of a document. Throws a Refusal for what the schema does not take. */
@@ -71,6 +72,6 @@ export function checkedValue(
 
 /** What the author wrote is put together where it fails alone. */
 function refusalOf(error: unknown, verb: string, of: string): unknown {
-  if (!(error instanceof Malformed)) return error
-  return new Refusal('TypeError', `${verb}("${of}"): ${error.path} must be ${error.rule}`)
+  if (!(error instanceof ValidationError)) return error
+  return new OperationError('TypeError', `${verb}("${of}"): ${error.path} must be ${error.rule}`)
 }

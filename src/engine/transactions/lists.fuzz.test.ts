@@ -14,7 +14,7 @@ import type {
   StoredDocument,
 } from '../../documents/store.ts'
 import type { ReleaseId } from '../../value/ids.ts'
-import { prepareRelease } from '../prepared-release.ts'
+import { prepareRelease } from '../releases/prepared-release.ts'
 import { Transaction } from './transaction.ts'
 
 const INT64 = { type: 'int64' } as const
@@ -74,7 +74,7 @@ function mutationOn(notes: readonly Note[]) {
     read: (id: string) => keyed[0]!.find(({ document }) => document.id === id)?.document ?? null,
   } as unknown as DocumentStore
   const mutation = new Transaction({
-    ...{ store, release: RELEASE, snapshot: 1, unsettled: null },
+    ...{ store, release: RELEASE, snapshot: 1, pending: null },
     ...{ nowMicros: 9_000n, seed: '00'.repeat(32), writable: true },
   })
   return { mutation, walked }

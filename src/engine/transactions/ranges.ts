@@ -1,8 +1,8 @@
 /** Ranges of an index as a runner asks for them, and which part of one was looked at. */
 import { type KeyInterval, keyInterval, keySuccessor } from '../../documents/keys.ts'
 import type { PhysicalIndex, StoredDocument } from '../../documents/store.ts'
-import type { PreparedTable } from '../prepared-release.ts'
-import { INVALID_CURSOR, Refusal } from '../refusal.ts'
+import { INVALID_CURSOR, OperationError } from '../invocations/operation-error.ts'
+import type { PreparedTable } from '../releases/prepared-release.ts'
 import { comparedValue, fieldValue } from './fields.ts'
 
 export interface RangeInput {
@@ -44,7 +44,7 @@ export function examined(
 /** What is left of the interval behind a key of it. Throws a Refusal for another key. */
 export function behind(interval: KeyInterval, order: 'asc' | 'desc', key: string): KeyInterval {
   if (key < interval.lower || key >= interval.upper) {
-    throw new Refusal(INVALID_CURSOR, 'the cursor belongs to another list')
+    throw new OperationError(INVALID_CURSOR, 'the cursor belongs to another list')
   }
   return order === 'asc'
     ? { lower: keySuccessor(key), upper: interval.upper }
@@ -57,7 +57,7 @@ export function indexOf(table: PreparedTable, name: string | null): PhysicalInde
   const index = table.indexes.get(name)
   if (index === undefined) {
     const known = [...table.indexes.keys()].join(', ') || 'none'
-    throw new Refusal(
+    throw new OperationError(
       'TypeError',
       `table "${table.manifest.name}" has no index "${name.slice(0, 64)}" (it has: ${known})`,
     )
@@ -73,12 +73,12 @@ export function intervalOf(
 ): KeyInterval {
   const { fields } = physical
   if (input.equal.length > fields.length) {
-    throw new Refusal('TypeError', `the index has ${fields.length} fields to compare`)
+    throw new OperationError('TypeError', `the index has ${fields.length} fields to compare`)
   }
   const equals = input.equal.map((json, i) => comparedValue(table, fields[i]!, json))
   const bounded = fields[equals.length] ?? '_createdAt'
   if (input.field !== undefined && input.field !== bounded) {
-    throw new Refusal(
+    throw new OperationError(
       'TypeError',
       `the next field of the index is "${bounded}", not "${input.field.slice(0, 64)}"`,
     )

@@ -2,8 +2,8 @@ import { expect, test } from 'vitest'
 import { testCursors } from '../../../build/testing/cursors.ts'
 import type { DocumentStore, StoredDocument } from '../../documents/store.ts'
 import type { ReleaseId } from '../../value/ids.ts'
-import { perform } from '../operations.ts'
-import { prepareRelease } from '../prepared-release.ts'
+import { perform } from '../invocations/context-operations.ts'
+import { prepareRelease } from '../releases/prepared-release.ts'
 import { Transaction } from './transaction.ts'
 
 const ID = `notes_${'0'.repeat(26)}`
@@ -37,7 +37,7 @@ function oneDocument() {
     },
   } as unknown as DocumentStore
   const mutation = new Transaction({
-    ...{ store, release: RELEASE, snapshot: 3, unsettled: null },
+    ...{ store, release: RELEASE, snapshot: 3, pending: null },
     ...{ nowMicros: 9n, seed: '00'.repeat(32), writable: true },
   })
   return { asked, mutation }

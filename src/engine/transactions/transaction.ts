@@ -11,17 +11,17 @@ import type {
   RangeResult,
   StoredDocument,
 } from '../../documents/store.ts'
-import { type Answer, andThen } from '../../system/answers.ts'
 import { sha256 } from '../../system/digests.ts'
+import { andThen, type MaybePromise } from '../../system/maybe-promise.ts'
 import { documentId, documentIdSource } from '../../value/document-ids.ts'
 import { isOfTable, tableOfCanonicalId, tableOfId } from '../../value/ids.ts'
 import { flatText } from '../../value/memory/flat-text.ts'
 import { decodeStored, encodeStored } from '../../value/stored.ts'
 import type { ValueObject } from '../../value/values.ts'
+import type { PendingCommits } from '../commits/pending-commits.ts'
 import { ReadSet } from '../commits/read-set.ts'
-import type { UnsettledCommits } from '../commits/unsettled-commits.ts'
-import type { PreparedRelease, PreparedTable } from '../prepared-release.ts'
-import { Refusal, type Violations } from '../refusal.ts'
+import { OperationError, type Violations } from '../invocations/operation-error.ts'
+import type { PreparedRelease, PreparedTable } from '../releases/prepared-release.ts'
 import { TransactionBounds, type TransactionUsage } from './bounds.ts'
 import { checkedFields, checkedValue, storedValue } from './fields.ts'
 import { Overlay, type PendingWrite, type Shadows } from './overlay.ts'
@@ -37,7 +37,7 @@ export interface TransactionOptions {
   readonly release: PreparedRelease
   readonly snapshot: number
   /** Commits up to the snapshot that are not durable; null where all are. */
-  readonly unsettled: UnsettledCommits | null
+  readonly pending: PendingCommits | null
   /** The invocation's time: every document that it inserts carries it. */
   readonly nowMicros: bigint
   /** Of the invocation, hexadecimal. */
@@ -85,18 +85,18 @@ export class Transaction {
     this.snapshot = options.snapshot
   }
 
-  get unsettled(): UnsettledCommits | null {
-    return this.#options.unsettled
+  get pending(): PendingCommits | null {
+    return this.#options.pending
   }
 
   /** Whether others may have written at its snapshot since: then it saw what never was. */
   get isLost(): boolean {
-    return this.#options.unsettled?.isLost(this.snapshot) === true
+    return this.#options.pending?.isLost(this.snapshot) === true
   }
 
   /** Waits until all that it read is. Raises UNAVAILABLE where that will never be. */
   async whenDurable(): Promise<void> {
-    await this.#options.unsettled?.whenDurable(this.snapshot)
+    await this.#options.pending?.whenDurable(this.snapshot)
   }
 
   /** Name of the limit that was passed; null where none was. */
@@ -139,11 +139,11 @@ export class Transaction {
    * must ask for.
    */
   remembered(ids: readonly string[]): readonly StoredDocument[] {
-    const { store, unsettled, release } = this.#options
+    const { store, pending, release } = this.#options
     const found: StoredDocument[] = []
     for (const id of ids) {
       if (!release.tables.has(this.#tableNameOf(id))) continue
-      const early = unsettled?.find(id, this.snapshot)
+      const early = pending?.find(id, this.snapshot)
       const document = early === undefined ? store.remembered(id, this.snapshot) : early
       if (document == null || document.text.length > REMEMBERED_CHARACTERS_MAX) continue
       this.readUnsettled ||= early !== undefined
@@ -154,12 +154,12 @@ export class Transaction {
     return found
   }
 
-  get(id: string): Answer<StoredDocument | null> {
+  get(id: string): MaybePromise<StoredDocument | null> {
     this.#table(this.#tableOf(id), 'get')
     return this.#current(id)
   }
 
-  range(input: RangeInput): Answer<RangeOutput> {
+  range(input: RangeInput): MaybePromise<RangeOutput> {
     const table = this.#table(input.table, 'table')
     const physical = indexOf(table, input.index)
     const interval = intervalOf(table, physical, input)
@@ -176,8 +176,8 @@ export class Transaction {
       textUnitsMax: this.#bounds.textUnitsLeft + shadows.hiddenUnits + 1,
       snapshot: this.snapshot,
     }
-    const { store, unsettled } = this.#options
-    const isUnsettled = unsettled?.touch(physical.id, interval, this.snapshot) === true
+    const { store, pending } = this.#options
+    const isUnsettled = pending?.touch(physical.id, interval, this.snapshot) === true
     const rows = isUnsettled ? this.#settledRange(request) : store.range(request)
     return rows instanceof Promise
       ? this.#seenLater(physical, interval, input, { rows, shadows })
@@ -214,7 +214,7 @@ export class Transaction {
   }
 
   /** The new document's ID. */
-  insert(tableName: string, fields: unknown): Answer<string> {
+  insert(tableName: string, fields: unknown): MaybePromise<string> {
     const table = this.#writableTable(tableName, 'insert')
     const value = checkedFields(table, fields, 'insert', tableName)
     const { nowMicros, seed } = this.#options
@@ -226,7 +226,7 @@ export class Transaction {
   }
 
   /** Sets the given fields and removes the named optional ones. */
-  patch(id: string, fields: unknown, removed: readonly string[]): Answer<void> {
+  patch(id: string, fields: unknown, removed: readonly string[]): MaybePromise<void> {
     const table = this.#writableTable(this.#tableOf(id), 'patch')
     const existing = this.#existing(id, 'patch')
     const change = { fields, removed }
@@ -249,9 +249,10 @@ export class Transaction {
     id: string,
     before: Existing,
     { fields, removed }: Change,
-  ): Answer<void> {
+  ): MaybePromise<void> {
     const patch = storedValue(fields, 'patch', id)
-    if (!(patch instanceof Map)) throw new Refusal('TypeError', 'patch takes an object of fields')
+    if (!(patch instanceof Map))
+      throw new OperationError('TypeError', 'patch takes an object of fields')
     const merged = new Map(before.value)
     for (const name of removed) merged.delete(name)
     for (const [name, value] of patch as ValueObject) merged.set(name, value)
@@ -259,14 +260,14 @@ export class Transaction {
     return this.#write(table, id, before.origin, value)
   }
 
-  replace(id: string, fields: unknown): Answer<void> {
+  replace(id: string, fields: unknown): MaybePromise<void> {
     const table = this.#writableTable(this.#tableOf(id), 'replace')
     return andThen(this.#existing(id, 'replace'), ({ origin }) =>
       this.#write(table, id, origin, checkedFields(table, fields, 'replace', id)),
     )
   }
 
-  delete(id: string): Answer<void> {
+  delete(id: string): MaybePromise<void> {
     const table = this.#writableTable(this.#tableOf(id), 'delete')
     return andThen(this.#existing(id, 'delete'), ({ origin }) =>
       this.#write(table, id, origin, null),
@@ -276,7 +277,8 @@ export class Transaction {
   #tableOf(id: string): string {
     if (this.#documents.has(id)) return this.#tableNameOf(id)
     const table = tableOfId(id)
-    if (table === null) throw new Refusal('TypeError', `"${id.slice(0, 100)}" is not a document ID`)
+    if (table === null)
+      throw new OperationError('TypeError', `"${id.slice(0, 100)}" is not a document ID`)
     return table
   }
 
@@ -290,22 +292,23 @@ export class Transaction {
     const table = this.#options.release.tables.get(name)
     if (table !== undefined) return table
     const rule = `schema.ts declares no table "${name.slice(0, 64)}"`
-    throw new Refusal('TypeError', `ctx.db.${verb}: ${rule}`)
+    throw new OperationError('TypeError', `ctx.db.${verb}: ${rule}`)
   }
 
   #writableTable(name: string, verb: string): PreparedTable {
     if (this.#options.writable) return this.#table(name, verb)
-    throw new Refusal('TypeError', `ctx.db.${verb}: a Query cannot write; make it a mutation`)
+    const rule = 'a Query cannot write; make it a mutation'
+    throw new OperationError('TypeError', `ctx.db.${verb}: ${rule}`)
   }
 
-  #current(id: string): Answer<StoredDocument | null> {
+  #current(id: string): MaybePromise<StoredDocument | null> {
     this.readSet.addDocument(id)
     const own = this.#overlay.get(id)
     if (own !== undefined) return own.after === null ? null : own.document
     const seen = this.#documents.get(id)
     if (seen !== undefined) return this.#counted(seen)
-    const { store, unsettled } = this.#options
-    const early = unsettled?.find(id, this.snapshot)
+    const { store, pending } = this.#options
+    const early = pending?.find(id, this.snapshot)
     this.readUnsettled ||= early !== undefined
     const stored = early !== undefined ? early : store.read(id, this.snapshot)
     return stored instanceof Promise ? this.#noteLater(id, stored) : this.#note(id, stored)
@@ -333,7 +336,7 @@ export class Transaction {
     return stored
   }
 
-  #existing(id: string, verb: string): Answer<Existing> {
+  #existing(id: string, verb: string): MaybePromise<Existing> {
     const current = this.#current(id)
     return current instanceof Promise
       ? this.#existingLater(id, verb, current)
@@ -350,7 +353,7 @@ export class Transaction {
 
   #existingOf(id: string, verb: string, current: StoredDocument | null): Existing {
     if (current === null) {
-      throw new Refusal('Error', `ctx.db.${verb}: there is no document "${id}"`)
+      throw new OperationError('Error', `ctx.db.${verb}: there is no document "${id}"`)
     }
     const own = this.#overlay.get(id)
     const value = own?.after ?? (decodeStored(current.text) as ValueObject)
@@ -364,7 +367,7 @@ export class Transaction {
     id: string,
     origin: Origin,
     after: ValueObject | null,
-  ): Answer<void> {
+  ): MaybePromise<void> {
     // Many keep it: as a tree of its parts it has twenty times as many objects.
     const text = after === null ? null : flatText(encodeStored(after))
     const isFirst = this.#overlay.get(id) === undefined
@@ -385,12 +388,8 @@ export class Transaction {
     }
     const isUnbound = after === null || table.uniqueIndexes.length === 0
     const checked = isUnbound ? undefined : checkUnique(this, table, id, after)
-    return checked instanceof Promise ? this.#setLater(checked, write) : this.#overlay.set(write)
-  }
-
-  async #setLater(checked: Promise<void>, write: PendingWrite): Promise<void> {
-    await checked
-    this.#overlay.set(write)
+    if (checked instanceof Promise) return checked.then(() => this.#overlay.set(write))
+    return this.#overlay.set(write)
   }
 }
 

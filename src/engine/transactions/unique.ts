@@ -1,13 +1,13 @@
 /** Unique indexes: a document that is written must be the only one with its key. */
-import { type Answer, andThen } from '../../system/answers.ts'
+import { andThen, type MaybePromise } from '../../system/maybe-promise.ts'
 import { encodeStored } from '../../value/stored.ts'
 import type { ValueObject } from '../../value/values.ts'
-import type { PreparedIndex, PreparedTable } from '../prepared-release.ts'
-import { uniqueViolation, type Violations } from '../refusal.ts'
+import { uniqueViolation, type Violations } from '../invocations/operation-error.ts'
+import type { PreparedIndex, PreparedTable } from '../releases/prepared-release.ts'
 import type { RangeInput, RangeOutput } from './ranges.ts'
 
 interface Reads {
-  range(input: RangeInput): Answer<RangeOutput>
+  range(input: RangeInput): MaybePromise<RangeOutput>
   /** Gains each violation that a write is rejected with; null while there was none. */
   violations: Violations | null
 }
@@ -18,8 +18,8 @@ export function checkUnique(
   table: PreparedTable,
   written: string,
   after: ValueObject,
-): Answer<void> {
-  return table.uniqueIndexes.reduce<Answer<void>>(
+): MaybePromise<void> {
+  return table.uniqueIndexes.reduce<MaybePromise<void>>(
     (before, index) => andThen(before, () => checkIndex(reads, table, index, { written, after })),
     undefined,
   )
@@ -31,7 +31,7 @@ function checkIndex(
   table: PreparedTable,
   { manifest: { fields, name } }: PreparedIndex,
   { written, after }: { readonly written: string; readonly after: ValueObject },
-): Answer<void> {
+): MaybePromise<void> {
   const equals = fields.map((field) => after.get(field))
   if (equals.includes(undefined)) return
   const found = reads.range({

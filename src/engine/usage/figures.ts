@@ -1,7 +1,7 @@
 /** What the engine and its runners know of themselves, under the names of the metrics. */
 import type { Metrics } from '../../telemetry/metrics/metrics.ts'
 import type { EngineStatistics } from '../engine.ts'
-import type { RunnerPool } from '../runner-pool.ts'
+import type { RunnerPool } from '../runners/runner-pool.ts'
 
 export function addEngineFigures(
   metrics: Metrics,

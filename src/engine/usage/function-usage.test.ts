@@ -4,11 +4,11 @@ import { TestSystem } from '../../system/system.ts'
 import { type MemoryLog, memoryLog } from '../../telemetry/log.ts'
 import { Metrics } from '../../telemetry/metrics/metrics.ts'
 import type { FunctionManifest } from '../../value/manifest.ts'
-import type { PreparedRelease } from '../prepared-release.ts'
-import type { RunnerOutcome } from '../runner-pool.ts'
+import type { PreparedRelease } from '../releases/prepared-release.ts'
+import type { RunnerOutcome } from '../runners/runner-pool.ts'
 import { FunctionUsage } from './function-usage.ts'
 
-const liar = new URL('../../runner/hostile/liars.ts', import.meta.url).pathname
+const liar = new URL('../../../build/testing/hostile/malicious-runner.ts', import.meta.url).pathname
 const bench = poolBench({ command: [process.execPath, liar] })
 afterAll(() => bench.pool.close())
 

@@ -2,18 +2,18 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
+import { freshDatabase } from '../../../build/testing/databases/postgres.ts'
+import { postgresProxy } from '../../../build/testing/databases/postgres-proxy.ts'
 import { heldEngine } from '../../../build/testing/documents/held-engines.ts'
 import { DOCUMENT_TEMPLATE, openDocuments } from '../../../build/testing/documents/stores.ts'
-import { freshDatabase } from '../../../build/testing/postgres.ts'
-import { postgresProxy } from '../../../build/testing/postgres-proxy.ts'
 import { oneDocument, poolBench } from '../../../build/testing/runners.ts'
 import { openSqliteDocuments } from '../../documents/sqlite/stores.ts'
 import type { DocumentStore, StoreStatus } from '../../documents/store.ts'
-import type { PoolStatistics } from '../runner-pool.ts'
+import type { PoolStatistics } from '../runners/runner-pool.ts'
 import { DocumentsHealth, runtimeHealth } from './health.ts'
 
 /** Contains itself in nothing, and breaks when it is told to. */
-const LIAR = new URL('../../runner/hostile/liars.ts', import.meta.url).pathname
+const LIAR = new URL('../../../build/testing/hostile/malicious-runner.ts', import.meta.url).pathname
 const closers: (() => unknown)[] = []
 afterEach(async () => {
   for (const close of closers.splice(0).reverse()) await close()

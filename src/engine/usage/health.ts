@@ -1,6 +1,6 @@
 /** Whether the parts that calls need do their work, in one word each. */
 import type { DocumentStore } from '../../documents/store.ts'
-import type { PoolStatistics } from '../runner-pool.ts'
+import type { PoolStatistics } from '../runners/runner-pool.ts'
 
 export type HealthStatus = 'healthy' | 'degraded' | 'unavailable'
 

@@ -2,7 +2,7 @@
 import { isFault } from '../../errors/fault.ts'
 import type { Counter, Histogram, Metrics } from '../../telemetry/metrics/metrics.ts'
 import type { Engine, EngineOptions } from '../engine.ts'
-import type { MutationOutcome } from '../mutations.ts'
+import type { MutationOutcome } from '../invocations/mutations.ts'
 import { addEngineFigures } from './figures.ts'
 
 interface KindMetrics {

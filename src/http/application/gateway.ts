@@ -1,6 +1,6 @@
 /** What the application origin needs of the server behind it. */
 import type { Engine } from '../../engine/engine.ts'
-import type { Release } from '../../engine/release.ts'
+import type { Release } from '../../engine/releases/release.ts'
 import type { System } from '../../system/system.ts'
 import type { Logger } from '../../telemetry/log.ts'
 import type { Principal } from '../../value/identities.ts'
@@ -8,7 +8,7 @@ import type { ClientId, CredentialId, InvocationId, ReleaseId, RequestId } from 
 import type { ClientKind } from '../../value/manifest.ts'
 import type { ApplicationLimits, PeerBinding } from '../rate-limits.ts'
 import type { RequestCounts } from '../request-counts.ts'
-import type { QueryEnvelopes } from './envelopes.ts'
+import type { QueryEnvelopes } from './call-envelopes.ts'
 import type { KeyUsage } from './key-usage.ts'
 import type { CredentialName, RejectionLog } from './rejection-log.ts'
 

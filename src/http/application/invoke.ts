@@ -4,18 +4,23 @@
  * are independent.
  */
 import type { QueryRequest } from '../../engine/engine.ts'
-import type { MutationOutcome } from '../../engine/mutations.ts'
-import type { QueryOutcome } from '../../engine/queries.ts'
-import type { Release } from '../../engine/release.ts'
-import type { Departure } from '../../engine/runners/outcomes.ts'
+import type { MutationOutcome } from '../../engine/invocations/mutations.ts'
+import type { QueryOutcome } from '../../engine/invocations/queries.ts'
+import type { Release } from '../../engine/releases/release.ts'
+import type { CancellationToken } from '../../engine/runners/outcomes.ts'
 import { Fault, isFault } from '../../errors/fault.ts'
-import type { Answer } from '../../system/answers.ts'
+import type { MaybePromise } from '../../system/maybe-promise.ts'
 import type { AuthMode, Principal } from '../../value/identities.ts'
 import { FUNCTION_NAME, type FunctionKind, type FunctionManifest } from '../../value/manifest.ts'
 import { readBody, requireJson } from '../bodies.ts'
 import { APPLICATION_CODES } from '../errors.ts'
+import {
+  type MutationEnvelope,
+  type QueryEnvelope,
+  readAction,
+  readMutation,
+} from './call-envelopes.ts'
 import { affinityOf, identify } from './callers.ts'
-import { type MutationEnvelope, type QueryEnvelope, readAction, readMutation } from './envelopes.ts'
 import type { AffinitySource, ApplicationCaller, Gateway, Incoming } from './gateway.ts'
 import { operationCaller, possibleCallers } from './operation-callers.ts'
 
@@ -41,7 +46,7 @@ export interface Invoked {
 }
 
 /** A call whose key was good, with its body; the one who waits for it. */
-export class Call implements Departure, AffinitySource {
+export class Call implements CancellationToken, AffinitySource {
   readonly gateway: Gateway
   readonly incoming: Incoming
   readonly caller: ApplicationCaller
@@ -74,7 +79,7 @@ export class Call implements Departure, AffinitySource {
  * Answers at once where the result is kept: to wait for it would cost a fifth of its time. What is
  * seldom waited for has functions of its own, since a closure costs every call.
  */
-export function invokeQuery(call: Call): Answer<Invoked> {
+export function invokeQuery(call: Call): MaybePromise<Invoked> {
   const { gateway, bytes } = call
   const request = admitted(call, gateway.envelopes.read(bytes), 'query')
   return request instanceof Promise ? queryLater(gateway, request) : query(gateway, request)
@@ -84,7 +89,7 @@ async function queryLater(gateway: Gateway, request: Promise<QueryRequest>): Pro
   return query(gateway, await request)
 }
 
-function query({ engine }: Gateway, request: QueryRequest): Answer<Invoked> {
+function query({ engine }: Gateway, request: QueryRequest): MaybePromise<Invoked> {
   const outcome = engine.query(request)
   return outcome instanceof Promise ? queriedLater(request, outcome) : queried(request, outcome)
 }
@@ -158,7 +163,11 @@ export async function invokeAction(call: Call): Promise<Invoked> {
 }
 
 /** Target, Function, policy and functional identity; what is at hand is not waited for. */
-function admitted(call: Call, envelope: QueryEnvelope, kind: FunctionKind): Answer<QueryRequest> {
+function admitted(
+  call: Call,
+  envelope: QueryEnvelope,
+  kind: FunctionKind,
+): MaybePromise<QueryRequest> {
   const release = call.gateway.resolveTarget(envelope.target, call.caller, call)
   return release instanceof Promise
     ? identifiedLater(call, envelope, kind, release)
@@ -179,7 +188,7 @@ function identified(
   envelope: QueryEnvelope,
   kind: FunctionKind,
   release: Release,
-): Answer<QueryRequest> {
+): MaybePromise<QueryRequest> {
   call.incoming.releaseId = release.releaseId
   const definition = functionOf(release, envelope.function, kind)
   call.incoming.function = definition.name

@@ -10,8 +10,11 @@ import {
   text,
 } from '../../../build/testing/rejections.ts'
 import { Fault } from '../../errors/fault.ts'
-import { deleteCredential, revokeCredential } from '../../product/application-credentials.ts'
-import { retire } from '../../product/retirement.ts'
+import {
+  deleteCredential,
+  revokeCredential,
+} from '../../product/application-clients/application-credentials.ts'
+import { retire } from '../../product/releases/retire.ts'
 import { realSystem } from '../../system/system.ts'
 import { CODE_RECORDS_MAX, PEERS_MAX } from './rejection-log.ts'
 

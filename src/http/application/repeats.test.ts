@@ -11,10 +11,10 @@ import {
   jwtIssuer,
   jwtProvider,
 } from '../../../build/testing/providers/jwt-issuers.ts'
-import { createCredential } from '../../product/application-credentials.ts'
-import { promote } from '../../product/channels.ts'
-import { retire } from '../../product/retirement.ts'
-import { setServingPolicy } from '../../product/serving-policy.ts'
+import { createCredential } from '../../product/application-clients/application-credentials.ts'
+import { promote } from '../../product/channels/promote.ts'
+import { retire } from '../../product/releases/retire.ts'
+import { setServingPolicy } from '../../product/serving/serving-policy.ts'
 import { realSystem } from '../../system/system.ts'
 import { principalOf } from '../../value/identities.ts'
 import type { ReleaseId } from '../../value/ids.ts'

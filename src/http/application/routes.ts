@@ -1,6 +1,6 @@
 /** Every route of the application origin: what mount serves, and what tests and documents list. */
 import type { TableCode } from '../../errors/codes.ts'
-import type { Answer } from '../../system/answers.ts'
+import type { MaybePromise } from '../../system/maybe-promise.ts'
 import { Live, Ready } from '../../wire/health.ts'
 import {
   ActionAnswer,
@@ -10,7 +10,7 @@ import {
   QueryAnswer,
 } from '../../wire/invocations.ts'
 import type { Schema } from '../../wire/schema.ts'
-import type { Replies } from '../route.ts'
+import type { Replies } from '../management/route.ts'
 import { type Call, type Invoked, invokeAction, invokeMutation, invokeQuery } from './invoke.ts'
 
 interface Described {
@@ -27,7 +27,7 @@ export interface Invocation extends Described {
   readonly method: 'POST'
   readonly body: Schema<unknown>
   readonly errors: readonly TableCode[]
-  readonly invoke: (call: Call) => Answer<Invoked>
+  readonly invoke: (call: Call) => MaybePromise<Invoked>
 }
 
 /** Whether the process runs, or admits calls. It fails in no other way. */

@@ -10,8 +10,8 @@ import {
   jwtIssuer,
   jwtProvider,
 } from '../../../build/testing/providers/jwt-issuers.ts'
-import { changeEnvironment, readEnvironment } from '../../product/environments.ts'
-import { setServingPolicy } from '../../product/serving-policy.ts'
+import { changeEnvironment, readEnvironment } from '../../product/environments/environments.ts'
+import { setServingPolicy } from '../../product/serving/serving-policy.ts'
 import { realSystem } from '../../system/system.ts'
 import { AUTH_MODES } from '../../value/identities.ts'
 import type { ReleaseId } from '../../value/ids.ts'

@@ -3,7 +3,7 @@ import {
   type ApplicationClient,
   createClient,
   listClients,
-} from '../../product/application-clients.ts'
+} from '../../product/application-clients/application-clients.ts'
 import {
   type ApplicationCredential,
   type CredentialCreated as Created,
@@ -13,7 +13,7 @@ import {
   revealKey,
   revokeCredential,
   rotateCredential,
-} from '../../product/application-credentials.ts'
+} from '../../product/application-clients/application-credentials.ts'
 import {
   ClientCreated,
   type ClientField,
@@ -26,8 +26,8 @@ import {
   CredentialRevoked,
   RotateRequest,
 } from '../../wire/application-clients.ts'
-import { environmentRoute, type ReplyOf, type Route } from '../route.ts'
 import type { ProductApp } from './product-app.ts'
+import { environmentRoute, type ReplyOf, type Route } from './route.ts'
 
 const ISSUED = { 200: CredentialCreated, 201: CredentialCreated } as const
 

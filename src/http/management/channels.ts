@@ -1,8 +1,8 @@
 /** Promotion and rollback of a Channel. */
-import { type Promoted as Binding, promote, rollback } from '../../product/channels.ts'
+import { type Promoted as Binding, promote, rollback } from '../../product/channels/promote.ts'
 import { Promoted, PromoteRequest, RollbackRequest } from '../../wire/channels.ts'
-import { environmentRoute, type Route } from '../route.ts'
 import type { ProductApp } from './product-app.ts'
+import { environmentRoute, type Route } from './route.ts'
 
 /** Of a Release that may not serve or does not fit, or of a Channel that is bound otherwise. */
 const UNFIT = [

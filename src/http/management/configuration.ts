@@ -7,7 +7,7 @@ import {
   readConfiguration,
   readConfigurationHistory,
   setConfiguration,
-} from '../../product/configuration.ts'
+} from '../../product/configuration/configuration.ts'
 import {
   type ChangeField,
   CONFIGURATION_BODY_BYTES_MAX,
@@ -20,9 +20,9 @@ import {
   HistoryQuery,
 } from '../../wire/configuration.ts'
 import { PAGE_DEFAULT } from '../../wire/fields.ts'
-import { environmentRoute, type Route } from '../route.ts'
-import { operationField } from './operations.ts'
+import { operationField } from './idempotency-operations.ts'
 import type { ProductApp } from './product-app.ts'
+import { environmentRoute, type Route } from './route.ts'
 
 export const configurationRoutes: readonly Route<ProductApp>[] = [
   environmentRoute({

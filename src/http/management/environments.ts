@@ -3,7 +3,7 @@ import {
   changeEnvironment,
   type EnvironmentChange,
   readEnvironment,
-} from '../../product/environments.ts'
+} from '../../product/environments/environments.ts'
 import {
   ENVIRONMENT_BODY_BYTES_MAX,
   EnvironmentChanged,
@@ -12,9 +12,9 @@ import {
   EnvironmentState,
   EnvironmentUpdate,
 } from '../../wire/environment.ts'
-import { type Call, environmentRoute, type Route } from '../route.ts'
-import { operationField, operationRoute } from './operations.ts'
+import { operationField, operationRoute } from './idempotency-operations.ts'
 import type { ProductApp } from './product-app.ts'
+import { type Call, environmentRoute, type Route } from './route.ts'
 
 const MANAGE = {
   capability: 'environments:manage',

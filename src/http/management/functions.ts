@@ -1,8 +1,8 @@
 /** The Function catalog of a target. */
-import { listFunctions } from '../../product/functions.ts'
+import { listFunctions } from '../../product/releases/functions.ts'
 import { FunctionCatalog, FunctionsQuery } from '../../wire/functions.ts'
-import { environmentRoute, type Route } from '../route.ts'
 import type { ProductApp } from './product-app.ts'
+import { environmentRoute, type Route } from './route.ts'
 
 export const functionRoutes: readonly Route<ProductApp>[] = [
   environmentRoute({

@@ -1,6 +1,6 @@
 /** Liveness of the process, and readiness of what it depends on. */
 import { Live, Ready } from '../../wire/health.ts'
-import { publicRoute, type Route } from '../route.ts'
+import { publicRoute, type Route } from './route.ts'
 
 export interface HealthApp {
   readonly identity: { ready(): Promise<boolean> }

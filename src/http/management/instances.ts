@@ -1,7 +1,7 @@
 /** Whether the parts of the served Environment do their work; nothing of why they do not. */
 import type { ComponentHealth, HealthStatus } from '../../engine/usage/health.ts'
 import { Health } from '../../wire/health.ts'
-import { environmentRoute, type Route } from '../route.ts'
+import { environmentRoute, type Route } from './route.ts'
 
 export interface InstancesApp {
   readonly health: () => Promise<readonly ComponentHealth[]>

@@ -3,7 +3,7 @@ import type { Collected, Metrics } from '../../telemetry/metrics/metrics.ts'
 import { openMetricsText } from '../../telemetry/metrics/open-metrics.ts'
 import { MetricsReport } from '../../wire/metrics.ts'
 import { preferredType } from '../media-types.ts'
-import { environmentRoute, JSON_MEDIA_TYPE, type Route } from '../route.ts'
+import { environmentRoute, JSON_MEDIA_TYPE, type Route } from './route.ts'
 
 export interface MetricsApp {
   readonly metrics: Metrics

@@ -1,6 +1,6 @@
 /** The OpenAPI document of both origins. */
 import { OpenApiDocument } from '../../wire/openapi.ts'
-import { JSON_MEDIA_TYPE, publicRoute, type Route } from '../route.ts'
+import { JSON_MEDIA_TYPE, publicRoute, type Route } from './route.ts'
 
 export interface OpenApiApp {
   /** The same text each time. */

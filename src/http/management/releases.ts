@@ -1,9 +1,10 @@
 /** Validation and retirement of a Release. */
-import { validate } from '../../product/releases.ts'
-import { retire } from '../../product/retirement.ts'
+
+import { retire } from '../../product/releases/retire.ts'
+import { validate } from '../../product/releases/validate.ts'
 import { Retired, Validated, ValidateRequest } from '../../wire/releases.ts'
-import { environmentRoute, type Route } from '../route.ts'
 import type { ProductApp } from './product-app.ts'
+import { environmentRoute, type Route } from './route.ts'
 
 export const releaseRoutes: readonly Route<ProductApp>[] = [
   environmentRoute({

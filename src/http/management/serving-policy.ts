@@ -3,16 +3,16 @@ import {
   readSchemaEvidence,
   readServingPolicy,
   setServingPolicy,
-} from '../../product/serving-policy.ts'
+} from '../../product/serving/serving-policy.ts'
 import {
   SchemaCompatibility,
   ServingPolicy,
   ServingPolicyChanged,
   ServingPolicySet,
 } from '../../wire/serving-policy.ts'
-import { environmentRoute, type Route } from '../route.ts'
-import { operationField, operationRoute } from './operations.ts'
+import { operationField, operationRoute } from './idempotency-operations.ts'
 import type { ProductApp } from './product-app.ts'
+import { environmentRoute, type Route } from './route.ts'
 
 export const servingPolicyRoutes: readonly Route<ProductApp>[] = [
   environmentRoute({

@@ -1,8 +1,8 @@
 /** The snapshot of Workspaces, Releases and Channels. */
-import { readStatus } from '../../product/status.ts'
+import { readStatus } from '../../product/environments/status.ts'
 import { Status } from '../../wire/status.ts'
-import { environmentRoute, type Route } from '../route.ts'
 import type { ProductApp } from './product-app.ts'
+import { environmentRoute, type Route } from './route.ts'
 
 export const statusRoutes: readonly Route<ProductApp>[] = [
   environmentRoute({

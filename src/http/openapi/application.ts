@@ -3,7 +3,7 @@ import { text } from '../../wire/fields.ts'
 import { AFFINITY, AFFINITY_HEADER } from '../application/callers.ts'
 import { ENVELOPE_BYTES_MAX } from '../application/invoke.ts'
 import type { Invocation, Probe } from '../application/routes.ts'
-import { JSON_MEDIA_TYPE } from '../route.ts'
+import { JSON_MEDIA_TYPE } from '../management/route.ts'
 import type { Operation, Reply } from './operations.ts'
 
 const COMMON = {

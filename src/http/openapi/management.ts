@@ -4,7 +4,7 @@ import { PACKAGE_BYTES_MAX } from '../../value/packages/workspace-package.ts'
 import { idField } from '../../wire/fields.ts'
 import { OPERATION_ID_HEADER } from '../../wire/operations.ts'
 import type { Schema } from '../../wire/schema.ts'
-import { type Body, JSON_BODY_BYTES_MAX, JSON_MEDIA_TYPE, type Route } from '../route.ts'
+import { type Body, JSON_BODY_BYTES_MAX, JSON_MEDIA_TYPE, type Route } from '../management/route.ts'
 import type { Header, Operation, Reply, RequestBody } from './operations.ts'
 
 type AnyRoute = Route<never>

@@ -1,7 +1,7 @@
 /** The document as it is served and shipped: the same bytes, from the routes of this version. */
 import { INVOCATIONS, PROBES } from '../application/routes.ts'
+import type { Route } from '../management/route.ts'
 import { managementRoutes } from '../management/routes.ts'
-import type { Route } from '../route.ts'
 import { invocationOperation, probeOperation } from './application.ts'
 import { openApiDocument } from './document.ts'
 import { managementOperation } from './management.ts'

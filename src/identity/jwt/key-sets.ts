@@ -6,8 +6,8 @@
 import { type CryptoKey, importJWK, type JWK } from 'jose'
 import { decodeBase64Url } from '../../value/base64url.ts'
 import type { SignatureAlgorithm } from '../../value/jwt-providers.ts'
-import { Malformed } from '../../value/malformed.ts'
 import { type Json, parseStrictJson } from '../../value/strict-json.ts'
+import { ValidationError } from '../../value/validation-error.ts'
 
 /** A key and the one algorithm that it verifies: a key for two of them stands there twice. */
 export interface VerificationKey {
@@ -36,11 +36,12 @@ export async function readKeySet(
   algorithms: readonly SignatureAlgorithm[],
 ): Promise<readonly VerificationKey[]> {
   const keys = readObject(parseStrictJson(document, JSON_LIMITS)).keys
-  if (!Array.isArray(keys) || keys.length > KEYS_MAX) throw new Malformed(`0 to ${KEYS_MAX} keys`)
+  if (!Array.isArray(keys) || keys.length > KEYS_MAX)
+    throw new ValidationError(`0 to ${KEYS_MAX} keys`)
   const objects = keys.map(readObject)
   const kids = objects.map((key) => key.kid).filter((kid) => kid !== undefined)
   // Which of two keys with one name verifies would be up to their order.
-  if (new Set(kids).size !== kids.length) throw new Malformed('each kid once')
+  if (new Set(kids).size !== kids.length) throw new ValidationError('each kid once')
   const imports = objects.flatMap((key) =>
     algorithms
       .filter((algorithm) => fits(key, algorithm))
@@ -52,7 +53,7 @@ export async function readKeySet(
 /** The fields of a JSON object and nothing that it inherits. Throws Malformed. */
 export function readObject(json: Json): JsonObject {
   if (json === null || typeof json !== 'object' || Array.isArray(json)) {
-    throw new Malformed('a JSON object')
+    throw new ValidationError('a JSON object')
   }
   return Object.assign(Object.create(null), json)
 }

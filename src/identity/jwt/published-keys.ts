@@ -10,7 +10,7 @@ import { FetchFailure, GuardedFetch, type Network } from '../../system/guarded-f
 import type { System } from '../../system/system.ts'
 import type { Logger } from '../../telemetry/log.ts'
 import type { SignatureAlgorithm } from '../../value/jwt-providers.ts'
-import { Malformed } from '../../value/malformed.ts'
+import { ValidationError } from '../../value/validation-error.ts'
 import { readKeySet, type VerificationKey } from './key-sets.ts'
 
 /** OIDC verifier bounds (wire decisions, section 2). */
@@ -174,7 +174,7 @@ export class PublishedKeys {
       const read = (url: string) => this.#document(url)
       const document = await read(await locate(read))
       const keys = await readKeySet(document, algorithms)
-      if (keys.length === 0) throw new Malformed('a key of a configured algorithm', '$.keys')
+      if (keys.length === 0) throw new ValidationError('a key of a configured algorithm', '$.keys')
       const wallMillis = system.nowMillis()
       const monotonicMillis = system.monotonicMillis()
       this.#set = { keys, wallMillis, monotonicMillis, restored: false }
@@ -198,7 +198,7 @@ export class PublishedKeys {
 
   async #document(url: string): Promise<Uint8Array> {
     const { status, body } = await this.#fetch.get(url)
-    if (status !== 200) throw new Malformed('status 200')
+    if (status !== 200) throw new ValidationError('status 200')
     return body
   }
 }
@@ -216,6 +216,6 @@ export function selectKey(
 
 function reasonOf(error: unknown): string {
   if (error instanceof FetchFailure) return error.message
-  if (error instanceof Malformed) return error.message
+  if (error instanceof ValidationError) return error.message
   return isFault(error) ? error.code : 'unexpected failure'
 }

@@ -6,8 +6,8 @@
 import { compactVerify } from 'jose'
 import { decodeBase64Url } from '../../value/base64url.ts'
 import type { SignatureAlgorithm } from '../../value/jwt-providers.ts'
-import { Malformed } from '../../value/malformed.ts'
 import { parseStrictJson } from '../../value/strict-json.ts'
+import { ValidationError } from '../../value/validation-error.ts'
 import { type JsonObject, readObject, type VerificationKey } from './key-sets.ts'
 import {
   CLAIMS_DEPTH_MAX,
@@ -59,7 +59,7 @@ function rejecting<T>(check: TokenCheck, read: () => T): T {
   try {
     return read()
   } catch (error) {
-    if (error instanceof Malformed) throw new TokenRejection(check)
+    if (error instanceof ValidationError) throw new TokenRejection(check)
     throw error
   }
 }

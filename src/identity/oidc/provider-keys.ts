@@ -2,8 +2,8 @@
 import type { Network } from '../../system/guarded-fetch.ts'
 import type { System } from '../../system/system.ts'
 import type { Logger } from '../../telemetry/log.ts'
-import { Malformed } from '../../value/malformed.ts'
 import { parseStrictJson } from '../../value/strict-json.ts'
+import { ValidationError } from '../../value/validation-error.ts'
 import { readObject } from '../jwt/key-sets.ts'
 import { PublishedKeys } from '../jwt/published-keys.ts'
 import type { OidcProvider } from './provider.ts'
@@ -35,7 +35,7 @@ export function providerKeys({ provider, ...world }: ProviderKeysOptions): Publi
 /** Answers `jwks_uri`. The issuer is compared exactly (OpenID Connect Discovery 1.0, 4.3). */
 function readDiscovery(document: Uint8Array, { issuer }: { readonly issuer: string }): string {
   const metadata = readObject(parseStrictJson(document, JSON_LIMITS))
-  if (metadata.issuer !== issuer) throw new Malformed('the configured issuer', '$.issuer')
-  if (typeof metadata.jwks_uri !== 'string') throw new Malformed('a URL', '$.jwks_uri')
+  if (metadata.issuer !== issuer) throw new ValidationError('the configured issuer', '$.issuer')
+  if (typeof metadata.jwks_uri !== 'string') throw new ValidationError('a URL', '$.jwks_uri')
   return metadata.jwks_uri
 }

@@ -8,7 +8,7 @@ import { digestEquals, secretDigest } from '../../system/digests.ts'
 import { decodeBase64Url, encodeBase64Url } from '../../value/base64url.ts'
 import type { GuestIdentity } from '../../value/identities.ts'
 import { decodeUlid, type EnvironmentId, encodeUlid } from '../../value/ids.ts'
-import { Malformed } from '../../value/malformed.ts'
+import { ValidationError } from '../../value/validation-error.ts'
 
 /** A form of its own: the log's second net redacts it, and no JWT begins so. */
 export const GUEST_PREFIX = 'rk_gst_v1_'
@@ -75,7 +75,7 @@ function bytesOf(token: string): Buffer {
   try {
     return Buffer.from(decodeBase64Url(token.slice(GUEST_PREFIX.length)))
   } catch (error) {
-    if (error instanceof Malformed) throw new TokenRejection('guestForm')
+    if (error instanceof ValidationError) throw new TokenRejection('guestForm')
     throw error
   }
 }

@@ -26,8 +26,8 @@ import type { System } from '../../system/system.ts'
 import type { Logger } from '../../telemetry/log.ts'
 import type { ProvidedIdentity } from '../../value/identities.ts'
 import type { ClaimPath, JwtProvider } from '../../value/jwt-providers.ts'
-import { Malformed } from '../../value/malformed.ts'
 import type { Json } from '../../value/strict-json.ts'
+import { ValidationError } from '../../value/validation-error.ts'
 
 export interface ProvidersOptions {
   readonly providers: readonly JwtProvider[]
@@ -127,7 +127,7 @@ export async function readFixedKeys({
     const found = await readKeySet(keys.document, algorithms)
     if (found.length > 0) return found
   } catch (error) {
-    if (!(error instanceof Malformed)) throw error
+    if (!(error instanceof ValidationError)) throw error
   }
   const rule = `provider ${name}: a key set with a key of its algorithms, each kid once`
   const violations = [{ path: 'SERVICE_PRODUCT_AUTH_CONFIG', rule }]

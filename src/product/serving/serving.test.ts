@@ -7,12 +7,12 @@ import {
   type TestProduct,
 } from '../../../build/testing/products.ts'
 import type { ReleaseId } from '../../value/ids.ts'
-import { promote } from '../channels.ts'
-import { changeEnvironment, readEnvironment } from '../environments.ts'
+import { promote } from '../channels/promote.ts'
+import { changeEnvironment, readEnvironment } from '../environments/environments.ts'
 import { closeProduct } from '../product.ts'
-import type { LoadedRelease } from '../release-cache.ts'
-import { retire } from '../retirement.ts'
-import { pickRelease, readServingPolicy, setServingPolicy } from '../serving-policy.ts'
+import type { LoadedRelease } from '../releases/release-cache.ts'
+import { retire } from '../releases/retire.ts'
+import { pickRelease, readServingPolicy, setServingPolicy } from './serving-policy.ts'
 
 let it: TestProduct
 let a: ReleaseId

@@ -47,8 +47,8 @@ export interface Call extends LogSink {
   readonly unwatched: Map<object, Error | null>
   /** Promises whose rejection nobody looked at, with their reports; null while there was none. */
   rejected: Map<object, string> | null
-  /** Goes on before its operations are worked, and notes no places (engine/pace.ts). */
-  readonly isAhead: boolean
+  /** Whether it continues before replies arrive and records no call sites (speculation). */
+  readonly isSpeculative: boolean
   /** What it was given ahead and is still as the server would answer, by ID. */
   readonly given: Map<string, object>
   /** Documents that it inserted; null where others may have, in the same transaction. */
@@ -221,10 +221,15 @@ export function makeSending(
 
   return {
     /** Places are noted in step, unless told: an error costs a third of a small call. */
-    read: (call: Call, op: string, notesPlace = !call.isAhead) =>
+    read: (call: Call, op: string, notesPlace = !call.isSpeculative) =>
       send(call, op, notesPlace ? new Error() : null, {}),
     leave: (call: Call, op: string) => send(call, op, new Error(), { isOwed: false }),
-    write(call: Call, op: string, name: string, notesPlace = !call.isAhead): Promise<unknown> {
+    write(
+      call: Call,
+      op: string,
+      name: string,
+      notesPlace = !call.isSpeculative,
+    ): Promise<unknown> {
       const error = notesPlace ? new Error(name) : null
       return watched(call, send(call, op, error, { kind: Write }), error)
     },
@@ -300,7 +305,7 @@ export function makeOperations(
     },
     insert(call: Call, op: string, table: string): Promise<unknown> {
       const { inserts, nowMicros, seed } = call
-      if (!call.isAhead || inserts === null) return write(call, op, 'ctx.db.insert')
+      if (!call.isSpeculative || inserts === null) return write(call, op, 'ctx.db.insert')
       const id = bridge.documentId(table, nowMicros, seed, inserts)
       const inserted = writeAhead(call, op, 'ctx.db.insert', id)
       call.inserts = inserts + 1 // Behind what throws where it is too long.
@@ -308,7 +313,7 @@ export function makeOperations(
     },
     /** `name` is what the author wrote. */
     change: (call: Call, op: string, name: string): Promise<unknown> =>
-      call.isAhead ? writeAhead(call, op, name, null) : write(call, op, name),
+      call.isSpeculative ? writeAhead(call, op, name, null) : write(call, op, name),
     /** Calls a Function: many catch its failures, and so it has its place also ahead. */
     run(call: Call, kind: string, op: string, name: string): Promise<unknown> {
       checkSize(op)
@@ -322,7 +327,7 @@ export function makeOperations(
   }
 }
 
-/** The frame of `encodeRefusal`. */
+/** The frame of `encodeRejection`. */
 export type RefusedFrame = readonly [
   type: string,
   call: number,

@@ -56,7 +56,7 @@ export function makeFound(
 
 /** A call that has done nothing yet. */
 export function makeNewCall() {
-  type Given = 'id' | 'definition' | 'nowMicros' | 'seed' | 'identity' | 'root' | 'isAhead'
+  type Given = 'id' | 'definition' | 'nowMicros' | 'seed' | 'identity' | 'root' | 'isSpeculative'
 
   return (given: Pick<Call, Given>): Call => ({
     id: given.id,
@@ -80,7 +80,7 @@ export function makeNewCall() {
     handed: { count: 0, copies: new Map() },
     unwatched: new Map(),
     rejected: null,
-    isAhead: given.isAhead,
+    isSpeculative: given.isSpeculative,
     given: new Map(),
     inserts: 0,
     told: '',
@@ -121,7 +121,7 @@ export function makeDispatch(
       seed,
       identity,
       root: calls.active.get(root) ?? null,
-      isAhead: ahead !== null,
+      isSpeculative: ahead !== null,
     })
     if (ahead !== null) {
       for (const copy of parts.documents.receive(ahead, call.handed)) {

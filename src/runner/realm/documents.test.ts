@@ -3,19 +3,20 @@
  * them unchanged is named. Method: a Host in this process, answered with documents as the server
  * answers, and once more with their whole text; whatever the code makes of them is the same.
  */
-import fc from 'fast-check'
+
 import { describe, expect, test } from 'vitest'
+import { arbitraryValue } from '../../../build/testing/arbitrary-values.ts'
+import { fc } from '../../../build/testing/properties.ts'
 import { Driver, errorOf, resultOf } from '../../../build/testing/runner-hosts.ts'
+import { SEED } from '../../../build/testing/seeds.ts'
 import type { StoredDocument } from '../../documents/store.ts'
-import { documentText } from '../../engine/document-text.ts'
-import { returnedContent, returnedValue } from '../../engine/named-documents.ts'
+import { documentText } from '../../engine/invocations/document-text.ts'
+import { returnedContent, returnedValue } from '../../engine/invocations/returned-documents.ts'
 import { SentDocuments } from '../../engine/runners/sent-documents.ts'
-import { arbitraryValue } from '../../value/arbitrary-values.ts'
 import { compileResult } from '../../value/result-encoding.ts'
 import { encodeStored, fromStoredJson } from '../../value/stored.ts'
 import type { ValidatorJson } from '../../value/validators.ts'
 
-const SEED = Date.now() % 2 ** 31
 const ID = 'notes_01ARZ3NDEKTSV4RRFFQ69G5FAV'
 const FIELDS = '{"body":"text","list":[{"$i":"1"},{"deep":{"x":1}}],"map":{"a":1,"b":"c"}}'
 const BYTES = '{"bytes":{"$b":"AAEC"}}'
@@ -260,7 +261,7 @@ const RETURNS: readonly ValidatorJson[] = [
   { type: 'array', items: { type: 'record', values: { type: 'any' } } },
 ]
 
-test(`naming changes no answer, whatever the code makes of the documents (seed ${SEED})`, () => {
+test(`naming documents changes no result of any program (SVC_SEED=${SEED})`, () => {
   // So few characters that most runs make the host forget some.
   const driver = new Driver(PROGRAM, undefined, new SentDocuments(2_000))
   const plain = new Driver(PROGRAM)

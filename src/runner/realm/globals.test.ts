@@ -1,6 +1,7 @@
 /** The globals of a Workspace's realm, compared with those of the runtime. */
-import fc from 'fast-check'
+
 import { describe, expect, test } from 'vitest'
+import { fc } from '../../../build/testing/properties.ts'
 import { Driver, resultOf } from '../../../build/testing/runner-hosts.ts'
 import { encodeStored } from '../../value/stored.ts'
 import type { Value } from '../../value/values.ts'

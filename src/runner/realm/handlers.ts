@@ -41,7 +41,7 @@ export function makeRun(
   /** `failed` where the result is none. */
   function endReturned(call: Call, text: string, failed: (() => void) | null): void {
     const isOwing = call.pending > 0 || call.unwatched.size > 0
-    if (isOwing && call.isAhead) endings.isVoid(call)
+    if (isOwing && call.isSpeculative) endings.isVoid(call)
     else if (call.unwatched.size > 0) {
       const [unwatched] = call.unwatched.values()
       const message = `${unwatched!.message} was not awaited: write "await" in front of it`

@@ -11,10 +11,10 @@ import {
   ERROR_CHARACTERS_MAX,
   LOG_CHARACTERS_MAX,
   LOG_LINES_MAX,
+  PIPELINED_CHARACTERS_MAX,
   REQUEST_BYTES_MAX,
   REQUEST_HEAD_CHARACTERS_MAX,
   TIMERS_MAX,
-  TOLD_CHARACTERS_MAX,
 } from '../messages.ts'
 import { type Bridge, makeBridge } from './bridge.ts'
 import { makeAuth } from './callers.ts'
@@ -188,7 +188,7 @@ const BOUNDS = {
   requestBytes: REQUEST_BYTES_MAX,
   requestHeadCharacters: REQUEST_HEAD_CHARACTERS_MAX,
   timersMax: TIMERS_MAX,
-  toldCharacters: TOLD_CHARACTERS_MAX,
+  toldCharacters: PIPELINED_CHARACTERS_MAX,
   toldMax: TOLD_MAX,
   urlParts: URL_PARTS,
   scriptName: SCRIPT_NAME,

@@ -1,5 +1,5 @@
 /** Texts that were put together piece by piece, for whoever keeps them. */
-import { Malformed } from '../malformed.ts'
+import { ValidationError } from '../validation-error.ts'
 
 /**
  * The same text in one piece. The engine keeps a concatenation as a tree of its parts, and every
@@ -8,6 +8,6 @@ import { Malformed } from '../malformed.ts'
  * look cannot be left out.
  */
 export function flatText(text: string): string {
-  if (text.charCodeAt(0) === 0) throw new Malformed('no leading U+0000')
+  if (text.charCodeAt(0) === 0) throw new ValidationError('no leading U+0000')
   return text
 }

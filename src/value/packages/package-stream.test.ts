@@ -35,7 +35,7 @@ test.each([1, 2, 3, 7, 64, 1_000_000])('chunks of %i bytes are one package', asy
 test('every frame that is cut is refused', async () => {
   for (let length = 0; length < FRAME.length; length++) {
     const cut = read(pieces(FRAME.subarray(0, length), 50))
-    await expect(cut, String(length)).rejects.toMatchObject({ name: 'Malformed' })
+    await expect(cut, String(length)).rejects.toMatchObject({ name: 'ValidationError' })
   }
 })
 

@@ -2,7 +2,7 @@
  * A package read as it arrives: what decodePackage and decodeArtifact accept, and nothing else,
  * without the artifact ever being in memory.
  */
-import { Malformed } from '../malformed.ts'
+import { ValidationError } from '../validation-error.ts'
 import {
   ARTIFACT_HEAD_BYTES,
   artifactHead,
@@ -62,7 +62,7 @@ async function readFrame(
   const stated = await frame.take(DIGEST_BYTES)
   if ((await frame.upTo(1)).length !== 0) throw wrongLength()
   if (!bytesEqual(packageDigest, stated)) {
-    throw new Malformed('contents that fit the digest', 'package')
+    throw new ValidationError('contents that fit the digest', 'package')
   }
   return {
     manifest: utf8(manifest, 'manifest'),
@@ -86,10 +86,10 @@ async function readArtifact(
   const head = await pass(await frame.take(Math.min(bytes, ARTIFACT_HEAD_BYTES)))
   const indexBytes = artifactHead(head)
   let left = bytes - ARTIFACT_HEAD_BYTES - indexBytes
-  if (left < 0) throw new Malformed('an index inside the artifact', 'artifact')
+  if (left < 0) throw new ValidationError('an index inside the artifact', 'artifact')
   for (const entry of readIndex(await pass(await frame.take(indexBytes)))) {
     left -= entry.bytes
-    if (left < 0) throw new Malformed('contents that fit the index', entry.path)
+    if (left < 0) throw new ValidationError('contents that fit the index', entry.path)
     const content = hash()
     const text = new TextChecker(entry.path)
     for await (const part of frame.parts(entry.bytes)) {
@@ -99,10 +99,10 @@ async function readArtifact(
     }
     text.end()
     if (digestName(content.digest()) !== entry.digest) {
-      throw new Malformed('contents that fit the index', entry.path)
+      throw new ValidationError('contents that fit the index', entry.path)
     }
   }
-  if (left !== 0) throw new Malformed('nothing behind the contents', 'artifact')
+  if (left !== 0) throw new ValidationError('nothing behind the contents', 'artifact')
   return digestName(whole.digest())
 }
 
@@ -127,13 +127,13 @@ class TextChecker {
     try {
       work()
     } catch {
-      throw new Malformed('UTF-8 text', this.#path)
+      throw new ValidationError('UTF-8 text', this.#path)
     }
   }
 }
 
-function wrongLength(): Malformed {
-  return new Malformed('the length that its head states', 'package')
+function wrongLength(): ValidationError {
+  return new ValidationError('the length that its head states', 'package')
 }
 
 /** Bytes by count from chunks of any size. */

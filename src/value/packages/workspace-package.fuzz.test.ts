@@ -9,9 +9,9 @@ import {
 import { functionManifest, workspaceParts } from '../../../build/testing/products.ts'
 import { sha256, sha256Stream } from '../../system/digests.ts'
 import { canonicalJson } from '../canonical-json.ts'
-import { Malformed } from '../malformed.ts'
 import { parseDescription, parseManifest } from '../manifest.ts'
 import type { Json } from '../strict-json.ts'
+import { ValidationError } from '../validation-error.ts'
 import { readPackage, type StreamedPackage } from './package-stream.ts'
 import {
   decodeArtifact,
@@ -57,7 +57,7 @@ function orNull<T>(work: () => T): T | null {
   try {
     return work()
   } catch (error) {
-    if (error instanceof Malformed) return null
+    if (error instanceof ValidationError) return null
     throw error
   }
 }
@@ -68,7 +68,7 @@ async function streamedOrNull(frame: Uint8Array, size: number): Promise<Streamed
   try {
     return await readPackage(chunks, { hash: sha256Stream, writeArtifact: async () => undefined })
   } catch (error) {
-    if (error instanceof Malformed) return null
+    if (error instanceof ValidationError) return null
     throw error
   }
 }

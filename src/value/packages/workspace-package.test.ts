@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto'
-import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { fc } from '../../../build/testing/properties.ts'
 import { canonicalJson } from '../canonical-json.ts'
-import { Malformed } from '../malformed.ts'
+import { ValidationError } from '../validation-error.ts'
 import {
   decodeArtifact,
   decodePackage,
@@ -43,7 +43,7 @@ describe('the package', () => {
       for (const flip of [1, 0x80, 0xff]) {
         const changed = frame.slice()
         changed[at]! ^= flip
-        expect(() => decodePackage(changed, sha256), `byte ${at}`).toThrow(Malformed)
+        expect(() => decodePackage(changed, sha256), `byte ${at}`).toThrow(ValidationError)
       }
     }
   })
@@ -51,7 +51,7 @@ describe('the package', () => {
   test('is refused when it is cut or continued', () => {
     const frame = encodePackage({ manifest: '{"a":1}', artifact: Uint8Array.of(9, 8) }, sha256)
     for (let length = 0; length < frame.length; length++) {
-      expect(() => decodePackage(frame.subarray(0, length), sha256)).toThrow(Malformed)
+      expect(() => decodePackage(frame.subarray(0, length), sha256)).toThrow(ValidationError)
     }
     for (const more of [1, 32, 1000]) {
       const longer = new Uint8Array(frame.length + more)
@@ -72,17 +72,17 @@ describe('the package', () => {
       const view = new DataView(changed.buffer)
       view.setUint32(8, manifest)
       view.setUint32(12, artifact)
-      expect(() => decodePackage(changed, sha256)).toThrow(Malformed)
+      expect(() => decodePackage(changed, sha256)).toThrow(ValidationError)
     }
   })
 
   test('is not made over its bounds', () => {
     const manifest = 'x'.repeat(MANIFEST_BYTES_MAX + 1)
     expect(() => encodePackage({ manifest, artifact: new Uint8Array(0) }, sha256)).toThrow(
-      Malformed,
+      ValidationError,
     )
     const artifact = new Uint8Array(PACKAGE_BYTES_MAX - 49)
-    expect(() => encodePackage({ manifest: '{}', artifact }, sha256)).toThrow(Malformed)
+    expect(() => encodePackage({ manifest: '{}', artifact }, sha256)).toThrow(ValidationError)
   })
 
   test('with a manifest that is no UTF-8 is refused', () => {
@@ -110,10 +110,12 @@ describe('the artifact', () => {
     for (let at = 0; at < artifact.length; at++) {
       const changed = artifact.slice()
       changed[at]! ^= 1
-      expect(() => decodeArtifact(changed, sha256), `byte ${at}`).toThrow(Malformed)
-      expect(() => decodeArtifact(artifact.subarray(0, at), sha256)).toThrow(Malformed)
+      expect(() => decodeArtifact(changed, sha256), `byte ${at}`).toThrow(ValidationError)
+      expect(() => decodeArtifact(artifact.subarray(0, at), sha256)).toThrow(ValidationError)
     }
-    expect(() => decodeArtifact(Buffer.concat([artifact, Buffer.of(0)]), sha256)).toThrow(Malformed)
+    expect(() => decodeArtifact(Buffer.concat([artifact, Buffer.of(0)]), sha256)).toThrow(
+      ValidationError,
+    )
   })
 
   const content = Buffer.from('x')
@@ -137,6 +139,6 @@ describe('the artifact', () => {
     head.write('SVCART\0\x01', 'latin1')
     head.writeUInt32BE(bytes.length, 8)
     const artifact = Buffer.concat([head, bytes, content])
-    expect(() => decodeArtifact(artifact, sha256)).toThrow(Malformed)
+    expect(() => decodeArtifact(artifact, sha256)).toThrow(ValidationError)
   })
 })

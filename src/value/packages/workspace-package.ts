@@ -5,8 +5,8 @@
  * The digest function comes from the caller, because the client has none of the server's.
  */
 import { canonicalJson } from '../canonical-json.ts'
-import { Malformed } from '../malformed.ts'
 import { type Json, parseStrictJson } from '../strict-json.ts'
+import { ValidationError } from '../validation-error.ts'
 
 /** Bytes in, 32 bytes out. */
 export type Sha256 = (bytes: Uint8Array) => Uint8Array
@@ -72,14 +72,15 @@ export function encodePackage(input: WorkspacePackage, sha256: Sha256): Uint8Arr
 /** Throws Malformed for anything but one whole frame. `artifact` is a view into `frame`. */
 export function decodePackage(frame: Uint8Array, sha256: Sha256): DecodedPackage {
   if (frame.length > PACKAGE_BYTES_MAX) {
-    throw new Malformed(`at most ${PACKAGE_BYTES_MAX} bytes`, 'package')
+    throw new ValidationError(`at most ${PACKAGE_BYTES_MAX} bytes`, 'package')
   }
   const { manifestBytes, artifactBytes } = packageHead(frame)
   const length = PACKAGE_HEAD_BYTES + manifestBytes + artifactBytes + DIGEST_BYTES
-  if (frame.length !== length) throw new Malformed('the length that its head states', 'package')
+  if (frame.length !== length)
+    throw new ValidationError('the length that its head states', 'package')
   const digest = sha256(frame.subarray(0, length - DIGEST_BYTES))
   if (!bytesEqual(digest, frame.subarray(length - DIGEST_BYTES))) {
-    throw new Malformed('contents that fit the digest', 'package')
+    throw new ValidationError('contents that fit the digest', 'package')
   }
   const artifactAt = PACKAGE_HEAD_BYTES + manifestBytes
   return {
@@ -119,17 +120,17 @@ export function encodeArtifact(input: WorkspaceArtifact, sha256: Sha256): Uint8A
 /** Throws Malformed for anything but what encodeArtifact makes. */
 export function decodeArtifact(artifact: Uint8Array, sha256: Sha256): WorkspaceArtifact {
   let at = ARTIFACT_HEAD_BYTES + artifactHead(artifact)
-  if (at > artifact.length) throw new Malformed('an index inside the artifact', 'artifact')
+  if (at > artifact.length) throw new ValidationError('an index inside the artifact', 'artifact')
   const contents: string[] = []
   for (const entry of readIndex(artifact.subarray(ARTIFACT_HEAD_BYTES, at))) {
     const content = artifact.subarray(at, at + entry.bytes)
     at += entry.bytes
     if (at > artifact.length || digestName(sha256(content)) !== entry.digest) {
-      throw new Malformed('contents that fit the index', entry.path)
+      throw new ValidationError('contents that fit the index', entry.path)
     }
     contents.push(utf8(content, entry.path))
   }
-  if (at !== artifact.length) throw new Malformed('nothing behind the contents', 'artifact')
+  if (at !== artifact.length) throw new ValidationError('nothing behind the contents', 'artifact')
   return { source: contents[0]!, sourceMap: contents[1] ?? null }
 }
 
@@ -143,16 +144,16 @@ export interface IndexEntry {
 export function readIndex(bytes: Uint8Array): IndexEntry[] {
   const text = utf8(bytes, 'index')
   const json = parseStrictJson(text)
-  if (canonicalJson(json) !== text) throw new Malformed('canonical JSON', 'index')
+  if (canonicalJson(json) !== text) throw new ValidationError('canonical JSON', 'index')
   if (!Array.isArray(json) || json.length === 0 || json.length > 2) {
-    throw new Malformed('one or two entries', 'index')
+    throw new ValidationError('one or two entries', 'index')
   }
   return json.map((item, i) => indexEntry(item, i === 0 ? SCRIPT : SOURCE_MAP))
 }
 
 function indexEntry(json: Json, path: string): IndexEntry {
   if (json === null || typeof json !== 'object' || Array.isArray(json)) {
-    throw new Malformed('an entry', 'index')
+    throw new ValidationError('an entry', 'index')
   }
   const { bytes, digest } = json
   const fits =
@@ -162,14 +163,14 @@ function indexEntry(json: Json, path: string): IndexEntry {
     typeof bytes === 'number' &&
     Number.isSafeInteger(bytes) &&
     bytes >= 0
-  if (!fits) throw new Malformed(`the entry ${path}`, 'index')
+  if (!fits) throw new ValidationError(`the entry ${path}`, 'index')
   return { path, bytes, digest }
 }
 
 /** Throws Malformed for what does not begin as a package within its bounds. */
 export function packageHead(frame: Uint8Array): { manifestBytes: number; artifactBytes: number } {
   if (frame.length < PACKAGE_HEAD_BYTES || !hasMagic(frame, PACKAGE_MAGIC)) {
-    throw new Malformed('a Workspace package', 'package')
+    throw new ValidationError('a Workspace package', 'package')
   }
   const manifestBytes = uint32(frame, MAGIC_BYTES)
   const artifactBytes = uint32(frame, MAGIC_BYTES + 4)
@@ -183,19 +184,20 @@ export function packageHead(frame: Uint8Array): { manifestBytes: number; artifac
 /** Throws Malformed for what does not begin as an artifact. Answers the bytes of its index. */
 export function artifactHead(artifact: Uint8Array): number {
   if (artifact.length < ARTIFACT_HEAD_BYTES || !hasMagic(artifact, ARTIFACT_MAGIC)) {
-    throw new Malformed('a Workspace artifact', 'artifact')
+    throw new ValidationError('a Workspace artifact', 'artifact')
   }
   const indexBytes = uint32(artifact, MAGIC_BYTES)
-  if (indexBytes > INDEX_BYTES_MAX) throw new Malformed('an index inside the artifact', 'artifact')
+  if (indexBytes > INDEX_BYTES_MAX)
+    throw new ValidationError('an index inside the artifact', 'artifact')
   return indexBytes
 }
 
 function checkPackageBounds(manifestBytes: number, length: number): void {
   if (manifestBytes > MANIFEST_BYTES_MAX) {
-    throw new Malformed(`at most ${MANIFEST_BYTES_MAX} bytes`, 'manifest')
+    throw new ValidationError(`at most ${MANIFEST_BYTES_MAX} bytes`, 'manifest')
   }
   if (length > PACKAGE_BYTES_MAX) {
-    throw new Malformed(`at most ${PACKAGE_BYTES_MAX} bytes`, 'package')
+    throw new ValidationError(`at most ${PACKAGE_BYTES_MAX} bytes`, 'package')
   }
 }
 
@@ -220,6 +222,6 @@ export function utf8(bytes: Uint8Array, path: string): string {
   try {
     return decoder.decode(bytes)
   } catch {
-    throw new Malformed('UTF-8 text', path)
+    throw new ValidationError('UTF-8 text', path)
   }
 }

@@ -1,7 +1,7 @@
 /** `svc audit`: the security audit, a page at a time. */
 import { isId } from '../../../value/ids.ts'
-import { Malformed } from '../../../value/malformed.ts'
 import { formatTimestamp, plainToValue } from '../../../value/plain.ts'
+import { ValidationError } from '../../../value/validation-error.ts'
 import { Timestamp } from '../../../value/values.ts'
 import { AuditPage } from '../../../wire/audit.ts'
 import { PAGE_MAX } from '../../../wire/fields.ts'
@@ -69,7 +69,7 @@ function microsOf(name: string, text: string | undefined): string | undefined {
     const value = plainToValue(text, { type: 'timestamp' })
     if (value instanceof Timestamp && value.micros >= 0n) return String(value.micros)
   } catch (error) {
-    if (!(error instanceof Malformed)) throw error
+    if (!(error instanceof ValidationError)) throw error
   }
   throw usage(`${name} needs a time such as 2026-01-31T08:00:00Z.`, auditCommand)
 }

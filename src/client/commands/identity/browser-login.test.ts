@@ -4,11 +4,11 @@
  */
 import { existsSync, readFileSync } from 'node:fs'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { FakeProvider, ISSUER, RESOURCE } from '../../../../build/testing/client/fake-provider.ts'
+import { FakeServer, failure, INVITATION } from '../../../../build/testing/client/fake-server.ts'
+import { type Ran, TestClient } from '../../../../build/testing/client/test-client.ts'
 import { sha256 } from '../../../system/digests.ts'
 import { encodeBase64Url } from '../../../value/base64url.ts'
-import { FakeProvider, ISSUER, RESOURCE } from '../../testing/fake-provider.ts'
-import { FakeServer, failure, INVITATION } from '../../testing/fake-server.ts'
-import { type Ran, TestClient } from '../../testing/test-client.ts'
 
 let server: FakeServer
 let provider: FakeProvider

@@ -1,8 +1,13 @@
 import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { FakeServer, failure, INVITATION, newId } from '../../testing/fake-server.ts'
-import { type Ran, TestClient } from '../../testing/test-client.ts'
+import {
+  FakeServer,
+  failure,
+  INVITATION,
+  newId,
+} from '../../../../build/testing/client/fake-server.ts'
+import { type Ran, TestClient } from '../../../../build/testing/client/test-client.ts'
 
 let server: FakeServer
 let client: TestClient

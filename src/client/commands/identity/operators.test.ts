@@ -1,8 +1,8 @@
 /** What an operator can see of itself: session, grants, resources, audit. */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { FakeServer, newId } from '../../testing/fake-server.ts'
-import { TestClient } from '../../testing/test-client.ts'
+import { FakeServer, newId } from '../../../../build/testing/client/fake-server.ts'
+import { TestClient } from '../../../../build/testing/client/test-client.ts'
 
 let server: FakeServer
 let client: TestClient

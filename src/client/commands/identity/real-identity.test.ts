@@ -1,16 +1,19 @@
 /** The identity commands against the real routes over PostgreSQL, from first code to audit. */
 import { readFileSync } from 'node:fs'
 import { afterEach, beforeEach, expect, test } from 'vitest'
+import { TestClient } from '../../../../build/testing/client/test-client.ts'
 import { type TestIdentity, testIdentity } from '../../../../build/testing/identity.ts'
-import { type AuditApp, auditRoutes } from '../../../http/management/audit.ts'
-import { type AuthApp, authRoutes } from '../../../http/management/auth.ts'
-import { invitationOperationRoutes } from '../../../http/management/invitation-operations.ts'
-import { type InvitationsApp, invitationRoutes } from '../../../http/management/invitations.ts'
-import { type SessionsApp, sessionRoutes } from '../../../http/management/sessions.ts'
-import { mountManagement } from '../../../http/mount.ts'
-import type { Route } from '../../../http/route.ts'
+import { type AuditApp, auditRoutes } from '../../../http/management/identity/audit.ts'
+import { type AuthApp, authRoutes } from '../../../http/management/identity/auth.ts'
+import { invitationOperationRoutes } from '../../../http/management/identity/invitation-operations.ts'
+import {
+  type InvitationsApp,
+  invitationRoutes,
+} from '../../../http/management/identity/invitations.ts'
+import { type SessionsApp, sessionRoutes } from '../../../http/management/identity/sessions.ts'
+import { mountManagement } from '../../../http/management/mount.ts'
+import type { Route } from '../../../http/management/route.ts'
 import { LOCAL_ORIGIN } from '../../origins.ts'
-import { TestClient } from '../../testing/test-client.ts'
 
 type App = AuditApp & AuthApp & InvitationsApp & SessionsApp
 

@@ -1,0 +1,125 @@
+/** Runs the client inside the test process, with an environment that the test controls. */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { WorkspaceTools } from '../../../src/client/contexts.ts'
+import type { ClientEnvironment } from '../../../src/client/environment.ts'
+import { runClient } from '../../../src/client/main.ts'
+import { sha256 } from '../../../src/system/digests.ts'
+import { realSystem } from '../../../src/system/system.ts'
+import { canonicalJson } from '../../../src/value/canonical-json.ts'
+import {
+  digestName,
+  encodeArtifact,
+  encodePackage,
+} from '../../../src/value/packages/workspace-package.ts'
+import { type FakeServer, INVITATION } from './fake-server.ts'
+
+export interface Ran {
+  readonly exit: number
+  readonly out: string
+  readonly err: string
+}
+
+export class TestClient implements Disposable {
+  readonly home = mkdtempSync(join(tmpdir(), 'svc-client-'))
+  readonly variables: Record<string, string>
+  /** Lines that a person types; null where there is no terminal. */
+  typed: string[] | null = null
+  stdin = ''
+  tools: WorkspaceTools | null = null
+  fetch: ClientEnvironment['fetch'] = (url, init) => fetch(url, init)
+  openBrowser: ClientEnvironment['openBrowser'] = async () => false
+  /** Called with every text that goes to stderr, while the command runs. */
+  onError: (text: string) => void = () => {}
+  interrupt: () => void = () => {}
+
+  constructor() {
+    this.variables = {
+      HOME: this.home,
+      SERVICE_CONFIG_HOME: join(this.home, 'config'),
+      SVC_ALLOW_LOOPBACK_HTTP: 'true',
+      SVC_CODE: INVITATION,
+    }
+  }
+
+  [Symbol.dispose](): void {
+    rmSync(this.home, { recursive: true, force: true })
+  }
+
+  get credentials(): string {
+    return join(this.home, 'config', 'credentials-v1.json')
+  }
+
+  /** A directory that `linked` ties to the server. */
+  get root(): string {
+    return join(this.home, 'root')
+  }
+
+  async run(...argv: string[]): Promise<Ran> {
+    const [out, err]: [string[], string[]] = [[], []]
+    const isTTY = this.typed !== null
+    const environment: ClientEnvironment = {
+      system: realSystem(),
+      platform: process.platform,
+      homeDirectory: this.home,
+      workingDirectory: this.home,
+      stdin: {
+        isTTY,
+        readAll: async (most) => {
+          const bytes = Buffer.from(this.stdin)
+          return bytes.length > most ? null : bytes
+        },
+        readLine: async () => this.typed?.shift() ?? null,
+      },
+      stdout: { isTTY: false, write: async (text) => void out.push(text) },
+      stderr: {
+        isTTY,
+        write: async (text) => {
+          err.push(text)
+          this.onError(text)
+        },
+      },
+      fetch: (url, init) => this.fetch(url, init),
+      variable: (name) => this.variables[name],
+      openBrowser: (url) => this.openBrowser(url),
+      onInterrupt: (listener) => {
+        this.interrupt = listener
+        return () => {}
+      },
+    }
+    const { tools } = this
+    const exit = await runClient(argv, environment, tools === null ? null : async () => tools)
+    return { exit, out: out.join(''), err: err.join('') }
+  }
+
+  login(server: FakeServer): Promise<Ran> {
+    return this.run('login', '--url', server.origin, '--code-env', 'SVC_CODE')
+  }
+
+  async linked(server: FakeServer): Promise<this> {
+    const { projectId, environmentId } = server
+    const link = ['link', '--root', this.root, '--project-id', projectId]
+    const runs = [
+      await this.login(server),
+      await this.run(...link, '--environment-id', environmentId),
+    ]
+    const failed = runs.find(({ exit }) => exit !== 0)
+    if (failed !== undefined) throw new TypeError(failed.err)
+    return this
+  }
+}
+
+/** A package with one Function whose code is `source`. */
+export function packageFrame(projectId: string, source = 'one'): Uint8Array {
+  const artifact = encodeArtifact({ source, sourceMap: null }, sha256)
+  const manifest = canonicalJson({
+    version: 1,
+    projectId,
+    workspace: 'default',
+    artifact: { digest: digestName(sha256(artifact)), bytes: artifact.length },
+    functions: [],
+    tables: [],
+  })
+  return encodePackage({ manifest, artifact }, sha256)
+}

@@ -1,0 +1,217 @@
+/** What one Action asks of the server: other Functions, requests and time. */
+import { Fault, isFault } from '../../errors/fault.ts'
+import { TIMERS_MAX } from '../../runner/messages.ts'
+import type { Operation } from '../../runner/operations.ts'
+import type { DeclaredErrorKind, FunctionManifest } from '../../value/manifest.ts'
+import { encodeStored } from '../../value/stored.ts'
+import { decodeTagged } from '../../value/tagged.ts'
+import { guestOf } from '../invocations/guests.ts'
+import { type Invocation, type InvocationInput, runnerCall } from '../invocations/invocations.ts'
+import {
+  calleeArguments,
+  calleePrincipal,
+  checkHeld,
+  checkNesting,
+  declaredError,
+  findCallee,
+} from '../invocations/nested-calls.ts'
+import { OperationError, type Violations } from '../invocations/operation-error.ts'
+import {
+  ACTION_CALLS_MAX,
+  ACTION_MILLIS_MAX,
+  ACTION_REQUESTS_MAX,
+  NESTED_CALLS_MAX,
+  REQUESTS_MAX,
+} from '../limits.ts'
+import type { RunnerHost } from '../runners/runner-pool.ts'
+import type { ActionPort } from './actions.ts'
+import { charactersOf } from './outgoing-requests.ts'
+import { Slots } from './slots.ts'
+
+type RunOperation = Extract<Operation, readonly ['run', ...unknown[]]>
+type ConfigOperation = Extract<Operation, readonly ['config', ...unknown[]]>
+type FetchOperation = Extract<Operation, readonly ['fetch', ...unknown[]]>
+
+/** Runs another Function as an invocation of its own; answers tagged JSON. */
+export type RunCallee = (input: InvocationInput, depth: number) => Promise<string>
+
+export class ActionHost implements RunnerHost {
+  grownBytes?: number
+  readonly #port: ActionPort
+  readonly #invocation: Invocation
+  readonly #runCallee: RunCallee
+  readonly #depth: number
+  /** Codes that called Functions failed with: where nobody caught one, it is the Action's. */
+  readonly failures = new Map<string, DeclaredErrorKind>()
+  /** The same for violations of unique indexes. */
+  readonly violations: Violations = new Map()
+  readonly #calls = new Slots(ACTION_CALLS_MAX)
+  /** Of its requests. */
+  readonly #turns = new Slots(ACTION_REQUESTS_MAX)
+  readonly #open = new Map<number, AbortController>()
+  readonly #sleeps = new Set<ReturnType<typeof setTimeout>>()
+  readonly #ended = new AbortController()
+  /** Characters of what waits. */
+  #held = 0
+  #callCount = 0
+  #requestCount = 0
+  #guests = 0
+
+  constructor(port: ActionPort, invocation: Invocation, runCallee: RunCallee, depth: number) {
+    this.#port = port
+    this.#invocation = invocation
+    this.#runCallee = runCallee
+    this.#depth = depth
+  }
+
+  /** Whether it may have had an effect. */
+  get hasActed(): boolean {
+    return this.#callCount + this.#requestCount > 0
+  }
+
+  /** Ends what the Action left open. A Mutation that it called is carried out all the same. */
+  end(): void {
+    this.#ended.abort()
+    for (const request of this.#open.values()) request.abort()
+    for (const sleep of this.#sleeps) clearTimeout(sleep)
+  }
+
+  operation(operation: Operation): string | Promise<string> {
+    switch (operation[0]) {
+      case 'run':
+        return this.#run(operation)
+      case 'fetch':
+        return this.#fetch(operation)
+      case 'abort':
+        this.#open.get(operation[1])?.abort()
+        return 'null'
+      case 'sleep':
+        return this.#sleep(operation[1])
+      case 'usage':
+        return this.#usage()
+      case 'config':
+        return this.#configured(operation)
+      case 'issueGuest': {
+        const input = { count: ++this.#guests, expiresInSeconds: operation[1] }
+        return guestOf(this.#port.issueGuest, runnerCall(this.#invocation), input)
+      }
+      default:
+        throw new OperationError(
+          'TypeError',
+          'ctx.db in an Action: use ctx.runQuery and ctx.runMutation',
+        )
+    }
+  }
+
+  async #run([, kind, name, json]: RunOperation): Promise<string> {
+    const { prepared, principal, context } = this.#invocation
+    const definition = findCallee(prepared, kind, name)
+    const argumentsText = calleeArguments(prepared, definition, json)
+    const seen = calleePrincipal(definition, principal)
+    this.#callCount += 1
+    checkNesting(this.#callCount, this.#depth + 1)
+    const { signal } = this.#ended
+    const input = { prepared, definition, argumentsText, principal: seen, context, signal }
+    try {
+      const run = () => this.#runCallee(input, this.#depth + 1)
+      const text = await this.#holding(argumentsText.length, () => this.#calls.use(signal, run))
+      return encodeStored(decodeTagged(JSON.parse(text)))
+    } catch (error) {
+      throw this.#refusalOf(definition, error)
+    }
+  }
+
+  async #holding<T>(characters: number, work: () => Promise<T>): Promise<T> {
+    checkHeld(this.#held + characters)
+    this.#held += characters
+    try {
+      return await work()
+    } finally {
+      this.#held -= characters
+    }
+  }
+
+  /** Each call is an invocation of its own, so that the Action may catch whatever it fails with. */
+  #refusalOf({ name }: FunctionManifest, error: unknown): unknown {
+    if (!isFault(error)) return error
+    const { code, kind, detail, cause } = error
+    if (code === 'UNIQUE_VIOLATION' && cause instanceof OperationError) {
+      this.violations.set(cause.message, cause)
+      return cause
+    }
+    if (code.startsWith('APP_')) {
+      this.failures.set(code.slice(4), kind as DeclaredErrorKind)
+      return declaredError(name, code.slice(4))
+    }
+    if (code === 'FUNCTION_FAILED')
+      return new OperationError('Error', `${name} failed: ${detail}`, code)
+    const message = `${name}: ${error.message}${detail === undefined ? '' : ` (${detail})`}`
+    return new OperationError('ServiceError', message, code)
+  }
+
+  async #fetch([, handle, request]: FetchOperation): Promise<string> {
+    this.#requestCount += 1
+    if (this.#requestCount > REQUESTS_MAX) {
+      throw new OperationError(
+        'RangeError',
+        `fetch: an Action makes at most ${REQUESTS_MAX} requests`,
+      )
+    }
+    if (this.#open.has(handle)) throw new Fault('FUNCTION_FAILED', { detail: 'one handle twice' })
+    const abort = new AbortController()
+    this.#open.set(handle, abort)
+    const { signal } = abort
+    const hosts = this.#invocation.definition.uses?.network ?? []
+    try {
+      const terms = { hosts, turns: this.#turns, signal }
+      const perform = () => this.#port.requests.perform(request, terms)
+      return await this.#holding(charactersOf(request), perform)
+    } catch (error) {
+      if (signal.aborted) throw new OperationError('AbortError', 'fetch: it was aborted')
+      throw error
+    } finally {
+      this.#open.delete(handle)
+    }
+  }
+
+  #configured([, kind, name]: ConfigOperation): string {
+    const { configuration, definition } = this.#invocation
+    if (kind === 'variable') return JSON.stringify(configuration.variable(name))
+    const call = `ctx.config.secret("${name}")`
+    if (!definition.uses?.secrets.includes(name)) {
+      throw new OperationError('TypeError', `${call}: add it to uses.secrets of this Action`)
+    }
+    const secret = configuration.secret(name)
+    if (secret !== null) return JSON.stringify(secret.reveal())
+    throw new OperationError(
+      'Error',
+      `${call}: it is not set: svc config set ${name} --secret --remote`,
+    )
+  }
+
+  #sleep(millis: number): Promise<string> {
+    if (this.#sleeps.size >= TIMERS_MAX) {
+      throw new OperationError('RangeError', `at most ${TIMERS_MAX} timers`)
+    }
+    return new Promise((resolve) => {
+      const timer = setTimeout(
+        () => {
+          this.#sleeps.delete(timer)
+          resolve('null')
+        },
+        Math.min(millis, ACTION_MILLIS_MAX),
+      )
+      this.#sleeps.add(timer)
+    })
+  }
+
+  #usage(): string {
+    const left = this.#invocation.deadline - this.#port.system.monotonicMillis()
+    const milliseconds = Math.max(0, Math.round(ACTION_MILLIS_MAX - left))
+    return JSON.stringify({
+      calls: { used: this.#callCount, limit: NESTED_CALLS_MAX },
+      requests: { used: this.#requestCount, limit: REQUESTS_MAX },
+      milliseconds: { used: milliseconds, limit: ACTION_MILLIS_MAX },
+    })
+  }
+}

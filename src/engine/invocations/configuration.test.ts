@@ -1,0 +1,192 @@
+/** `ctx.config` in real runners: who reads what, and what of it is kept. */
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { TestConfiguration } from '../../../build/testing/configurations.ts'
+import { type EngineBench, engineBench } from '../../../build/testing/engines.ts'
+
+const SECRET = 'sk_live_51H8xJ2eZvKYlo2C'
+const USES = `uses: { network: [], secrets: ['API_KEY', 'NOT_SET'] }`
+const FUNCTIONS = `
+  variable: query((ctx, { name }) => ctx.config.variable(name), {
+    arguments: { name: { type: 'string' } },
+  }),
+  both: query(async (ctx) => [await ctx.config.variable('A'), await ctx.config.variable('B')]),
+  nested: query((ctx) => ctx.runQuery(ref('query', 'variable'), { name: 'A' })),
+  swallowed: query(async (ctx) => {
+    await ctx.config.variable('A')
+    return 'always'
+  }),
+  constant: query(() => 'constant'),
+  write: mutation((ctx) => ctx.config.variable('A')),
+  fromQuery: query((ctx) => ctx.config.secret('API_KEY')),
+  fromMutation: mutation((ctx) => ctx.config.secret('API_KEY')),
+  slow: action(async (ctx) => {
+    const first = await ctx.config.variable('A')
+    let called
+    do {
+      await new Promise((resolve) => setTimeout(resolve, 10))
+      called = await ctx.runQuery(ref('query', 'both'))
+    } while (called[0] === first)
+    return [first, await ctx.config.variable('A'), called]
+  }),
+  secret: action((ctx, { name }) => ctx.config.secret(name), {
+    arguments: { name: { type: 'string' } },
+    ${USES},
+  }),
+  undeclared: action((ctx) => ctx.config.secret('API_KEY')),
+  variableIn: action((ctx) => ctx.config.variable('API_KEY')),
+  caught: action(async (ctx) => {
+    try {
+      return await ctx.config.secret('NOT_SET')
+    } catch (error) {
+      return error.name + ': ' + error.message
+    }
+  }, { ${USES} }),
+`
+
+const configuration = new TestConfiguration()
+let bench: EngineBench
+beforeAll(async () => {
+  bench = await engineBench(FUNCTIONS, { configuration })
+})
+afterAll(() => bench.close())
+beforeEach(() =>
+  configuration.change({ variables: { A: 'one', B: 'b' }, secrets: { API_KEY: SECRET } }),
+)
+
+const statistics = () => bench.engine.statistics().cache
+const failure = (work: Promise<unknown>) =>
+  work.then(
+    () => 'none',
+    (error: { code: string; detail?: string }) => `${error.code}: ${error.detail}`,
+  )
+
+describe('a variable', () => {
+  test('is read in a Query, a Mutation and an Action', async () => {
+    expect(await bench.call('variable', { name: 'A' })).toBe('one')
+    expect(await bench.call('write')).toBe('one')
+    expect(await bench.call('nested')).toBe('one')
+    configuration.change({ variables: { A: 'one', API_KEY: 'a variable' } })
+    expect(await bench.call('variableIn')).toBe('a variable')
+  })
+
+  test.each(['NONE', 'API_KEY'])('that there is not is null: %s', async (name) => {
+    expect(await bench.call('variable', { name })).toBeNull()
+  })
+
+  test.each(['a', '_A', '', 'A B', 'A"', 'A'.repeat(65)])(
+    'of a name that is none throws in the code: %j',
+    async (name) => {
+      expect(await failure(bench.call('variable', { name }))).toBe(
+        'FUNCTION_FAILED: TypeError: ctx.config.variable needs a name such as "API_KEY"',
+      )
+    },
+  )
+})
+
+describe('a result', () => {
+  test('that read a variable is kept, and not after a change', async () => {
+    for (const value of ['two', 'three']) {
+      for (let i = 0; i < 3; i++) await bench.call('both')
+      const { hits } = statistics()
+      await bench.call('both')
+      expect(statistics().hits).toBe(hits + 1)
+      configuration.change({ variables: { A: value, B: 'b' } })
+      expect(await bench.call('both')).toEqual([value, 'b'])
+    }
+  })
+
+  test.each(['nested', 'swallowed'])(
+    'is not kept after a change where the variable was read inside: %s',
+    async (name) => {
+      for (let i = 0; i < 3; i++) await bench.call(name)
+      const { misses } = statistics()
+      configuration.change({ variables: { A: 'two' } })
+      const expected = name === 'nested' ? 'two' : 'always'
+      expect(await bench.call(name)).toBe(expected)
+      expect(statistics().misses).toBeGreaterThan(misses)
+    },
+  )
+
+  test('that read none is kept through a change', async () => {
+    for (let i = 0; i < 3; i++) await bench.call('constant')
+    const { hits } = statistics()
+    configuration.change({})
+    await bench.call('constant')
+    expect(statistics().hits).toBe(hits + 1)
+  })
+
+  test('of a run that began before a change is neither kept nor shared', async () => {
+    for (let i = 0; i < 3; i++) await bench.call('both')
+    for (let i = 0; i < 50; i++) {
+      configuration.change({ variables: { A: `before ${i}`, B: 'b' } })
+      const early = bench.call('both')
+      // In the runner by now, not yet answered.
+      await new Promise((resolve) => setImmediate(resolve))
+      configuration.change({ variables: { A: `after ${i}`, B: 'b' } })
+      const late = [bench.call('both'), bench.call('both')]
+      expect(await early).toEqual([`before ${i}`, 'b'])
+      expect(await Promise.all(late)).toEqual([
+        [`after ${i}`, 'b'],
+        [`after ${i}`, 'b'],
+      ])
+      expect(await bench.call('both')).toEqual([`after ${i}`, 'b'])
+    }
+  })
+
+  test('of a run that began before a change is not kept where it is the last to end', async () => {
+    for (let i = 0; i < 3; i++) await bench.call('both')
+    for (let i = 0; i < 50; i++) {
+      configuration.change({ variables: { A: `before ${i}`, B: 'b' } })
+      const early = bench.call('both')
+      await new Promise((resolve) => setImmediate(resolve))
+      configuration.change({ variables: { A: `after ${i}`, B: 'b' } })
+      expect(await early).toEqual([`before ${i}`, 'b'])
+      expect(await bench.call('both')).toEqual([`after ${i}`, 'b'])
+    }
+  })
+})
+
+test('an Action sees what was there when it began; what it calls begins later', async () => {
+  const running = bench.call('slow')
+  await expect.poll(() => bench.pool.statistics().inFlight).toBe(1)
+  configuration.change({ variables: { A: 'two', B: 'b' } })
+  expect(await running).toEqual(['one', 'one', ['two', 'b']])
+})
+
+describe('a secret', () => {
+  test('is read in the Action that names it', async () => {
+    expect(await bench.call('secret', { name: 'API_KEY' })).toBe(SECRET)
+    configuration.change({ secrets: { API_KEY: 'rotated' } })
+    expect(await bench.call('secret', { name: 'API_KEY' })).toBe('rotated')
+  })
+
+  test.each([
+    ['fromQuery', 'TypeError: ctx.config.secret: only an Action reads secrets'],
+    ['fromMutation', 'TypeError: ctx.config.secret: only an Action reads secrets'],
+    ['undeclared', 'TypeError: ctx.config.secret("API_KEY"): add it to uses.secrets'],
+  ])('is not read by another Function: %s', async (name, message) => {
+    const failed = await failure(bench.call(name))
+    expect(failed).toContain(`FUNCTION_FAILED: ${message}`)
+    expect(failed).not.toContain(SECRET)
+  })
+
+  test('that the Action does not name is refused, whether it is set or not', async () => {
+    const refused = (name: string) =>
+      `FUNCTION_FAILED: TypeError: ctx.config.secret("${name}"): ` +
+      'add it to uses.secrets of this Action'
+    configuration.change({ secrets: { OTHER: SECRET } })
+    expect(await failure(bench.call('secret', { name: 'OTHER' }))).toBe(refused('OTHER'))
+    expect(await failure(bench.call('secret', { name: 'NEVER' }))).toBe(refused('NEVER'))
+  })
+
+  test('that is not set throws with the command that sets it', async () => {
+    expect(await bench.call('caught')).toBe(
+      'Error: ctx.config.secret("NOT_SET"): it is not set: ' +
+        'svc config set NOT_SET --secret --remote',
+    )
+  })
+
+  test('is in no line of the log', () => {
+    expect(bench.log.text()).not.toContain(SECRET)
+  })
+})

@@ -1,0 +1,44 @@
+/** What the log shows of a Function's own lines. */
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { type EngineBench, engineBench } from '../../../build/testing/engines.ts'
+
+const FUNCTIONS = `
+  says: query((ctx) => {
+    ctx.log.info('with fields', { userId: 'u_1', amount: 4n, level: 'error', requestId: 'forged' })
+    ctx.log.error('with an error', { error: new RangeError('too far'), at: { deep: [1] } })
+    ctx.log.warn('alone')
+    ctx.log.debug('fine', { step: 1 })
+    console.log('order %s', 'o_1', { paid: true })
+    console.error('failed:', new TypeError('no'))
+    console.debug('finer')
+    ctx.log.info('key', { value: 'rk_at_v1_secret', long: 'x'.repeat(9_000) })
+  }),
+`
+let bench: EngineBench
+beforeAll(async () => {
+  bench = await engineBench(FUNCTIONS)
+})
+afterAll(() => bench.close())
+
+test('a line shows its fields as data, where they replace nothing, at any level', async () => {
+  await bench.call('says')
+  const records = bench.log.records().filter(({ event }) => event === 'function.log')
+  for (const record of records) expect(record.requestId).toBe('req_test')
+  const shown = records.map(({ level, lineLevel, message, data }) => [
+    ...[level, lineLevel, message, data],
+  ])
+  expect(shown.slice(0, -1)).toEqual([
+    [
+      ...['info', undefined, 'with fields'],
+      { userId: 'u_1', amount: '4n', level: 'error', requestId: 'forged' },
+    ],
+    ['error', undefined, 'with an error', { error: 'RangeError: too far', at: { deep: [1] } }],
+    ['warn', undefined, 'alone', undefined],
+    ['info', 'debug', 'fine', { step: 1 }],
+    ['info', undefined, 'order %s', ['o_1', { paid: true }]],
+    ['error', undefined, 'failed:', 'TypeError: no'],
+    ['info', 'debug', 'finer', undefined],
+  ])
+  // Cut where it is too long, and credentials are redacted in it as anywhere.
+  expect(shown.at(-1)![3]).toMatch(/^\{"value":"rk_at_v1_\[redacted\]","long":"x{1000,}$/)
+})

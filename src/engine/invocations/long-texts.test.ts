@@ -1,0 +1,71 @@
+/**
+ * Goal: a text that a caller makes long is refused as a short one that is as wrong, in the author's
+ * code, and never ends the process that others are answered by. Method: real runners; what each
+ * Function catches is compared, and the log is looked at.
+ */
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { type EngineBench, engineBench } from '../../../build/testing/engines.ts'
+
+const SCHEMA = `tables({ notes: { fields: { text: { type: 'string' } }, indexes: [] } })`
+const TEXT = `{ arguments: { text: { type: 'string' } } }`
+const FUNCTIONS = `
+  ...(() => {
+    const caught = (make, work) => make(async (ctx, { text }) => {
+      try { return await work(ctx, text) } catch (error) { return String(error) }
+    }, ${TEXT})
+    return {
+      get: caught(query, (ctx, text) => ctx.db.get(text)),
+      patch: caught(mutation, (ctx, text) => ctx.db.patch(text, { text: 'x' })),
+      replace: caught(mutation, (ctx, text) => ctx.db.replace(text, { text: 'x' })),
+      delete: caught(mutation, (ctx, text) => ctx.db.delete(text)),
+      insert: caught(mutation, (ctx, text) => ctx.db.insert(text, { text: 'x' })),
+      run: caught(query, (ctx, text) => ctx.runQuery({ kind: 'query', name: text })),
+    }
+  })(),
+  page: query(async (ctx, { text }) => {
+    const { items } = await ctx.db.table('notes').scan().paginate({ cursor: text, limit: 1 })
+    return items
+  }, ${TEXT}),
+  removes: mutation(async (ctx, { text }) => {
+    const id = await ctx.db.insert('notes', { text })
+    const names = Array.from({ length: text.length }, (_, i) => [text + i, undefined])
+    await ctx.db.patch(id, { ...Object.fromEntries(names), text: 'patched' })
+    return (await ctx.db.get(id)).text
+  }, ${TEXT}),`
+
+let bench: EngineBench
+beforeAll(async () => {
+  bench = await engineBench(FUNCTIONS, { schema: SCHEMA })
+})
+afterAll(async () => {
+  expect(bench.log.text()).not.toContain('protocol')
+  await bench.close()
+})
+
+const LENGTHS = [5, 65, 257, 513, 1_025, 65_537, 500_000]
+
+test.each([
+  ['get', /^TypeError: "x+" is not a document ID$/],
+  ['patch', /^TypeError: "x+" is not a document ID$/],
+  ['replace', /^TypeError: "x+" is not a document ID$/],
+  ['delete', /^TypeError: "x+" is not a document ID$/],
+  ['insert', /^TypeError: ctx.db.insert: schema.ts declares no table "x+"$/],
+  ['run', /^TypeError: there is no Function "x+" in this Release$/],
+])('%s refuses a text of any length in the code that gave it', async (name, refused) => {
+  for (const length of LENGTHS) {
+    expect(await bench.call(name, { text: 'x'.repeat(length) })).toMatch(refused)
+  }
+})
+
+test('a cursor of any length is the mistake of the caller', async () => {
+  for (const length of LENGTHS) {
+    const outcome = bench.call('page', { text: 'x'.repeat(length) })
+    await expect(outcome).rejects.toMatchObject({ code: 'ARGUMENTS_INVALID' })
+  }
+})
+
+test('a patch removes as many names as it likes, each of any length', async () => {
+  for (const length of [5, 65, 1_025]) {
+    expect(await bench.call('removes', { text: 'x'.repeat(length) })).toBe('patched')
+  }
+})

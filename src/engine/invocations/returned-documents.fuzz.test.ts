@@ -1,0 +1,30 @@
+/** Results of a runner that has been taken over, with names in them: read alike on both ways. */
+import { expect } from 'vitest'
+import { fuzz, mutatedJson } from '../../../build/testing/fuzzing/fuzz.ts'
+import type { StoredDocument } from '../../documents/store.ts'
+import { compileResult } from '../../value/result-encoding.ts'
+import { encodeTagged } from '../../value/tagged.ts'
+import { ValidationError } from '../../value/validation-error.ts'
+import { returnedContent, returnedValue } from './returned-documents.ts'
+
+const documents = ['{}', '{"a":{"$t":"1"},"b":[{"$$r":{"$b":"AA"}}]}'].map((text, i) => ({
+  ...{ id: `t_${i}`, createdAtMicros: 1n, sequence: 1, text },
+}))
+const RESULTS: readonly unknown[] = [
+  { $r: 0 },
+  [{ $r: 1 }, { a: { $r: 0 } }, { $$r: 0 }],
+  { a: [[{ $r: 1 }]], b: { $i: '1' }, c: [{ $r: 0 }, { $r: 1 }] },
+]
+const encode = compileResult({ type: 'any' }, (one) => returnedContent(one as StoredDocument))
+
+fuzz('a result that names documents is refused, or means one thing', (random) => {
+  const result = mutatedJson(random, random.pick(RESULTS))
+  const json: unknown = JSON.parse(JSON.stringify(result) ?? 'null')
+  const text = encode(json, documents)
+  try {
+    expect(encodeTagged(returnedValue(json, documents))).toBe(text)
+  } catch (error) {
+    if (!(error instanceof ValidationError)) throw error
+    if (text !== null) expect.fail(text)
+  }
+})

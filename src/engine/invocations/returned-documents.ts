@@ -1,0 +1,67 @@
+/**
+ * Documents that a result names instead of holding them: a runner that returns one unchanged sends
+ * `{"$r":0}`, its place among all that the call was answered with.
+ */
+import type { StoredDocument } from '../../documents/store.ts'
+import { Fault } from '../../errors/fault.ts'
+import { findNamed, ResultTooLong } from '../../value/result-encoding.ts'
+import { fromStoredJson } from '../../value/stored.ts'
+import { ValidationError } from '../../value/validation-error.ts'
+import { VALUE_DEPTH_MAX, type Value } from '../../value/values.ts'
+import { RESULT_BYTES_MAX } from '../limits.ts'
+import { documentText } from './document-text.ts'
+
+/** The content as the runner would have sent it: JavaScript's int64 is a timestamp too. */
+export function returnedContent(document: StoredDocument): unknown {
+  return returned(JSON.parse(documentText(document)))
+}
+
+/** In place: `json` is nobody else's. */
+function returned(json: unknown): unknown {
+  if (typeof json !== 'object' || json === null) return json
+  if (Array.isArray(json)) {
+    for (let i = 0; i < json.length; i++) json[i] = returned(json[i])
+    return json
+  }
+  const content = json as Record<string, unknown>
+  const keys = Object.keys(content)
+  if (keys.length === 1) {
+    if (keys[0] === '$t') return { $i: content.$t }
+    if (keys[0] === '$d') return content.$d
+  }
+  for (const key of keys) {
+    const part = content[key]
+    if (typeof part === 'object') content[key] = returned(part)
+  }
+  return content
+}
+
+/** Throws Malformed where it is no value, or names what the call was not given; ResultTooLong. */
+export function returnedValue(json: unknown, documents: readonly StoredDocument[]): Value {
+  let characters = 0
+  const expand = (part: unknown, depth: number): unknown => {
+    if (typeof part !== 'object' || part === null) return part
+    if (depth > VALUE_DEPTH_MAX) throw new ValidationError(`at most ${VALUE_DEPTH_MAX} levels`)
+    if (Array.isArray(part)) return part.map((item) => expand(item, depth + 1))
+    const document = findNamed(part, documents)
+    if (document !== null) {
+      const text = documentText(document)
+      characters += text.length
+      if (characters > RESULT_BYTES_MAX) throw new ResultTooLong()
+      return returned(JSON.parse(text))
+    }
+    const entries = Object.entries(part)
+    return Object.fromEntries(entries.map(([key, item]) => [key, expand(item, depth + 1)]))
+  }
+  return fromStoredJson(documents.length === 0 ? json : expand(json, 0))
+}
+
+/** Raises LIMIT_EXCEEDED for a result that names more than it may hold. */
+export function withinBounds<T>(read: () => T): T {
+  try {
+    return read()
+  } catch (error) {
+    if (!(error instanceof ResultTooLong)) throw error
+    throw new Fault('LIMIT_EXCEEDED', { detail: 'result bytes' })
+  }
+}

@@ -1,0 +1,20 @@
+/** A Release as the engine executes it: verified code and what its manifest declares. */
+import type { IndexDefinition } from '../../documents/store.ts'
+import type { ReleaseId } from '../../value/ids.ts'
+import type { FunctionManifest, TableManifest } from '../../value/manifest.ts'
+
+/** Code that a runner can load. `source` is one script; see runner/host.ts for its form. */
+export interface ReleaseCode {
+  readonly releaseId: ReleaseId
+  readonly source: string
+  /** Source map of `source` (JSON text), for stack traces in logs; null where there is none. */
+  readonly sourceMap: string | null
+}
+
+export interface Release extends ReleaseCode {
+  readonly functions: ReadonlyMap<string, FunctionManifest>
+  readonly tables: ReadonlyMap<string, TableManifest>
+}
+
+/** Those that may be called, now or later, with the indexes that they declare. */
+export type LiveReleases = ReadonlyMap<ReleaseId, readonly IndexDefinition[]>

@@ -1,0 +1,360 @@
+/**
+ * The processes that execute Functions. Each holds one Release and is never shared with another;
+ * one more stands by without a Release, so that a call never waits for a process to start. Actions
+ * have processes of their own, and places of their own among those that there may be: one that
+ * takes its ten minutes, or is killed, holds up no Query.
+ */
+import { Fault } from '../../errors/fault.ts'
+import { SELF_TEST_FLAG } from '../../runner/messages.ts'
+import type { SpawnRunner } from '../../runner/processes.ts'
+import type { System } from '../../system/system.ts'
+import type { Logger } from '../../telemetry/log.ts'
+import type { Metrics } from '../../telemetry/metrics/metrics.ts'
+import type { ReleaseId } from '../../value/ids.ts'
+import type { Json } from '../../value/strict-json.ts'
+import { RESULT_BYTES_MAX } from '../limits.ts'
+import type { ReleaseCode } from '../releases/release.ts'
+import {
+  type ContainmentLevel,
+  type ContainmentRule,
+  checkContainment,
+  levelOf,
+} from './containment.ts'
+import { type GroupLimits, RunnerGroup } from './groups.ts'
+import type { LoadFailure, RunnerCall, RunnerFate, RunnerHost, RunnerOutcome } from './outcomes.ts'
+import type { RunnerLimits, RunnerRole } from './ports.ts'
+import { Runner } from './runner.ts'
+import { RunnerRegistry } from './runner-registry.ts'
+
+export type { InvokePart, RunnerCall, RunnerHost, RunnerOutcome } from './outcomes.ts'
+
+export interface PoolLimits extends RunnerLimits, GroupLimits {
+  /** Runners of all Releases; idle ones make room. */
+  readonly runnersOfAll: number
+  /** The same of Actions. */
+  readonly actionRunners: number
+  readonly actionRunnersOfAll: number
+  /** Milliseconds after its last call that the runners of a Release may stay without one. */
+  readonly idleMillis: number
+}
+
+export interface RunnerPoolOptions {
+  readonly system: System
+  readonly log: Logger
+  readonly metrics: Metrics
+  readonly spawn: SpawnRunner
+  /** Runners of one Release; the number of CPUs where absent. */
+  readonly size?: number
+  readonly limits?: Partial<PoolLimits>
+}
+
+export interface RunnerPool {
+  /** Tries the known escapes. Raises SERVER_SANDBOX_UNAVAILABLE. */
+  start(rule: ContainmentRule): Promise<ContainmentLevel>
+  /** Raises BUSY, UNAVAILABLE, and what the host throws besides a Refusal. */
+  invoke(code: ReleaseCode, call: RunnerCall, host: RunnerHost): Promise<RunnerOutcome>
+  /**
+   * What the code says of itself, for parseDescription to check. Raises FUNCTION_FAILED and
+   * LIMIT_EXCEEDED for what the code does, DEADLINE_EXCEEDED, BUSY and UNAVAILABLE for the rest.
+   */
+  describe(code: ReleaseCode): Promise<Json>
+  /**
+   * Resolves when a runner of each role holds the code, by default one for Queries and Mutations;
+   * raises what `describe` raises.
+   */
+  warm(code: ReleaseCode, roles?: readonly RunnerRole[]): Promise<void>
+  /** Whether a runner of each role holds it now. */
+  isWarm(releaseId: ReleaseId, roles: readonly RunnerRole[]): boolean
+  /** Stops the runners of a Release; calls in flight are lost. */
+  forget(releaseId: ReleaseId): void
+  /** Does so for every Release but these. */
+  keepOnly(releases: { has(releaseId: ReleaseId): boolean }): void
+  close(): Promise<void>
+  statistics(): PoolStatistics
+  /** Bytes that runners of Actions have not taken yet. */
+  actionBacklogBytes(): number
+  /** What all runners used since the start, and hold now; asks the kernel. */
+  usage(): { readonly cpuMicros: number; readonly residentBytes: number }
+}
+
+export interface PoolStatistics {
+  readonly containment: ContainmentLevel | null
+  readonly releases: number
+  readonly runners: number
+  readonly transactionRunners: number
+  readonly actionRunners: number
+  readonly inFlight: number
+  /** Runners that broke or were killed within the last minute. */
+  readonly recentBreakdowns: number
+  /** Starts of a process that failed, one after the other. */
+  readonly failedStarts: number
+}
+
+const ROLES: readonly RunnerRole[] = ['transactions', 'actions']
+const MEBIBYTE = 1024 * 1024
+/** Often enough to end a call within 200 ms of its bound. */
+const TICK_MILLIS = 25
+/** Releases whose runners stay however long they idle: what is served now and before, mostly. */
+const KEPT_RELEASES = 2
+/** To load a Release and to answer what it is. */
+const DESCRIBE_MILLIS = 10_000
+
+const LIMITS: Omit<PoolLimits, 'runners' | 'runnersOfAll' | 'actionRunnersOfAll'> = {
+  callCpuMillis: 1_000,
+  actionCpuMillis: 60_000,
+  actionRunners: 2,
+  loadCpuMillis: 2_000,
+  callGrowthBytes: 64 * MEBIBYTE,
+  runnerGrowthBytes: 256 * MEBIBYTE,
+  resultBytes: RESULT_BYTES_MAX,
+  operations: 100_000,
+  backlogBytes: 32 * MEBIBYTE,
+  deferredCharacters: 32 * MEBIBYTE,
+  startMillis: 30_000,
+  callsPerRunner: 128,
+  waiting: 4_096,
+  keptGrowthBytes: 128 * MEBIBYTE,
+  isolationMillis: 10_000,
+  restartMillis: 100,
+  restartMillisMax: 10_000,
+  idleMillis: 300_000,
+}
+
+export function createRunnerPool(options: RunnerPoolOptions): RunnerPool {
+  return new Pool(options)
+}
+
+class Pool implements RunnerPool {
+  readonly #options: RunnerPoolOptions
+  readonly #limits: PoolLimits
+  readonly #groups: Readonly<Record<RunnerRole, Map<ReleaseId, RunnerGroup>>> = {
+    transactions: new Map(),
+    actions: new Map(),
+  }
+  readonly #lives: RunnerRegistry
+  #spare: Promise<Runner | null> | null = null
+  #containment: ContainmentLevel | null = null
+  #failedStarts = 0
+  readonly #timer: ReturnType<typeof setInterval>
+  #closed = false
+
+  constructor(options: RunnerPoolOptions) {
+    const runners = options.size ?? navigator.hardwareConcurrency
+    this.#options = options
+    this.#lives = new RunnerRegistry(options.metrics)
+    const ofAll = { runnersOfAll: 4 * runners + 4, actionRunnersOfAll: 2 * runners + 2 }
+    this.#limits = { ...LIMITS, runners, ...ofAll, ...options.limits }
+    this.#timer = setInterval(() => this.#tick(), TICK_MILLIS)
+  }
+
+  async start(rule: ContainmentRule): Promise<ContainmentLevel> {
+    try {
+      const tested = this.#spawn([SELF_TEST_FLAG])
+      this.#containment = await checkContainment(tested, rule, this.#options.log)
+      this.#spare = Promise.resolve(tested)
+      return this.#containment
+    } catch (error) {
+      await this.close()
+      if (error instanceof Fault) throw error
+      throw new Fault('SERVER_SANDBOX_UNAVAILABLE', { detail: 'no runner starts', cause: error })
+    }
+  }
+
+  invoke(code: ReleaseCode, call: RunnerCall, host: RunnerHost): Promise<RunnerOutcome> {
+    const role = call.kind === 'action' ? 'actions' : 'transactions'
+    return this.#group(code, role).invoke(call, host)
+  }
+
+  async describe(code: ReleaseCode): Promise<Json> {
+    const outcome = await this.#group(code, 'transactions').describe(this.#describeBy())
+    if (outcome.kind !== 'described') throw loadFault(outcome)
+    return outcome.description as Json
+  }
+
+  async warm(code: ReleaseCode, roles: readonly RunnerRole[] = ['transactions']): Promise<void> {
+    for (const role of roles) {
+      const failure = await this.#group(code, role).warm(this.#describeBy())
+      if (failure !== null) throw loadFault(failure)
+    }
+  }
+
+  isWarm(releaseId: ReleaseId, roles: readonly RunnerRole[]): boolean {
+    return roles.every((role) => this.#groups[role].get(releaseId)?.isReady === true)
+  }
+
+  forget(releaseId: ReleaseId): void {
+    for (const role of ROLES) this.#forget(releaseId, role)
+  }
+
+  keepOnly(releases: { has(releaseId: ReleaseId): boolean }): void {
+    for (const role of ROLES) {
+      const others = [...this.#groups[role].keys()].filter((id) => !releases.has(id))
+      for (const releaseId of others) this.#forget(releaseId, role)
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true
+    clearInterval(this.#timer)
+    for (const group of this.#allGroups()) group.close()
+    for (const role of ROLES) this.#groups[role].clear()
+    for (const runner of this.#lives.live) runner.stop()
+  }
+
+  statistics(): PoolStatistics {
+    const groups = this.#allGroups()
+    const [transactionRunners, actionRunners] = [this.#size('transactions'), this.#size('actions')]
+    return {
+      containment: this.#containment,
+      releases: new Set(ROLES.flatMap((role) => [...this.#groups[role].keys()])).size,
+      runners: transactionRunners + actionRunners,
+      transactionRunners,
+      actionRunners,
+      inFlight: groups.reduce((sum, group) => sum + group.inFlight, 0),
+      recentBreakdowns: this.#lives.recentBreakdowns(this.#options.system.monotonicMillis()),
+      failedStarts: this.#failedStarts,
+    }
+  }
+
+  actionBacklogBytes(): number {
+    let bytes = 0
+    for (const group of this.#groups.actions.values()) bytes += group.backlogBytes
+    return bytes
+  }
+
+  usage() {
+    return this.#lives.usage()
+  }
+
+  #size(role: RunnerRole): number {
+    return [...this.#groups[role].values()].reduce((sum, group) => sum + group.size, 0)
+  }
+
+  #allGroups(): RunnerGroup[] {
+    return ROLES.flatMap((role) => [...this.#groups[role].values()])
+  }
+
+  #forget(releaseId: ReleaseId, role: RunnerRole): void {
+    this.#groups[role].get(releaseId)?.close()
+    this.#groups[role].delete(releaseId)
+  }
+
+  #describeBy(): number {
+    return this.#options.system.monotonicMillis() + DESCRIBE_MILLIS
+  }
+
+  #group(code: ReleaseCode, role: RunnerRole): RunnerGroup {
+    const groups = this.#groups[role]
+    let group = groups.get(code.releaseId)
+    if (group === undefined) {
+      const { system } = this.#options
+      const { actionRunners } = this.#limits
+      const limits = role === 'actions' ? { ...this.#limits, runners: actionRunners } : this.#limits
+      group = new RunnerGroup(code, { role, take: () => this.#take(role), limits, system })
+      if (this.#closed) group.close()
+      else groups.set(code.releaseId, group)
+    }
+    group.usedAtMillis = this.#options.system.monotonicMillis()
+    return group
+  }
+
+  #tick(): void {
+    for (const runner of this.#lives.live) runner.tick()
+    const now = this.#options.system.monotonicMillis()
+    for (const group of this.#allGroups()) group.tick(now)
+    for (const role of ROLES) this.#endIdle(role, now - this.#limits.idleMillis)
+  }
+
+  /** Every publication makes a Release, and each would hold memory until there are many. */
+  #endIdle(role: RunnerRole, before: number): void {
+    const groups = [...this.#groups[role]]
+    if (groups.length <= KEPT_RELEASES) return
+    groups.sort(([, a], [, b]) => b.usedAtMillis - a.usedAtMillis)
+    for (const [releaseId, group] of groups.slice(KEPT_RELEASES)) {
+      if (group.usedAtMillis < before && group.inFlight === 0) this.#forget(releaseId, role)
+    }
+  }
+
+  #spawn(flags: readonly string[] = []): Runner {
+    const { system, log, spawn } = this.#options
+    const onEnd = (runner: Runner, fate: RunnerFate | null) =>
+      this.#lives.end(runner, fate, system.monotonicMillis())
+    const runner = new Runner({ system, log, spawn, limits: this.#limits, onEnd }, flags)
+    this.#lives.begin(runner)
+    return runner
+  }
+
+  /** Null where none starts, or where it is contained less than the one that was tested. */
+  async #greeted(): Promise<Runner | null> {
+    const { log } = this.#options
+    try {
+      const runner = this.#spawn()
+      const hello = await runner.hello
+      this.#failedStarts = hello === null ? this.#failedStarts + 1 : 0
+      if (hello === null) return null
+      const expected = this.#containment
+      if (expected === null || levelOf(hello.containment) === expected) return runner
+      log.error('runner.containment', { message: `A runner is not contained: not ${expected}.` })
+      runner.stop()
+      return null
+    } catch (error) {
+      this.#failedStarts += 1
+      log.error('runner.start', { message: 'No runner could be started.', error })
+      return null
+    }
+  }
+
+  /** The one that stands by, and another in its place. */
+  async #take(role: RunnerRole): Promise<Runner | null> {
+    if (!this.#makeRoom(role)) return null
+    // Taken before it is waited for: two groups that ask at once must not get the same one.
+    const spare = this.#spare
+    this.#spare = null
+    let runner = await spare
+    if (runner === null || runner.isEnded) runner = await this.#greeted()
+    if (this.#closed) runner?.stop()
+    else this.#spare ??= this.#greeted()
+    return runner
+  }
+
+  /** False where every runner of the role that there may be is at work. */
+  #makeRoom(role: RunnerRole): boolean {
+    const { runnersOfAll, actionRunnersOfAll } = this.#limits
+    const most = role === 'actions' ? actionRunnersOfAll : runnersOfAll
+    const groups = this.#groups[role]
+    // The one that is asked for counts already.
+    while (this.#size(role) > most) {
+      let oldest: readonly [ReleaseId, RunnerGroup] | null = null
+      for (const entry of groups) {
+        const [, group] = entry
+        if (group.inFlight > 0 || group.size === 0) continue
+        if (oldest === null || group.usedAtMillis < oldest[1].usedAtMillis) oldest = entry
+      }
+      if (oldest === null) return false
+      this.#forget(oldest[0], role)
+    }
+    return true
+  }
+}
+
+function loadFault(failure: LoadFailure): Fault {
+  switch (failure.kind) {
+    case 'threw': {
+      const { name, message, stack } = failure.error
+      return new Fault('FUNCTION_FAILED', {
+        detail: `${name}: ${message}\n${stack}`,
+        // Loading sees no document and no secret: the author may read what the code threw.
+        violations: [{ path: 'code', rule: `${name}: ${message}` }],
+      })
+    }
+    case 'limit':
+      return new Fault('LIMIT_EXCEEDED', { detail: failure.limit })
+    case 'broken':
+      return new Fault('FUNCTION_FAILED', { detail: failure.detail })
+    case 'deadline':
+      return new Fault('DEADLINE_EXCEEDED')
+    case 'lost':
+    case 'cancelled':
+      return new Fault('UNAVAILABLE', { detail: 'the runner ended' })
+  }
+}

@@ -1,0 +1,399 @@
+/**
+ * Goal: whether a call ran ahead shows in nothing but its speed. Method: the whole engine on real
+ * documents and real runners; every attempt passes by, so a test sees whether it ran ahead, with
+ * which documents, and can hold it up before it commits.
+ */
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { type EngineBench, engineBench } from '../../../build/testing/engines.ts'
+import { TypedId, type Value } from '../../value/values.ts'
+import type { RunnerOutcome } from '../runners/runner-pool.ts'
+
+const ID = `{ id: { type: 'id', table: 'notes' } }`
+const IDS = `{ ids: { type: 'array', items: { type: 'id', table: 'notes' } } }`
+const SCHEMA = `tables({
+  notes: { fields: { text: { type: 'string' } }, indexes: [] },
+  names: { fields: { name: { type: 'string' } }, indexes: [
+    { name: 'byName', fields: ['name'], unique: true },
+  ] },
+})`
+const FUNCTIONS = `
+  add: mutation((ctx, { text }) => ctx.db.insert('notes', { text }), {
+    arguments: { text: { type: 'string' } }, returns: { type: 'id', table: 'notes' },
+  }),
+  set: mutation(async (ctx, { id, text }) => { await ctx.db.patch(id, { text }) }, {
+    arguments: { id: { type: 'id', table: 'notes' }, text: { type: 'string' } },
+  }),
+  remove: mutation(async (ctx, { id }) => { await ctx.db.delete(id) }, { arguments: ${ID} }),
+  text: query(async (ctx, { id }) => (await ctx.db.get(id)).text, { arguments: ${ID} }),
+  idle: query((ctx, { id }) => typeof id, { arguments: ${ID} }),
+  all: query(async (ctx) => (await ctx.db.table('notes').scan().collect()).map((it) => it._id)),
+  nested: mutation(async (ctx) => {
+    const ids = []
+    const insert = async (text) => ids.push(await ctx.db.insert('notes', { text }))
+    await insert('a')
+    await insert('b')
+    ids.push(await ctx.runMutation(ref('mutation', 'two')))
+    await insert('e')
+    const [f, g] = await Promise.all([
+      ctx.db.insert('notes', { text: 'f' }), ctx.db.insert('notes', { text: 'g' }),
+    ])
+    ids.push(f, g)
+    return [ids.flat(), (await ctx.db.table('notes').scan().collect()).map((it) => it._id)]
+  }),
+  two: mutation(async (ctx) => Promise.all(['c', 'd'].map(
+    (text) => ctx.db.insert('notes', { text })))),
+  copy: mutation(async (ctx, { id }) => {
+    const { text } = await ctx.db.get(id)
+    return ctx.db.insert('notes', { text: text + ' copied' })
+  }, { arguments: ${ID} }),
+  blind: mutation((ctx, { id }) => ctx.db.insert('notes', { text: id }), { arguments: ${ID} }),
+  refers: mutation(async (ctx, { ids }) => {
+    const [last, first] = [await ctx.db.get(ids[2]), await ctx.db.get(ids[0])]
+    await ctx.db.patch(ids[0], { text: 'changed' })
+    return [first, last, await ctx.db.get(ids[0])]
+  }, { arguments: ${IDS} }),
+  lists: query(async (ctx, { ids }) => {
+    const all = []
+    for (const id of ids.toReversed()) all.push(await ctx.db.get(id))
+    all[1].text += '!'
+    return all
+  }, { arguments: ${IDS} }),
+  resets: mutation(async (ctx, { id }) => {
+    await ctx.db.get(id)
+    await ctx.runMutation(ref('mutation', 'set'), { id, text: 'by another' })
+    const changed = (await ctx.db.get(id)).text
+    await ctx.db.delete(id)
+    return [changed, await ctx.db.get(id)]
+  }, { arguments: ${ID} }),
+  usage: query(async (ctx, { ids }) => {
+    for (const id of ids) await ctx.db.get(id)
+    const { documentsRead, bytesRead } = await ctx.usage()
+    return [documentsRead.used, bytesRead.used]
+  }, { arguments: ${IDS} }),
+  wrong: mutation(async (ctx, { isWrong }) => {
+    ctx.log.info('before')
+    await ctx.db.insert('notes', { text: isWrong ? 5 : 'right' })
+    ctx.log.info('behind')
+    return 'done'
+  }, { arguments: { isWrong: { type: 'boolean' } } }),
+  missing: mutation(async (ctx, { id }) => {
+    await ctx.db.insert('notes', { text: 'lost' })
+    await ctx.db.patch(id, { text: 'x' })
+  }, { arguments: ${ID} }),
+  name: mutation(async (ctx, { name }) => { await ctx.db.insert('names', { name }) }, {
+    arguments: { name: { type: 'string' } },
+  }),
+  names: mutation(async (ctx, { name }) => {
+    try { await ctx.db.insert('names', { name }) } catch (error) { return error.name }
+    return 'free'
+  }, { arguments: { name: { type: 'string' } } }),
+  calls: mutation(async (ctx, { isWrong, caught }) => {
+    ctx.log.info('calls')
+    const called = ctx.runMutation(ref('mutation', 'wrong'), { isWrong })
+    const result = await (caught ? called.catch((error) => error.name) : called)
+    await ctx.db.insert('notes', { text: caught ? 'caught' : 5 })
+    return result
+  }, { arguments: { isWrong: { type: 'boolean' }, caught: { type: 'boolean' } } }),
+  accessor: mutation((ctx) => ({ get a() { ctx.db.insert('notes', { text: 7 }); return 1 } })),
+  forgets: mutation(async (ctx) => {
+    ctx.db.insert('notes', { text: 'forgotten' })
+  }),
+  dangles: query(async (ctx) => {
+    ctx.db.table('notes').scan().first()
+  }),
+  page: query(async (ctx, { cursor }) => {
+    const { items } = await ctx.db.table('notes').scan().paginate({ cursor, limit: 1 })
+    return items
+  }, { arguments: { cursor: { type: 'string' } } }),
+  many: mutation(async (ctx, { count }) => {
+    const text = 'x'.repeat(900)
+    for (let i = 0n; i < count; i++) await ctx.db.insert('notes', { text })
+    return (await ctx.usage()).documentsWritten.used
+  }, { arguments: { count: { type: 'int64' } } }),
+  clear: mutation(async (ctx) => {
+    for await (const it of ctx.db.table('notes').scan()) await ctx.db.delete(it._id)
+  }),`
+
+interface Attempt {
+  readonly name: string
+  /** IDs of what it was given; null in step. */
+  readonly ahead: readonly string[] | null
+  /** Null where its host ended it. */
+  kind: RunnerOutcome['kind'] | null
+}
+
+let bench: EngineBench
+const attempts: Attempt[] = []
+/** What an attempt waits for before it commits. */
+const gates = new Map<string, () => Promise<void>>()
+
+beforeAll(async () => {
+  bench = await engineBench(FUNCTIONS, { schema: SCHEMA })
+  const { pool } = bench
+  const invoke = pool.invoke.bind(pool)
+  pool.invoke = async (code, call, host) => {
+    const name = call.function.slice(2)
+    const attempt: Attempt = { name, ahead: call.ahead?.map(({ id }) => id) ?? null, kind: null }
+    attempts.push(attempt)
+    const outcome = await invoke(code, call, host)
+    attempt.kind = outcome.kind
+    await gates.get(name)?.()
+    return outcome
+  }
+})
+afterAll(() => bench.close())
+beforeEach(async () => {
+  await bench.call('clear')
+  attempts.length = 0
+})
+
+const add = async (text: string) => (await bench.call('add', { text })) as TypedId
+const of = (name: string) => attempts.filter((attempt) => attempt.name === name)
+const textOf = (id: TypedId) => bench.call('text', { id })
+const fieldsOf = (document: Value) =>
+  Object.fromEntries(document as ReadonlyMap<string, Value>) as Record<string, Value>
+
+/** Commits the second call behind the first attempt of the first one. */
+async function between(name: string, input: Record<string, Value>, other: () => Promise<unknown>) {
+  gates.set(name, async () => {
+    gates.delete(name)
+    await other()
+  })
+  return bench.call(name, input)
+}
+
+/** The lines that a call adds to the log. */
+async function linesOf(call: () => Promise<unknown>) {
+  const before = bench.log.records().length
+  const outcome = await call().catch((error: unknown) => error)
+  return { outcome, lines: bench.log.records().slice(before) }
+}
+
+/** Where the text stands in the code of the Release, as a trace shows it. */
+function placeOf(text: string): string {
+  const lines = bench.release.source.split('\n')
+  return `release.js:${lines.findIndex((line) => line.includes(text)) + 1}:`
+}
+
+test('the ID that the code sees is the stored one, in the order of the inserts', async () => {
+  const [seen, scanned] = (await bench.call('nested')) as [string[], string[]]
+  expect(of('nested')).toMatchObject([{ ahead: [], kind: 'returned' }])
+  const stored = await bench.call('all')
+  expect(seen).toEqual(stored)
+  expect(scanned).toEqual(stored)
+  expect(new Set(seen).size).toBe(7)
+  const texts = seen.map((id) => textOf(new TypedId(id)))
+  expect(await Promise.all(texts)).toEqual(['a', 'b', 'c', 'd', 'e', 'f', 'g'])
+})
+
+describe('a document that the arguments name', () => {
+  test('comes with the call, and is in its read set once it is read', async () => {
+    const id = await add('old')
+    const copied = await between('copy', { id }, () => bench.call('set', { id, text: 'new' }))
+    expect(of('copy')).toEqual([
+      { name: 'copy', ahead: [id.id], kind: 'returned' },
+      { name: 'copy', ahead: [id.id], kind: 'returned' },
+    ])
+    // The ID is the same for every attempt.
+    expect(await textOf(new TypedId(copied as string))).toBe('new copied')
+  })
+
+  test('makes no conflict where it was not read', async () => {
+    const id = await add('old')
+    await between('blind', { id }, () => bench.call('set', { id, text: 'new' }))
+    expect(of('blind')).toEqual([{ name: 'blind', ahead: [id.id], kind: 'returned' }])
+  })
+
+  test('decides how long a result is kept only where it was read', async () => {
+    const id = await add('old')
+    const ask = async (name: string) => {
+      // A result is kept from the second time on.
+      for (let i = 0; i < 3; i++) await bench.call(name, { id })
+      return [await bench.call(name, { id }), of(name).length]
+    }
+    expect(await ask('text')).toEqual(['old', 2])
+    expect(await ask('idle')).toEqual(['string', 2])
+    await bench.call('set', { id, text: 'new' })
+    expect((await ask('text'))[0]).toBe('new')
+    expect(await ask('idle')).toEqual(['string', 2])
+  })
+
+  test('is gone where it was deleted before', async () => {
+    const id = await add('old')
+    await bench.call('remove', { id })
+    await expect(textOf(id)).rejects.toMatchObject({ code: 'FUNCTION_FAILED' })
+    expect(of('text')).toMatchObject([{ ahead: [], kind: 'threw' }])
+  })
+
+  test('may be returned unchanged, changed and in any order', async () => {
+    const ids = [await add('one'), await add('two'), await add('three')]
+    const listed = (await bench.call('lists', { ids })) as Value[]
+    expect(listed.map((it) => fieldsOf(it).text)).toEqual(['three', 'two!', 'one'])
+    expect(listed.map((it) => fieldsOf(it)._id)).toEqual(ids.map(({ id }) => id).toReversed())
+    const [first, last, changed] = (await bench.call('refers', { ids })) as Value[]
+    const texts = [first!, last!, changed!].map((it) => fieldsOf(it).text)
+    expect(texts).toEqual(['one', 'three', 'changed'])
+    expect(of('refers')).toMatchObject([{ ahead: ids.map(({ id }) => id), kind: 'returned' }])
+  })
+
+  test('is read anew behind what was written, also by a called Mutation', async () => {
+    const id = await add('old')
+    expect(await bench.call('resets', { id })).toEqual(['by another', null])
+    expect(of('resets')).toMatchObject([{ ahead: [id.id], kind: 'returned' }])
+  })
+
+  test('counts as read once for each time that it was', async () => {
+    const [a, b] = [await add('one'), await add('two')]
+    const [documents, bytes] = (await bench.call('usage', { ids: [a, b, a] })) as bigint[]
+    expect(of('usage')).toMatchObject([{ ahead: [a.id, b.id, a.id], kind: 'returned' }])
+    expect([Number(documents), Number(bytes)]).toEqual([3, 3 * '{"text":"one"}'.length])
+  })
+})
+
+describe('what the server refuses', () => {
+  /** Lets a Function run ahead again. */
+  const untilAhead = async (name: string, input: Record<string, Value>) => {
+    for (let i = 0; i < 65; i++) await bench.call(name, input).catch(() => undefined)
+    attempts.length = 0
+  }
+
+  test.each([
+    [
+      'a value',
+      'wrong',
+      async () => ({ isWrong: true }),
+      'notes.text must be a string',
+      'isWrong ?',
+    ],
+    [
+      ...['a document that is not there', 'missing'],
+      async () => {
+        const id = await add('gone')
+        await bench.call('remove', { id })
+        return { id }
+      },
+      ...['there is no document', "ctx.db.patch(id, { text: 'x' })"],
+    ],
+    [
+      ...['a key that is taken', 'name'],
+      async () => {
+        await bench.call('name', { name: 'taken' }).catch(() => undefined)
+        attempts.length = 0
+        return { name: 'taken' }
+      },
+      ...['another document has the same name', 'name: mutation('],
+    ],
+  ] as const)('fails the call with its place, once: %s', async (_, name, prepare, message, at) => {
+    const input: Record<string, Value> = await prepare()
+    const { outcome, lines } = await linesOf(() => bench.call(name, input))
+    expect(of(name)).toMatchObject([{ ahead: expect.anything(), kind: 'void' }, { kind: 'threw' }])
+    expect(of(name)[1]).toMatchObject({ ahead: null })
+    const code = name === 'name' ? 'UNIQUE_VIOLATION' : 'FUNCTION_FAILED'
+    expect(outcome).toMatchObject({ code })
+    const failed = lines.filter(({ event }) => event === 'function.failed')
+    expect(failed).toHaveLength(1)
+    expect(failed[0]?.message).toContain(message)
+    expect(String(failed[0]?.trace)).toContain(placeOf(at))
+    expect(await bench.call('all')).toEqual([])
+  })
+
+  test('writes the log lines of the attempt that counts, once', async () => {
+    await untilAhead('wrong', { isWrong: false })
+    const { lines } = await linesOf(() => bench.call('wrong', { isWrong: true }))
+    expect(of('wrong').map(({ kind }) => kind)).toEqual(['void', 'threw'])
+    const said = lines.filter(({ event }) => event === 'function.log')
+    expect(said.map(({ message }) => message)).toEqual(['before'])
+  })
+
+  test('is caught ahead where it is that of a called Function, and has its place', async () => {
+    const { outcome, lines } = await linesOf(() =>
+      bench.call('calls', { isWrong: true, caught: true }),
+    )
+    expect(outcome).toBe('TypeError')
+    expect(of('calls')).toMatchObject([{ ahead: [], kind: 'returned' }])
+    expect(lines.map(({ message }) => message)).toEqual([
+      ...['before', expect.stringContaining('notes.text must be a string'), 'calls'],
+    ])
+    const uncaught = await linesOf(() => bench.call('calls', { isWrong: true, caught: false }))
+    expect(of('calls')[1]).toMatchObject({ ahead: [], kind: 'threw' })
+    const trace = JSON.stringify(uncaught.lines.at(-1))
+    expect(trace).toContain(placeOf("ref('mutation', 'wrong'), { isWrong })"))
+  })
+
+  test('writes the lines of called Functions once, where the caller runs again', async () => {
+    const { lines } = await linesOf(() => bench.call('calls', { isWrong: false, caught: false }))
+    expect(of('calls').map(({ kind }) => kind)).toEqual(['void', 'threw'])
+    const said = lines.filter(({ event }) => event === 'function.log')
+    expect(said.map(({ message }) => message)).toEqual(['before', 'behind', 'calls'])
+    expect(lines.filter(({ event }) => event === 'function.failed')).toHaveLength(1)
+  })
+
+  test('is caught by the code as in step', async () => {
+    await bench.call('name', { name: 'held' })
+    const caught = [await bench.call('names', { name: 'held' })]
+    expect(of('names').map(({ kind }) => kind)).toEqual(['void', 'returned'])
+    caught.push(await bench.call('names', { name: 'held' }))
+    expect(of('names')[2]).toMatchObject({ ahead: null, kind: 'returned' })
+    expect(caught).toEqual(['UniqueViolation', 'UniqueViolation'])
+    expect(await bench.call('names', { name: 'unheld' })).toBe('free')
+  })
+
+  test('is the mistake of the caller where it is a cursor', async () => {
+    const outcome = bench.call('page', { cursor: 'made up' })
+    await expect(outcome).rejects.toMatchObject({ code: 'ARGUMENTS_INVALID' })
+    expect(of('page').map(({ kind }) => kind)).toEqual(['void', 'threw'])
+  })
+
+  test('puts the next 64 calls of the Function in step, and no others', async () => {
+    await untilAhead('wrong', { isWrong: false })
+    await bench.call('wrong', { isWrong: false })
+    await bench.call('wrong', { isWrong: true }).catch(() => undefined)
+    expect(of('wrong').map(({ ahead }) => ahead !== null)).toEqual([true, true, false])
+    attempts.length = 0
+    for (let i = 0; i < 66; i++) await bench.call('wrong', { isWrong: false })
+    const ran = of('wrong').map(({ ahead }) => ahead !== null)
+    expect(ran).toEqual([...Array(64).fill(false), true, true])
+    await add('another Function')
+    expect(of('add')).toMatchObject([{ ahead: [] }])
+  })
+})
+
+test.each([
+  ['accessor', 'ctx.db.insert was not awaited: write "await" in front of it', 'text: 7'],
+  ['forgets', 'ctx.db.insert was not awaited: write "await" in front of it', "text: 'forgotten'"],
+  ['dangles', 'an operation was still running when the Function ended', 'scan().first()'],
+])('%s fails as in step: %s', async (name, message, at) => {
+  const { outcome, lines } = await linesOf(() => bench.call(name))
+  expect(outcome).toMatchObject({ code: 'FUNCTION_FAILED' })
+  expect(of(name).map(({ kind }) => kind)).toEqual(['void', 'threw'])
+  const failed = lines.filter(({ event }) => event === 'function.failed')
+  expect(failed).toHaveLength(1)
+  expect(failed[0]?.message).toContain(message)
+  expect(String(failed[0]?.trace)).toContain(placeOf(at))
+  expect(await bench.call('all')).toEqual([])
+})
+
+describe('the bounds', () => {
+  test('8,192 documents of 900 bytes are written ahead in one attempt', async () => {
+    expect(await bench.call('many', { count: 8_192n })).toBe(8_192)
+    expect(of('many')).toMatchObject([{ ahead: [], kind: 'returned' }])
+    expect(await bench.call('all')).toHaveLength(8_192)
+  })
+
+  test('one more is LIMIT_EXCEEDED, and is not run again', async () => {
+    const outcome = bench.call('many', { count: 8_193n })
+    await expect(outcome).rejects.toMatchObject({
+      ...{ code: 'LIMIT_EXCEEDED', detail: expect.stringContaining('documents written') },
+    })
+    expect(of('many')).toEqual([{ name: 'many', ahead: [], kind: null }])
+  })
+
+  test('a document that is too long is LIMIT_EXCEEDED at once, too', async () => {
+    const outcome = add('x'.repeat(1_100_000))
+    await expect(outcome).rejects.toMatchObject({
+      ...{ code: 'LIMIT_EXCEEDED', detail: expect.stringContaining('document bytes') },
+    })
+    expect(of('add')).toEqual([{ name: 'add', ahead: [], kind: null }])
+    expect(bench.log.text()).not.toContain('runner.stopped')
+  })
+})

@@ -1,0 +1,343 @@
+/**
+ * Goal: an attempt ahead that is not void answers, writes and reads what one in step does, in
+ * whichever order its code goes on, and it is void where the server refuses something. Method:
+ * random programs, run by a Function that works their steps, once ahead and once in step at the
+ * same snapshot with the same seed. Of half of the documents memory has the versions of the newest
+ * snapshot, not of the one before.
+ */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { TestConfiguration } from '../../../build/testing/configurations.ts'
+import { testCursors } from '../../../build/testing/cursors.ts'
+import { fc } from '../../../build/testing/properties.ts'
+import { poolBench } from '../../../build/testing/runners.ts'
+import { SEED } from '../../../build/testing/seeds.ts'
+import { openSqliteDocuments } from '../../documents/sqlite/stores.ts'
+import type { DocumentStore } from '../../documents/store.ts'
+import { assert } from '../../errors/assert.ts'
+import { isFault } from '../../errors/fault.ts'
+import { realSystem } from '../../system/system.ts'
+import { parseDescription } from '../../value/manifest.ts'
+import { Committer } from '../commits/committer.ts'
+import { type CompletedRun, type InvocationPort, run } from '../invocations/invocations.ts'
+import { OperationError } from '../invocations/operation-error.ts'
+import { Preparations } from '../releases/preparations.ts'
+import type { PreparedRelease } from '../releases/prepared-release.ts'
+import type { RunnerHost, RunnerPool } from '../runners/runner-pool.ts'
+import { Transaction } from '../transactions/transaction.ts'
+import { FunctionUsage } from '../usage/function-usage.ts'
+
+const PROGRAMS = 1_500
+
+const SCHEMA = `tables({ notes: {
+  fields: {
+    n: { type: 'int64' },
+    name: { type: 'optional', inner: { type: 'string' } },
+    tags: { type: 'optional', inner: { type: 'any' } },
+  },
+  indexes: [
+    { name: 'byN', fields: ['n'], unique: false },
+    { name: 'byName', fields: ['name'], unique: true },
+  ],
+} })`
+
+/** A step names a document by its number among those of the arguments, or behind, its own. */
+const CODE = `
+  fill: mutation(async (ctx) => {
+    const ids = []
+    for (let n = 0n; n < 12n; n++) {
+      const large = n === 3n ? ['x'.repeat(20_000)] : ['x', { n }]
+      ids.push(await ctx.db.insert('notes', { n: n % 4n, name: 'name' + n, tags: large }))
+    }
+    return ids
+  }),
+  touch: mutation(async (ctx) => {
+    for (const it of await ctx.db.table('notes').scan().take(6)) {
+      await ctx.db.patch(it._id, { tags: 'touched' })
+    }
+  }),
+  change: mutation((ctx, input) => work(ctx, input), program),
+  look: query((ctx, input) => work(ctx, input), program),`
+const WORK = `
+const program = {
+  arguments: { documents: { type: 'any' }, steps: { type: 'any' } }, errors: { NO: 'conflict' },
+}
+async function work(ctx, { documents, steps }) {
+  const own = []
+  const idOf = (number) => {
+    const all = [...documents, ...own]
+    return all[number % all.length]
+  }
+  const all = async (steps) => {
+    const seen = []
+    for (const step of steps) seen.push(await one(step))
+    return seen
+  }
+  const nested = (kind, name, { steps }) =>
+    ctx['run' + kind]({ kind: kind.toLowerCase(), name: 'f.' + name }, { documents, steps })
+  async function one(step) {
+    switch (step.do) {
+      case 'get': {
+        const found = await ctx.db.get(idOf(step.of))
+        if (step.spoils && found !== null) found.tags = 'spoiled'
+        return found
+      }
+      case 'insert': {
+        const id = await ctx.db.insert('notes', step.fields)
+        own.push(id)
+        return id
+      }
+      case 'patch': return await ctx.db.patch(idOf(step.of), step.fields)
+      case 'unset': return await ctx.db.patch(idOf(step.of), { name: undefined })
+      case 'replace': return await ctx.db.replace(idOf(step.of), step.fields)
+      case 'delete': return await ctx.db.delete(idOf(step.of))
+      case 'scan': return await ctx.db.table('notes').scan().order(step.order).take(step.count)
+      case 'index': {
+        const rows = ctx.db.table('notes').index('byN', (q) => q.gte('n', step.from))
+        return await rows.order(step.order).take(step.count)
+      }
+      case 'usage': return await ctx.usage()
+      case 'random': return Math.random()
+      case 'query': return await nested('Query', 'look', step)
+      case 'mutation': return await nested('Mutation', 'change', step)
+      case 'at once': return await Promise.all(step.steps.map(one))
+      case 'first': return await Promise.race([...step.steps.map(one), ctx.usage()])
+      case 'loose': {
+        for (const each of step.steps) one(each).catch(() => {})
+        return null
+      }
+      case 'try':
+        try { return await all(step.steps) } catch (error) { return [error.name, error.message] }
+      case 'throw': throw new RangeError('own')
+      case 'fail': return ctx.fail('NO')
+    }
+  }
+  return await all(steps)
+}
+`
+
+type Step = { readonly do: string; readonly [name: string]: unknown }
+
+const int64 = (most: number) => fc.nat({ max: most }).map((n) => ({ $i: String(n) }))
+const optional = <T>(arbitrary: fc.Arbitrary<T>) => fc.option(arbitrary, { nil: undefined })
+/** A few of them are taken. */
+const name = fc.nat({ max: 99 }).map((n) => `name${n}`)
+const fields = fc.record(
+  {
+    // Now and then no int64, which the server refuses.
+    n: fc.oneof({ arbitrary: int64(5), weight: 30 }, { arbitrary: fc.constant(1.5), weight: 1 }),
+    name: optional(name),
+    tags: optional(fc.constantFrom([], ['a', { b: 1 }], { $i: '7' }, 'text')),
+  },
+  { requiredKeys: ['n', 'name', 'tags'] },
+)
+const partial = fields.map(({ n, name, tags }) => ({
+  ...(tags !== undefined && { tags }),
+  ...(name !== undefined && { name }),
+  ...((tags ?? name) === undefined && { n }),
+}))
+const number = fc.nat({ max: 15 })
+const order = fc.constantFrom('asc', 'desc')
+const count = fc.integer({ min: 1, max: 6 })
+const step = (name: string, rest: Record<string, fc.Arbitrary<unknown>> = {}) =>
+  fc.record({ do: fc.constant(name), ...rest }) as fc.Arbitrary<Step>
+
+const reads = [
+  ...[step('get', { of: number, spoils: fc.boolean() }), step('get', { of: number })],
+  ...[step('get', { of: number }), step('scan', { order, count }), step('usage'), step('random')],
+  step('index', { from: int64(4), order, count }),
+]
+const writes = [
+  ...[step('insert', { fields }), step('insert', { fields }), step('unset', { of: number })],
+  ...[step('patch', { of: number, fields: partial }), step('replace', { of: number, fields })],
+  step('delete', { of: number }),
+]
+const ends = [step('throw'), step('fail')]
+
+/** Steps that hold others nest twice. */
+function stepOf(simple: readonly fc.Arbitrary<Step>[], depth: number): fc.Arbitrary<Step> {
+  const plain = fc.oneof(...simple)
+  const waiting = fc.oneof(...simple.filter((it) => !ends.includes(it)))
+  if (depth === 0) return plain
+  const within = (of: fc.Arbitrary<Step>) => fc.array(of, { maxLength: 4 })
+  const same = stepOf([...simple, ...ends], depth - 1)
+  const together = ['at once', 'first', 'loose', 'mutation'] as const
+  // In a Query nobody knows whether a called Function or a read behind it is answered first.
+  const apart = simple.includes(writes[0]!)
+    ? together.map((name) => step(name, { steps: within(same) }))
+    : [step('at once', { steps: within(waiting) })]
+  const holding = [
+    step('try', { steps: within(same) }),
+    step('query', { steps: within(stepOf([...reads, ...ends], depth - 1)) }),
+    ...apart,
+  ]
+  return fc.oneof({ arbitrary: plain, weight: 8 }, ...holding)
+}
+
+/** Some of them end with a failure of their own. */
+function stepsOf(simple: readonly fc.Arbitrary<Step>[]): fc.Arbitrary<readonly Step[]> {
+  const last = fc.oneof({ arbitrary: fc.constant([]), weight: 6 }, fc.tuple(fc.oneof(...ends)))
+  const all = fc.tuple(fc.array(stepOf(simple, 2), { maxLength: 8 }), last)
+  return all.map(([steps, end]) => [...steps, ...end])
+}
+
+const program = fc.record({
+  kind: fc.constantFrom('mutation' as const, 'mutation' as const, 'query' as const),
+  /** Numbers of documents, and whether the arguments name them as such: then they are given. */
+  documents: fc.array(fc.tuple(fc.nat({ max: 12 }), fc.boolean()), { minLength: 1, maxLength: 6 }),
+  mutating: stepsOf([...reads, ...writes]),
+  looking: stepsOf(reads),
+  snapshot: fc.constantFrom(1, 2),
+  seedByte: fc.nat({ max: 255 }),
+})
+type Program = typeof program extends fc.Arbitrary<infer T> ? T : never
+
+const system = realSystem()
+const bench = poolBench()
+const configuration = new TestConfiguration()
+const directory = mkdtempSync(join(tmpdir(), 'svc-ahead-'))
+let store: DocumentStore
+let committer: Committer
+let prepared: PreparedRelease
+let port: InvocationPort
+let ids: readonly string[]
+/** Whether the server refused a call something, other than a call, since this was reset. */
+let refused = false
+
+/** The pool, beside which a test sees what calls are refused. */
+function seeing(pool: RunnerPool): RunnerPool {
+  const through = (host: RunnerHost): RunnerHost => ({
+    operation(operation, invokePart) {
+      const note = (error: unknown): never => {
+        refused ||= error instanceof OperationError && operation[0] !== 'run'
+        throw error
+      }
+      try {
+        const answer = host.operation(operation, invokePart)
+        return answer instanceof Promise ? answer.catch(note) : answer
+      } catch (error) {
+        return note(error)
+      }
+    },
+  })
+  const invoke: RunnerPool['invoke'] = (code, call, host) => pool.invoke(code, call, through(host))
+  return { ...pool, invoke }
+}
+
+beforeAll(async () => {
+  const { pool, metrics, log } = bench
+  await pool.start({ sandbox: 'preferred' })
+  store = await openSqliteDocuments(join(directory, 'documents.db'))
+  committer = new Committer({ store, system, metrics, onCommit: () => undefined })
+  const code = bench.release(CODE, SCHEMA)
+  const described = { ...code, source: `${WORK}${code.source}` }
+  const { functions, tables } = parseDescription(await pool.describe(described))
+  prepared = await new Preparations(store, committer).prepare({
+    ...described,
+    functions: new Map(functions.map((it) => [it.name, it])),
+    tables: new Map(tables.map((it) => [it.name, it])),
+  })
+  port = {
+    ...{ pool: seeing(pool), system, log: log.log, configuration, cursors: testCursors() },
+    ...{ issueGuest: () => 'guest', usage: new FunctionUsage({ system, log: log.log, metrics }) },
+  }
+  ids = await commit('fill')
+  await commit('touch')
+})
+afterAll(async () => {
+  await bench.pool.close()
+  await store.close()
+  rmSync(directory, { recursive: true })
+})
+
+interface Attempt {
+  readonly snapshot: number
+  readonly seedByte: number
+  readonly isSpeculative: boolean
+}
+
+/** Answers the IDs of what it wrote. */
+async function commit(name: string): Promise<readonly string[]> {
+  const attempt = { snapshot: committer.durable, seedByte: 1, isSpeculative: false }
+  const { transaction } = await finish(name, '{}', attempt)
+  const { snapshot, readSet } = transaction
+  const atMicros = system.nowMicros()
+  const committed = await committer.commit({
+    ...{ snapshot, pending: null, readSet, atMicros, turn: null },
+    writes: transaction.writes(),
+    operation: {
+      ...{ operationId: system.ids.make('opn'), fingerprint: new Uint8Array(32) },
+      ...{ releaseId: prepared.release.releaseId, function: name, result: 'null' },
+      ...{ attempts: 1, createdAtMicros: atMicros },
+    },
+  })
+  assert(committed.kind === 'assigned', 'nothing else commits')
+  await committed.durable
+  return transaction.writes().map(({ id }) => id)
+}
+
+async function finish(name: string, argumentsText: string, attempt: Attempt) {
+  const { snapshot, seedByte, isSpeculative } = attempt
+  const definition = prepared.release.functions.get(`f.${name}`)!
+  const { nowMicros, seed, deadline } = bench.call(name, { seedByte })
+  const transaction = new Transaction({
+    ...{ store, release: prepared, snapshot, pending: null },
+    ...{ nowMicros, seed, writable: definition.kind === 'mutation' },
+  })
+  const invocation = {
+    ...{ prepared, nowMicros, seed, deadline, configuration: configuration.current },
+    ...{ definition, argumentsText, principal: null, isSpeculative },
+    context: { requestId: 'req_test', invocationId: 'ivc_test' },
+  }
+  let ran: CompletedRun | string | null
+  try {
+    ran = await run(port, invocation, transaction)
+  } catch (error) {
+    assert(isFault(error), String(error))
+    ran = `${error.code}: ${error.detail}`
+  }
+  return { transaction, ran }
+}
+
+/** What it came to, wrote, and looked at. */
+function shown({ transaction, ran }: Awaited<ReturnType<typeof finish>>) {
+  const { readSet, usage } = transaction
+  const writes = transaction.writes().map(({ id, createdAtMicros, document, after }) => {
+    return [id, createdAtMicros, after === null ? null : document.text]
+  })
+  return { ran, writes, documents: [...readSet.documents], intervals: readSet.intervals, usage }
+}
+
+function argumentsOf({ kind, documents, mutating, looking }: Program): string {
+  // Nobody ever inserted the one behind the last.
+  const all = [...ids, `notes_${'7'.repeat(26)}`]
+  const named = documents.map(([at, isTyped]) => (isTyped ? { $d: all[at]! } : all[at]!))
+  return JSON.stringify({ documents: named, steps: kind === 'mutation' ? mutating : looking })
+}
+
+test(`${PROGRAMS} programs come to the same ahead and in step (SVC_SEED=${SEED})`, async () => {
+  const counts = { void: 0, succeeded: 0, failed: 0 }
+  const property = fc.asyncProperty(program, async (one) => {
+    const name = one.kind === 'mutation' ? 'change' : 'look'
+    const text = argumentsOf(one)
+    const ahead = await finish(name, text, { ...one, isSpeculative: true })
+    refused = false
+    const inStep = await finish(name, text, { ...one, isSpeculative: false })
+    expect(inStep.ran).not.toBeNull()
+    if (ahead.ran === null) counts.void += 1
+    if (typeof inStep.ran === 'string') {
+      // What was open when it failed was perhaps never worked, so it may or may not be void.
+      expect(ahead.ran ?? inStep.ran).toBe(inStep.ran)
+      counts.failed += 1
+    } else {
+      expect(ahead.ran === null).toBe(refused)
+      if (ahead.ran !== null) expect(shown(ahead)).toEqual(shown(inStep))
+      counts.succeeded += 1
+    }
+  })
+  await fc.assert(property, { seed: SEED, numRuns: PROGRAMS })
+  // Without enough of each the test would not have tried what it is for.
+  expect(Math.min(...Object.values(counts))).toBeGreaterThan(PROGRAMS / 20)
+})

@@ -1,0 +1,48 @@
+/** What a change that carried an Operation ID came to: with its answer, and looked up later. */
+import { findApplied, type Operation } from '../../product/idempotency/idempotency-records.ts'
+import type { Capability } from '../../value/capabilities.ts'
+import { OperationField } from '../../wire/operations.ts'
+import type { ProductApp } from './product-app.ts'
+import { environmentRoute, type Route } from './route.ts'
+
+export function operationField({
+  revision,
+  createdAtMicros,
+  ...operation
+}: Operation): OperationField {
+  return {
+    version: 1,
+    ...operation,
+    outcome: 'applied',
+    revision: String(revision),
+    createdAtMicros: String(createdAtMicros),
+  }
+}
+
+/** Answers 404 where nothing was committed on the resource, until then. */
+export function operationRoute({
+  path,
+  name,
+  resource,
+  capability,
+}: {
+  readonly path: `/${string}-operations`
+  readonly name: string
+  /** First part of the kind of its operations. */
+  readonly resource: string
+  readonly capability: Capability
+}): Route<ProductApp> {
+  return environmentRoute({
+    method: 'GET',
+    path: `${path}/:operationId`,
+    name,
+    summary: 'What a change came to; 404 where nothing was committed, until now.',
+    capability,
+    replies: { 200: OperationField },
+    handle({ app, params }) {
+      const { operationId } = params
+      const body: OperationField = operationField(findApplied(app.product, resource, operationId))
+      return { status: 200, body }
+    },
+  })
+}

@@ -1,0 +1,42 @@
+/** The security audit, a page at a time. */
+import { readAuditPage } from '../../../identity/audit-pages.ts'
+import type { Identity } from '../../../identity/identity.ts'
+import { AuditPage, AuditQuery } from '../../../wire/audit.ts'
+import { PAGE_DEFAULT } from '../../../wire/fields.ts'
+import { operatorRoute, type Route } from '../route.ts'
+
+export interface AuditApp {
+  readonly identity: Identity
+}
+
+/** The greatest bigint of the database. */
+const MICROS_MAX = 2n ** 63n - 1n
+
+export const auditRoutes: readonly Route<AuditApp>[] = [
+  operatorRoute({
+    method: 'GET',
+    path: '/v1/access/audit',
+    name: 'listAuditRecords',
+    summary: 'Records of the security audit, the newest first.',
+    capability: 'operators:manage',
+    query: AuditQuery,
+    replies: { 200: AuditPage },
+    async handle({ app, actor, query }) {
+      const { operator = null, operation = null, from, to, after = null, limit } = query
+      const { items, next } = await readAuditPage(app.identity, actor, {
+        actor: operator,
+        operation,
+        fromMicros: from === undefined ? 0n : BigInt(from),
+        toMicros: to === undefined ? MICROS_MAX : BigInt(to),
+        after,
+        limit: limit ?? PAGE_DEFAULT,
+      })
+      const body: AuditPage = {
+        version: 1,
+        items: items.map((record) => ({ ...record, atMicros: String(record.atMicros) })),
+        next,
+      }
+      return { status: 200, body }
+    },
+  }),
+]

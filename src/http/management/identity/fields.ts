@@ -1,0 +1,41 @@
+/** How operators, sessions and grants look in answers. */
+import type { Grant } from '../../../identity/actor.ts'
+import type { Login, Session } from '../../../identity/sessions.ts'
+import type { SessionId } from '../../../value/ids.ts'
+import type { GrantField } from '../../../wire/access.ts'
+import type { Login as LoginBody, OperatorField, SessionField } from '../../../wire/auth.ts'
+
+/** The only place where tokens leave the server. */
+export function loginBody(login: Login): LoginBody {
+  return {
+    version: 1,
+    operator: operatorField(login.operator),
+    session: sessionField(login.session, login.session.sessionId),
+    grants: login.grants.map(grantField),
+    tokenType: 'Bearer',
+    accessToken: login.accessToken.reveal(),
+    refreshToken: login.refreshToken.reveal(),
+  }
+}
+
+export function operatorField(operator: Login['operator']): OperatorField {
+  const { operatorId, operatorName, createdAtMicros } = operator
+  return { operatorId, operatorName, createdAtMicros: String(createdAtMicros) }
+}
+
+/** `current` is the session that asks. */
+export function sessionField(session: Session, current: SessionId): SessionField {
+  return {
+    sessionId: session.sessionId,
+    deviceName: session.deviceName,
+    createdAtMicros: String(session.createdAtMicros),
+    lastUsedAtMicros: String(session.lastUsedAtMicros),
+    accessExpiresAtMicros: String(session.accessExpiresAtMicros),
+    refreshExpiresAtMicros: String(session.refreshExpiresAtMicros),
+    current: session.sessionId === current,
+  }
+}
+
+export function grantField({ scope, capabilities, source }: Grant): GrantField {
+  return { scope, capabilities: [...capabilities], source }
+}

@@ -1,0 +1,71 @@
+/** Delegated invitations: issuance, once with the code, and revocation. */
+import type { Identity } from '../../../identity/identity.ts'
+import {
+  type Invitation,
+  issueInvitation,
+  revokeInvitation,
+} from '../../../identity/invitations.ts'
+import type { OperationId } from '../../../value/ids.ts'
+import { InvitationIssued, InvitationRequest } from '../../../wire/access.ts'
+import { CHANGE_ERRORS, operatorRoute, type Route } from '../route.ts'
+
+export interface InvitationsApp {
+  readonly identity: Identity
+}
+
+export const invitationRoutes: readonly Route<InvitationsApp>[] = [
+  operatorRoute({
+    method: 'POST',
+    path: '/v1/access/invitations',
+    name: 'issueInvitation',
+    summary: 'Invites an operator; the first answer alone has the code.',
+    capability: 'operators:manage',
+    // Without one the request is one-shot: it can be neither replayed nor looked up.
+    operationId: 'optional',
+    body: { schema: InvitationRequest },
+    replies: { 200: InvitationIssued, 201: InvitationIssued },
+    errors: ['PLATFORM_INVITATION_OPERATION_REUSED', ...CHANGE_ERRORS],
+    cache: 'no-store, max-age=0',
+    async handle({ app, actor, body, operationId, requestId }) {
+      const input = { ...body, operationId, requestId }
+      const { invitation, code } = await issueInvitation(app.identity, actor, input)
+      const reply: InvitationIssued = {
+        ...invitationField(invitation, operationId),
+        secretShownOnce: code !== null,
+        replayed: code === null,
+        ...(code !== null && { code: code.reveal() }),
+      }
+      return { status: code === null ? 200 : 201, body: reply }
+    },
+  }),
+
+  operatorRoute({
+    method: 'DELETE',
+    path: '/v1/access/invitations/:invitationId',
+    name: 'revokeInvitation',
+    summary: 'Ends an invitation that was not used.',
+    capability: 'operators:manage',
+    replies: { 204: null },
+    errors: ['PLATFORM_CONFLICT', 'PLATFORM_NOT_FOUND', ...CHANGE_ERRORS],
+    async handle({ app, actor, params, requestId }) {
+      await revokeInvitation(app.identity, actor, { ...params, requestId })
+      return { status: 204 }
+    },
+  }),
+]
+
+/** What issuance, replay and look-up have in common. */
+export function invitationField(invitation: Invitation, operationId: OperationId | null) {
+  return {
+    version: 1 as const,
+    operationId,
+    invitationId: invitation.invitationId,
+    // Every delegated invitation has one; only those can be seen here.
+    operatorName: invitation.operatorName!,
+    role: invitation.role,
+    scope: invitation.scope,
+    capabilities: [...invitation.capabilities],
+    createdAtMicros: String(invitation.createdAtMicros),
+    expiresAtMicros: String(invitation.expiresAtMicros),
+  }
+}

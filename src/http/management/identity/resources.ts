@@ -1,0 +1,42 @@
+/** The Product Environments that a client can link. */
+import { Fault } from '../../../errors/fault.ts'
+import { type LinkableEnvironment, visibleResources } from '../../../identity/resources.ts'
+import { RESOURCES_BYTES_MAX, RESOURCES_MAX, Resources } from '../../../wire/auth.ts'
+import { operatorRoute, type Route } from '../route.ts'
+
+export interface ResourcesApp {
+  /** What this server composes beside identity. */
+  linkableEnvironments(): Promise<readonly LinkableEnvironment[]>
+}
+
+export const resourceRoutes: readonly Route<ResourcesApp>[] = [
+  operatorRoute({
+    method: 'GET',
+    path: '/v1/auth/resources',
+    name: 'listResources',
+    summary: 'The Product Environments that the caller may link.',
+    replies: { 200: Resources },
+    async handle({ app, actor }) {
+      const visible = visibleResources(actor, await app.linkableEnvironments())
+      const body: Resources = {
+        version: 1,
+        resources: visible.map((resource) => ({
+          projectId: resource.projectId,
+          environmentId: resource.environmentId,
+          name: resource.name,
+          slug: resource.slug,
+          managementOrigin: resource.managementOrigin,
+          capabilities: [...resource.capabilities],
+        })),
+      }
+      // A list that is cut would look whole to a client.
+      const fits = visible.length <= RESOURCES_MAX && byteLength(body) <= RESOURCES_BYTES_MAX
+      if (!fits) throw new Fault('PLATFORM_INTERNAL', { detail: 'resources over their bound' })
+      return { status: 200, body }
+    },
+  }),
+]
+
+function byteLength(body: object): number {
+  return new TextEncoder().encode(JSON.stringify(body)).length
+}

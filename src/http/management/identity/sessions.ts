@@ -1,0 +1,41 @@
+/** Device sessions: the caller's own, and the end of any. */
+import type { Identity } from '../../../identity/identity.ts'
+import { listSessions, revokeSession } from '../../../identity/sessions.ts'
+import { Sessions } from '../../../wire/auth.ts'
+import { CHANGE_ERRORS, operatorRoute, type Route } from '../route.ts'
+import { sessionField } from './fields.ts'
+
+export interface SessionsApp {
+  readonly identity: Identity
+}
+
+export const sessionRoutes: readonly Route<SessionsApp>[] = [
+  operatorRoute({
+    method: 'GET',
+    path: '/v1/auth/sessions',
+    name: 'listSessions',
+    summary: 'The active sessions of the caller, the newest first.',
+    replies: { 200: Sessions },
+    async handle({ app, actor }) {
+      const sessions = await listSessions(app.identity, actor)
+      const body: Sessions = {
+        version: 1,
+        sessions: sessions.map((session) => sessionField(session, actor.sessionId)),
+      }
+      return { status: 200, body }
+    },
+  }),
+
+  operatorRoute({
+    method: 'DELETE',
+    path: '/v1/auth/sessions/:sessionId',
+    name: 'revokeSession',
+    summary: 'Ends a session; that of another operator takes operators:manage.',
+    replies: { 204: null },
+    errors: ['PLATFORM_ACCESS_DENIED', 'PLATFORM_NOT_FOUND', ...CHANGE_ERRORS],
+    async handle({ app, actor, params, requestId }) {
+      await revokeSession(app.identity, actor, { ...params, requestId })
+      return { status: 204 }
+    },
+  }),
+]

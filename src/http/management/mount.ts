@@ -1,0 +1,280 @@
+/**
+ * The steps of every management request, in this order: request ID, rate, headers, authentication,
+ * scope of the URL, capability, configured Environment, parameters, Operation ID, body, handler,
+ * rendering. A grant is looked at before anything of the Product, so a stranger learns nothing from
+ * a 404.
+ */
+import { type Context, Hono } from 'hono'
+import { Fault } from '../../errors/fault.ts'
+import { type Actor, requireCapability, requireCapabilitySomewhere } from '../../identity/actor.ts'
+import type { System } from '../../system/system.ts'
+import type { Logger } from '../../telemetry/log.ts'
+import { isId, type OperationId, type RequestId } from '../../value/ids.ts'
+import { environmentScope } from '../../value/scope.ts'
+import { parseStrictJson } from '../../value/strict-json.ts'
+import { OPERATION_ID_HEADER } from '../../wire/operations.ts'
+import { NO_FIELDS, read } from '../../wire/schema.ts'
+import { isPacked, readBody, requireJson } from '../bodies.ts'
+import { errorResponse, MANAGEMENT_CODES, toFault } from '../errors.ts'
+import { preferredType } from '../media-types.ts'
+import { PATH_PARAMETERS, type PathParameter } from '../parameters.ts'
+import { type PeerBinding, type PeerLimits, peerOf, requireNoWait } from '../rate-limits.ts'
+import type { RequestCounts } from '../request-counts.ts'
+import {
+  type Access,
+  type Body,
+  JSON_BODY_BYTES_MAX,
+  type ManagementCore,
+  type Reply,
+  type Route,
+} from './route.ts'
+
+const ACCESS_TOKEN = /^Bearer (rk_at_v1_[A-Za-z0-9_-]{43})$/
+const AUTHORIZATION_BYTES_MAX = 16 * 1024
+
+interface MountOptions<A> {
+  readonly app: A & ManagementCore
+  readonly system: System
+  readonly log: Logger
+  readonly routes: readonly Route<A>[]
+  /** null limits nothing. */
+  readonly limits?: PeerLimits | null
+  readonly counts?: RequestCounts
+}
+
+/** One Hono application for the management origin. Every failure leaves as the error envelope. */
+export function mountManagement<A>(options: MountOptions<A>): Hono {
+  const hono = new Hono({ strict: true })
+  const methodsByPath = Map.groupBy(options.routes, (route) => route.path)
+  for (const [path, routes] of methodsByPath) {
+    for (const route of routes) {
+      hono.on(route.method, path, (context) => answer(options, context, route))
+    }
+    const allow = routes.map((route) => route.method).join(', ')
+    hono.all(path, (context) => refuse(options, context, 'PLATFORM_METHOD_NOT_ALLOWED', allow))
+  }
+  hono.notFound((context) => refuse(options, context, 'PLATFORM_NOT_FOUND'))
+  return hono
+}
+
+function refuse<A>(
+  { system, log, counts }: MountOptions<A>,
+  context: Context,
+  code: 'PLATFORM_METHOD_NOT_ALLOWED' | 'PLATFORM_NOT_FOUND',
+  allow?: string,
+): Response {
+  const requestId = system.ids.make('req')
+  log.debug('http.refused', { requestId, method: context.req.method, errorCode: code })
+  const response = errorResponse(new Fault(code), requestId, MANAGEMENT_CODES)
+  counts?.answered(response.status)
+  if (allow !== undefined) response.headers.set('allow', allow)
+  return response
+}
+
+async function answer<A>(
+  options: MountOptions<A>,
+  context: Context,
+  route: Route<A>,
+): Promise<Response> {
+  const { system, log } = options
+  const requestId = system.ids.make('req')
+  const started = system.monotonicMillis()
+  let status = 500
+  let errorCode: string | undefined
+  try {
+    const reply = await handle(options, context, route, requestId)
+    status = reply.status
+    return render(reply, route, requestId)
+  } catch (error) {
+    const fault = faultOf(error, context.req.raw.signal)
+    if (fault.kind === 'unauthenticated')
+      options.limits?.failures.charge(peerOf(context.env as PeerBinding | undefined))
+    options.counts?.failed(fault)
+    status = fault.status
+    errorCode = fault.code
+    const entry = { requestId, errorCode, detail: fault.detail }
+    if (status >= 500) log.error('http.failed', { ...entry, error: fault.cause })
+    else log.debug('http.refused', entry)
+    return errorResponse(fault, requestId, MANAGEMENT_CODES)
+  } finally {
+    options.counts?.answered(status)
+    log.info('http.request', {
+      requestId,
+      method: route.method,
+      route: route.path,
+      status,
+      errorCode,
+      durationMicros: Math.round((system.monotonicMillis() - started) * 1000),
+    })
+  }
+}
+
+/** Whoever leaves before the body is whole makes the reading of it fail: that alone is not ours. */
+function faultOf(error: unknown, { aborted }: AbortSignal): Fault {
+  const left = aborted && error instanceof DOMException && error.name === 'AbortError'
+  return left
+    ? new Fault(MANAGEMENT_CODES.invalid, { detail: 'the client left', cause: error })
+    : toFault(error, MANAGEMENT_CODES)
+}
+
+/**
+ * Before anything is looked up. A peer that failed too often is refused whatever it presents now,
+ * since what it presents would have to be looked up first.
+ */
+function checkRate<A>(limits: PeerLimits | null, context: Context, route: Route<A>): void {
+  if (limits === null) return
+  const peer = peerOf(context.env as PeerBinding | undefined)
+  if (route.rate === 'peer') requireNoWait(limits.unauthenticated.take(peer))
+  const authenticates = route.access.kind !== 'public' || route.admit !== null
+  if (authenticates || route.rate === 'peer') requireNoWait(limits.failures.wait(peer))
+}
+
+async function handle<A>(
+  { app, limits = null }: MountOptions<A>,
+  context: Context,
+  route: Route<A>,
+  requestId: RequestId,
+): Promise<Reply> {
+  checkRate(limits, context, route)
+  const request = context.req.raw
+  checkAccept(request, route)
+  route.admit?.({ app, request })
+  const actor = route.access.kind === 'public' ? null : await authenticate(app, request)
+  const params = context.req.param() as Record<string, string>
+  checkAccess(app, route.access, actor, params)
+  checkParams(params)
+  return route.handle({
+    app,
+    actor: actor!,
+    params,
+    query: readQuery(request, route),
+    headers: readHeaders(request, route),
+    operationId: readOperationId(request, route)!,
+    body: await readRouteBody(request, route),
+    request,
+    requestId,
+  })
+}
+
+function checkAccept<A>(request: Request, { mediaTypes }: Route<A>): void {
+  if (preferredType(request.headers.get('accept'), mediaTypes) === null) {
+    throw new Fault('PLATFORM_NOT_ACCEPTABLE')
+  }
+}
+
+/** The grammar admits no comma, so two headers that were joined fail like a wrong one. */
+async function authenticate(app: ManagementCore, request: Request): Promise<Actor> {
+  const header = request.headers.get('authorization') ?? ''
+  const token = header.length > AUTHORIZATION_BYTES_MAX ? null : ACCESS_TOKEN.exec(header)
+  if (token === null) throw new Fault('PLATFORM_AUTHENTICATION_FAILED', { detail: 'no token' })
+  return app.authenticate(token[1]!)
+}
+
+function checkAccess(
+  app: ManagementCore,
+  access: Access,
+  actor: Actor | null,
+  params: Record<string, string>,
+): void {
+  if (access.kind === 'environment') checkEnvironment(app, actor!, access.capability, params)
+  if (access.kind === 'operator' && access.capability !== null) {
+    requireCapabilitySomewhere(actor!, access.capability)
+  }
+}
+
+function checkEnvironment(
+  app: ManagementCore,
+  actor: Actor,
+  capability: Parameters<typeof requireCapability>[1],
+  params: Record<string, string>,
+): void {
+  const { projectId, environmentId } = params
+  if (!isId('prj', projectId) || !isId('env', environmentId)) {
+    throw new Fault('PLATFORM_REQUEST_INVALID', {
+      violations: [{ path: 'url', rule: 'canonical IDs' }],
+    })
+  }
+  requireCapability(actor, capability, environmentScope(projectId, environmentId))
+  const configured = app.environment
+  if (configured?.projectId !== projectId || configured.environmentId !== environmentId) {
+    throw new Fault('PRODUCT_NOT_FOUND', { detail: 'not the configured Environment' })
+  }
+}
+
+function checkParams(params: Record<string, string>): void {
+  for (const [name, text] of Object.entries(params)) {
+    read(PATH_PARAMETERS[name as PathParameter], text, 'PLATFORM_REQUEST_INVALID', 'url')
+  }
+}
+
+function readQuery<A>(request: Request, route: Route<A>): unknown {
+  const url = URL.parse(request.url)
+  // Its authority is the Host as the client sent it.
+  if (url === null) {
+    throw new Fault('PLATFORM_REQUEST_INVALID', { violations: [{ path: 'host', rule: 'a host' }] })
+  }
+  const pairs = [...url.searchParams]
+  const query = Object.fromEntries(pairs)
+  if (Object.keys(query).length < pairs.length) {
+    throw new Fault('PLATFORM_REQUEST_INVALID', {
+      violations: [{ path: 'query', rule: 'each parameter at most once' }],
+    })
+  }
+  return read(route.query, query, 'PLATFORM_REQUEST_INVALID', 'query')
+}
+
+function readHeaders<A>({ headers }: Request, route: Route<A>): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(route.headers).map(([name, schema]) => {
+      return [name, read(schema, headers.get(name), 'PLATFORM_REQUEST_INVALID', name)]
+    }),
+  )
+}
+
+/** Two headers arrive joined by a comma, which no ID contains. */
+function readOperationId<A>(request: Request, route: Route<A>): OperationId | null {
+  if (route.operationId === 'none') return null
+  const header = request.headers.get(OPERATION_ID_HEADER)
+  if (isId('opn', header) || (header === null && route.operationId === 'optional')) return header
+  throw new Fault('PLATFORM_REQUEST_INVALID', {
+    violations: [{ path: OPERATION_ID_HEADER, rule: 'a canonical opn_ identifier, exactly once' }],
+  })
+}
+
+async function readRouteBody<A>(request: Request, route: Route<A>): Promise<unknown> {
+  if (route.body === null) return readNothing(request, route)
+  if ('mediaType' in route.body) {
+    const { headers } = request
+    const mediaType = headers.get('content-type')?.toLowerCase()
+    if (mediaType === route.body.mediaType && !isPacked(headers)) return undefined
+    throw new Fault('PLATFORM_MEDIA_TYPE_UNSUPPORTED')
+  }
+  requireJson(request, MANAGEMENT_CODES)
+  const { schema, bytesMax } = route.body as Body<unknown>
+  const bytes = await readBody(request, bytesMax ?? JSON_BODY_BYTES_MAX, MANAGEMENT_CODES)
+  return read(schema, parseStrictJson(bytes), 'PLATFORM_REQUEST_INVALID')
+}
+
+/** No body, or the object without fields that many clients send with every POST. */
+async function readNothing<A>(request: Request, { method }: Route<A>): Promise<undefined> {
+  const bytesMax = method === 'POST' ? JSON_BODY_BYTES_MAX : 0
+  const bytes = await readBody(request, bytesMax, MANAGEMENT_CODES)
+  if (bytes.length === 0) return
+  requireJson(request, MANAGEMENT_CODES)
+  read(NO_FIELDS, parseStrictJson(bytes), 'PLATFORM_REQUEST_INVALID')
+}
+
+function render<A>(reply: Reply, route: Route<A>, requestId: RequestId): Response {
+  const headers = new Headers({
+    'cache-control': route.cache,
+    'x-content-type-options': 'nosniff',
+    'x-service-request-id': requestId,
+  })
+  if (reply.text !== undefined) {
+    headers.set('content-type', reply.contentType ?? 'application/json; charset=utf-8')
+    return new Response(reply.text, { status: reply.status, headers })
+  }
+  if (reply.body === undefined) return new Response(null, { status: reply.status, headers })
+  headers.set('content-type', 'application/json; charset=utf-8')
+  return new Response(JSON.stringify(reply.body), { status: reply.status, headers })
+}

@@ -1,0 +1,89 @@
+import { expect, test } from 'vitest'
+import type { Actor } from '../../identity/actor.ts'
+import { TestSystem } from '../../system/system.ts'
+import { memoryLog } from '../../telemetry/log.ts'
+import type { OperationId } from '../../value/ids.ts'
+import { mountManagement } from './mount.ts'
+import { operatorRoute } from './route.ts'
+
+const OPERATION_ID = 'opn_00000000000000000000000001'
+const seen: (OperationId | null)[] = []
+
+const DESCRIBED = { name: 'test', summary: 'A test.', replies: { 204: null } } as const
+
+const hono = mountManagement({
+  system: new TestSystem(),
+  log: memoryLog().log,
+  app: { environment: null, authenticate: async () => ({ grants: [] }) as unknown as Actor },
+  routes: [
+    operatorRoute({
+      method: 'POST',
+      path: '/required',
+      ...DESCRIBED,
+      operationId: 'required',
+      handle({ operationId }) {
+        const required: OperationId = operationId
+        seen.push(required)
+        return { status: 204 }
+      },
+    }),
+    operatorRoute({
+      method: 'POST',
+      path: '/optional',
+      ...DESCRIBED,
+      operationId: 'optional',
+      handle({ operationId }) {
+        seen.push(operationId)
+        return { status: 204 }
+      },
+    }),
+    operatorRoute({
+      method: 'POST',
+      path: '/none',
+      ...DESCRIBED,
+      handle({ operationId }) {
+        const none: null = operationId
+        seen.push(none)
+        return { status: 204 }
+      },
+    }),
+  ],
+})
+
+async function send(path: string, ...keys: readonly string[]): Promise<number> {
+  const headers = new Headers({ authorization: `Bearer rk_at_v1_${'A'.repeat(43)}` })
+  for (const key of keys) headers.append('Idempotency-Key', key)
+  return (await hono.request(path, { method: 'POST', headers })).status
+}
+
+test('a route that requires an Operation ID refuses a request without one', async () => {
+  expect(await send('/required')).toBe(400)
+  expect(await send('/required', OPERATION_ID)).toBe(204)
+  expect(seen.at(-1)).toBe(OPERATION_ID)
+})
+
+test('a route where it is optional tells absence from a malformed one', async () => {
+  expect(await send('/optional')).toBe(204)
+  expect(seen.at(-1)).toBeNull()
+  expect(await send('/optional', OPERATION_ID)).toBe(204)
+  expect(seen.at(-1)).toBe(OPERATION_ID)
+  expect(await send('/optional', '')).toBe(400)
+})
+
+test('a route that does not advertise it does not look at the header', async () => {
+  expect(await send('/none', 'x')).toBe(204)
+  expect(seen.at(-1)).toBeNull()
+})
+
+test.each(['/required', '/optional'])('%s takes exactly one canonical ID', async (path) => {
+  for (const keys of [
+    [OPERATION_ID, OPERATION_ID],
+    [`${OPERATION_ID},${OPERATION_ID}`],
+    [OPERATION_ID.toLowerCase().replace('1', 'a')],
+    ['opi_00000000000000000000000001'],
+    ['opn_80000000000000000000000001'],
+    [`${OPERATION_ID}0`],
+  ]) {
+    expect(await send(path, ...keys)).toBe(400)
+  }
+})

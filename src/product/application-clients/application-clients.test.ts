@@ -1,0 +1,205 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { openTestProduct, REQUEST_ID, type TestProduct } from '../../../build/testing/products.ts'
+import { type ClientInput, createClient, listClients } from './application-clients.ts'
+import {
+  type CredentialInput,
+  createCredential,
+  listCredentials,
+} from './application-credentials.ts'
+
+let it: TestProduct
+let client: ClientInput
+let credential: CredentialInput
+
+beforeEach(async () => {
+  it = await openTestProduct()
+  client = {
+    clientId: it.system.ids.make('app'),
+    name: 'Web',
+    kind: 'public',
+    maximumScopes: ['query', 'mutation'],
+    createdAtMicros: it.system.nowMicros(),
+    requestId: REQUEST_ID,
+  }
+  credential = {
+    clientId: client.clientId,
+    credentialId: it.system.ids.make('crd'),
+    name: 'First key',
+    scopes: ['query'],
+    rateLimit: null,
+    createdAtMicros: it.system.nowMicros(),
+    requestId: REQUEST_ID,
+  }
+})
+afterEach(() => it.close())
+
+const DAY = 24n * 3600n * 1_000_000n
+
+function addClient(more: Partial<ClientInput> = {}) {
+  return createClient(it.product, it.actor, { ...client, ...more })
+}
+function addCredential(more: Partial<CredentialInput> = {}) {
+  return createCredential(it.product, it.actor, { ...credential, ...more })
+}
+function fault(work: () => unknown): string {
+  try {
+    work()
+  } catch (error) {
+    return (error as { code: string }).code
+  }
+  return 'none'
+}
+
+describe('an Application Client', () => {
+  test('is created once, listed, and answered again on an exact replay', async () => {
+    const created = addClient()
+    expect(created).toEqual({
+      client: {
+        clientId: client.clientId,
+        name: 'Web',
+        kind: 'public',
+        maximumScopes: ['mutation', 'query'],
+        createdAtMicros: client.createdAtMicros,
+      },
+      replayed: false,
+    })
+    expect(addClient({ maximumScopes: ['mutation', 'query'] })).toEqual({
+      ...created,
+      replayed: true,
+    })
+    expect(listClients(it.product)).toEqual([created.client])
+    await it.product.audit.settled()
+    expect(it.audited.map(({ operation }) => operation)).toEqual([
+      'product.application_client.create',
+    ])
+  })
+
+  test('is replayed after any time, since its time is its own', () => {
+    addClient()
+    it.system.advance(48 * 3600 * 1000)
+    expect(addClient().replayed).toBe(true)
+  })
+
+  test.each<[string, Partial<ClientInput>]>([
+    ['name', { name: 'Mobile' }],
+    ['kind', { kind: 'confidential' }],
+    ['scopes', { maximumScopes: ['query'] }],
+    ['time', { createdAtMicros: 1_800_000_000_000_001n }],
+  ])('with the same ID and another %s is a reuse', (_, more) => {
+    addClient()
+    expect(fault(() => addClient(more))).toBe('PRODUCT_OPERATION_REUSED')
+    expect(listClients(it.product)).toMatchObject([{ name: 'Web', kind: 'public' }])
+  })
+
+  test.each<[string, Partial<ClientInput>]>([
+    ['an empty name', { name: '' }],
+    ['a name of 129 characters', { name: 'x'.repeat(129) }],
+    ['a control character in its name', { name: 'a\u0000b' }],
+    ['no scope', { maximumScopes: [] }],
+    ['one scope twice', { maximumScopes: ['query', 'query'] }],
+    ['a development kind that invokes', { kind: 'development', maximumScopes: ['query'] }],
+    ['a time too long ago', { createdAtMicros: 1_800_000_000_000_000n - DAY - 1n }],
+    ['a time too far ahead', { createdAtMicros: 1_800_000_000_000_000n + DAY + 1n }],
+    ['a time beyond 64 bits', { createdAtMicros: 2n ** 63n }],
+  ])('with %s is invalid', (_, more) => {
+    expect(fault(() => addClient(more))).toBe('PRODUCT_INVALID')
+    expect(listClients(it.product)).toEqual([])
+  })
+})
+
+describe('a credential', () => {
+  test('of a public client has a key that a replay tells again', async () => {
+    addClient()
+    const created = addCredential()
+    expect(created).toMatchObject({ secretShownOnce: false, replayed: false })
+    expect(created.key!.reveal()).toMatch(/^rk_pub_v1_[A-Za-z0-9_-]{43}$/)
+    const replayed = addCredential()
+    expect(replayed).toEqual({ ...created, replayed: true })
+    expect(replayed.key!.reveal()).toBe(created.key!.reveal())
+    expect(listCredentials(it.product, client.clientId)).toEqual([created.credential])
+    await it.product.audit.settled()
+    expect(it.audited.at(-1)).toMatchObject({
+      operation: 'product.application_credential.create',
+      subject: credential.credentialId,
+    })
+  })
+
+  test.each([
+    ['confidential', 'rk_sec_v1_', 'query'],
+    ['development', 'rk_dev_v1_', 'workspace'],
+  ] as const)('of a %s client has a key that is told once', (kind, prefix, scope) => {
+    addClient({ kind, maximumScopes: [scope] })
+    const created = addCredential({ scopes: [scope] })
+    expect(created).toMatchObject({ secretShownOnce: true, replayed: false })
+    expect(created.key!.reveal()).toMatch(new RegExp(`^${prefix}[A-Za-z0-9_-]{43}$`))
+    expect(addCredential({ scopes: [scope] })).toEqual({
+      credential: created.credential,
+      key: null,
+      secretShownOnce: false,
+      replayed: true,
+    })
+  })
+
+  test.each<[string, Partial<CredentialInput>]>([
+    ['name', { name: 'Second key' }],
+    ['scopes', { scopes: ['mutation'] }],
+    ['rate limit', { rateLimit: 5 }],
+    ['time', { createdAtMicros: 1_800_000_000_000_001n }],
+  ])('with the same ID and another %s is a reuse', (_, more) => {
+    addClient()
+    addCredential()
+    expect(fault(() => addCredential(more))).toBe('PRODUCT_OPERATION_REUSED')
+  })
+
+  test('with the same ID under another client is a reuse', () => {
+    addClient()
+    addCredential()
+    const clientId = it.system.ids.make('app')
+    addClient({ clientId })
+    expect(fault(() => addCredential({ clientId }))).toBe('PRODUCT_OPERATION_REUSED')
+    expect(listCredentials(it.product, clientId)).toEqual([])
+  })
+
+  test.each<[string, Partial<CredentialInput>]>([
+    ['a scope that its client lacks', { scopes: ['realtime'] }],
+    ['no scope', { scopes: [] }],
+    ['a name with a line feed', { name: 'a\nb' }],
+    ['a rate limit of nothing', { rateLimit: 0 }],
+    ['a broken rate limit', { rateLimit: 1.5 }],
+    ['a time too long ago', { createdAtMicros: 1_800_000_000_000_000n - DAY - 1n }],
+  ])('with %s is invalid', (_, more) => {
+    addClient()
+    expect(fault(() => addCredential(more))).toBe('PRODUCT_INVALID')
+  })
+
+  test('of an unknown client finds nothing', () => {
+    expect(fault(() => addCredential())).toBe('PRODUCT_NOT_FOUND')
+    expect(fault(() => listCredentials(it.product, client.clientId))).toBe('PRODUCT_NOT_FOUND')
+  })
+
+  test('whose digest was altered is corrupt, not another key', () => {
+    addClient()
+    addCredential()
+    it.root.control.transaction((tx) =>
+      tx.run('update application_credentials set key_digest = zeroblob(32)'),
+    )
+    expect(fault(() => addCredential())).toBe('PRODUCT_CORRUPT')
+  })
+
+  test('leaves no key in the root, in the log or in what is printed', async () => {
+    addClient({ kind: 'confidential' })
+    const key = addCredential().key!
+    const text = key.reveal().slice('rk_sec_v1_'.length)
+    expect(Bun.inspect(addCredential)).not.toContain(text)
+    expect(Bun.inspect({ key })).not.toContain(text)
+    expect(it.log.text()).not.toContain(text)
+    const files = [...new Bun.Glob('**/*').scanSync({ cwd: it.directory, onlyFiles: true })]
+    // Another reader of lock.db would drop the lock.
+    for (const file of files.filter((name) => name !== 'lock.db')) {
+      const bytes = Buffer.from(await Bun.file(`${it.directory}/${file}`).arrayBuffer())
+      expect(bytes.includes(text), file).toBe(false)
+      expect(bytes.includes(Buffer.from(text, 'base64url')), file).toBe(false)
+    }
+    expect(files).toContain('control.db-wal')
+  })
+})

@@ -1,0 +1,202 @@
+import { rmSync } from 'node:fs'
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { makeRoot } from '../../../build/testing/product-roots.ts'
+import { openTestProduct, REQUEST_ID, type TestProduct } from '../../../build/testing/products.ts'
+import { Fault } from '../../errors/fault.ts'
+import type { ApplicationKind } from '../../storage/control/application-clients.ts'
+import { closeProduct } from '../product.ts'
+import { createClient } from './application-clients.ts'
+import { createCredential } from './application-credentials.ts'
+
+let it: TestProduct
+beforeEach(async () => {
+  it = await openTestProduct()
+})
+afterEach(() => it.close())
+
+function issue(kind: ApplicationKind, product = it) {
+  const { ids } = product.system
+  const createdAtMicros = product.system.nowMicros()
+  const scope = kind === 'development' ? 'workspace' : 'query'
+  const { client } = createClient(product.product, product.actor, {
+    clientId: ids.make('app'),
+    name: kind,
+    kind,
+    maximumScopes: [scope],
+    createdAtMicros,
+    requestId: REQUEST_ID,
+  })
+  const { credential, key } = createCredential(product.product, product.actor, {
+    clientId: client.clientId,
+    credentialId: ids.make('crd'),
+    name: kind,
+    scopes: [scope],
+    rateLimit: 50,
+    createdAtMicros,
+    requestId: REQUEST_ID,
+  })
+  return { client, credential, key: key!.reveal() }
+}
+
+function authenticate(text: string) {
+  return it.product.keys.authenticate(text)
+}
+
+function lastUsed(credentialId: string): number | null {
+  return it.root.control.read(
+    (reader) =>
+      reader.get<{ last_used_at: number | null }>(
+        'select last_used_at from application_credentials where credential_id = ?',
+        credentialId,
+      )!.last_used_at,
+  )
+}
+
+describe('a key', () => {
+  test.each(['public', 'confidential', 'development'] as const)(
+    'of kind %s is recognised, the first time and from memory',
+    (kind) => {
+      const { client, credential, key } = issue(kind)
+      const caller = {
+        credentialId: credential.credentialId,
+        clientId: client.clientId,
+        kind,
+        scopes: credential.scopes,
+        rateLimit: 50,
+      }
+      expect(authenticate(key)).toEqual(caller)
+      expect(authenticate(key)).toEqual(caller)
+    },
+  )
+
+  test('under the prefix of another kind is nobody', () => {
+    const prefixes = [
+      'rk_pub_v1_',
+      'rk_sec_v1_',
+      'rk_dev_v1_',
+      'rk_at_v1_',
+      'rk_rt_v1_',
+      'rk_inv_v1_',
+    ]
+    for (const kind of ['public', 'confidential', 'development'] as const) {
+      const { key } = issue(kind)
+      const accepted = prefixes.filter((prefix) => authenticate(prefix + key.slice(10)) !== null)
+      expect(accepted).toEqual([key.slice(0, 10)])
+    }
+  })
+
+  test('whose row was moved to a client of another kind is nobody', () => {
+    const { credential, key } = issue('public')
+    const other = issue('confidential')
+    it.root.control.transaction((tx) =>
+      tx.run(
+        'update application_credentials set client_id = ? where credential_id = ?',
+        other.client.clientId,
+        credential.credentialId,
+      ),
+    )
+    expect(authenticate(key)).toBeNull()
+  })
+
+  test.each<[string, (key: string) => string]>([
+    ['with another last character', (key) => key.slice(0, -1) + (key.endsWith('A') ? 'B' : 'A')],
+    [
+      'with another first character',
+      (key) => `rk_pub_v1_${key[10] === 'A' ? 'B' : 'A'}${key.slice(11)}`,
+    ],
+    ['cut', (key) => key.slice(0, -1)],
+    ['continued', (key) => `${key}A`],
+    ['with a line feed', (key) => `${key}\n`],
+    ['with white space', (key) => ` ${key}`],
+    ['twice', (key) => `${key}, ${key}`],
+    ['in upper case', (key) => key.toUpperCase()],
+    ['as nothing', () => ''],
+    ['as a huge text', (key) => key.repeat(10_000)],
+  ])('%s is nobody', (_, spoil) => {
+    const { key } = issue('public')
+    authenticate(key)
+    expect(authenticate(spoil(key))).toBeNull()
+  })
+
+  test.each(['revoked', 'deleted'])('that is %s is nobody from the next call on', (state) => {
+    const { credential, key } = issue('public')
+    expect(authenticate(key)).not.toBeNull()
+    it.root.control.transaction((tx) =>
+      tx.run(
+        'update application_credentials set state = ?, revoked_at = 1 where credential_id = ?',
+        state,
+        credential.credentialId,
+      ),
+    )
+    it.product.keys.forget()
+    expect(authenticate(key)).toBeNull()
+  })
+
+  test('of another Environment is nobody, under the same keyring too', async () => {
+    const { key } = issue('public')
+    const directory = makeRoot({ descriptor: { environmentId: it.system.ids.make('env') } })
+    const other = await openTestProduct({ directory })
+    expect(other.product.keys.authenticate(key)).toBeNull()
+    await other.close()
+    rmSync(directory, { recursive: true, force: true })
+  })
+
+  test('is recognised after a restart', async () => {
+    const { key } = issue('confidential')
+    const { directory } = it
+    await closeProduct(it.product)
+    it = await openTestProduct({ directory })
+    expect(authenticate(key)).not.toBeNull()
+  })
+})
+
+test.each([
+  ['UNAVAILABLE', 'PRODUCT_UNAVAILABLE'],
+  ['INTERNAL', 'PRODUCT_CORRUPT'],
+] as const)('that is new is %s where its look-up is %s; a known one goes on', (code, cause) => {
+  const [known, unseen] = [issue('public'), issue('public')]
+  authenticate(known.key)
+  vi.spyOn(it.root.control, 'read').mockImplementation(() => {
+    throw new Fault(cause)
+  })
+  expect(() => authenticate(unseen.key)).toThrow(expect.objectContaining({ code }))
+  expect(authenticate(known.key)).not.toBeNull()
+})
+
+describe('the time of last use', () => {
+  test('is written after the answer, at most once a minute, and at the end', async () => {
+    const { credential, key } = issue('public')
+    const start = Number(it.system.nowMicros())
+    authenticate(key)
+    expect(lastUsed(credential.credentialId)).toBeNull()
+    it.product.keys.close()
+    expect(lastUsed(credential.credentialId)).toBe(start)
+    it.system.advance(59_999)
+    authenticate(key)
+    it.product.keys.close()
+    expect(lastUsed(credential.credentialId)).toBe(start)
+    it.system.advance(1)
+    authenticate(key)
+    it.product.keys.close()
+    expect(lastUsed(credential.credentialId)).toBe(start + 60_000_000)
+  })
+
+  test('is written by itself within a second or two', async () => {
+    const { credential, key } = issue('public')
+    authenticate(key)
+    const { credentialId } = credential
+    await expect.poll(() => lastUsed(credentialId)).toBe(Number(it.system.nowMicros()))
+  })
+
+  test('costs no request where it cannot be written', () => {
+    const { key } = issue('public')
+    authenticate(key)
+    it.root.control.transaction((tx) =>
+      tx.run(`create trigger refuse before update on application_credentials
+              begin select raise(abort, 'no'); end`),
+    )
+    it.product.keys.close()
+    expect(it.log.text()).toContain('product.last_used_lost')
+    expect(authenticate(key)).not.toBeNull()
+  })
+})

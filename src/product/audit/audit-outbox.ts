@@ -1,0 +1,130 @@
+/**
+ * Audit records of Product changes. The change is in the control database and the audit trail in
+ * the identity database, so a record is committed with its change in an outbox and delivered from
+ * there until the trail has it: none is lost with a crash or an outage, none is written twice.
+ */
+import type { Actor } from '../../identity/actor.ts'
+import {
+  deletePendingAudit,
+  insertPendingAudit,
+  listPendingAudit,
+} from '../../storage/control/audit-outbox.ts'
+import type { ControlDatabase, ControlTx } from '../../storage/control/database.ts'
+import { CoalescingTask } from '../../system/concurrency.ts'
+import type { System } from '../../system/system.ts'
+import type { Logger } from '../../telemetry/log.ts'
+import type { AuditId, OperationId, OperatorId, RequestId, SessionId } from '../../value/ids.ts'
+
+export interface ProductAudit {
+  readonly auditId: AuditId
+  readonly operation: `product.${string}.${string}`
+  readonly outcome: 'succeeded' | 'failed'
+  /** Null for a command of the machine that the Product root is on. */
+  readonly actor: OperatorId | null
+  readonly subject: string
+  readonly atMicros: bigint
+  readonly requestId: RequestId | null
+  readonly sessionId: SessionId | null
+  /** Null for a change that carries none. */
+  readonly operationId: OperationId | null
+}
+
+/** The audit trail. Resolves once the record is durable; one that it has already is no error. */
+export type AuditSink = (record: ProductAudit) => Promise<void>
+
+/** What of an audit record a rule knows. */
+export interface Audited {
+  readonly operation: ProductAudit['operation']
+  readonly outcome?: ProductAudit['outcome']
+  readonly subject: string
+  readonly requestId: RequestId | null
+  readonly operationId?: OperationId
+}
+
+/** In the transaction of the change; whoever opens the root next delivers it. */
+export function appendAudit(
+  tx: ControlTx,
+  system: System,
+  actor: Pick<Actor, 'operatorId' | 'sessionId'> | null,
+  { operation, outcome = 'succeeded', subject, requestId, operationId }: Audited,
+): void {
+  const record: Omit<ProductAudit, 'auditId' | 'atMicros'> & { atMicros: string } = {
+    operation,
+    outcome,
+    actor: actor?.operatorId ?? null,
+    subject,
+    atMicros: String(system.nowMicros()),
+    requestId,
+    sessionId: actor?.sessionId ?? null,
+    operationId: operationId ?? null,
+  }
+  insertPendingAudit(tx, { auditId: system.ids.make('aud'), record: JSON.stringify(record) })
+}
+
+interface OutboxOptions {
+  readonly system: System
+  readonly log: Logger
+  readonly control: ControlDatabase
+  readonly sink: AuditSink
+}
+
+const BATCH = 64
+const RETRY_MS = 5_000
+
+export class AuditOutbox {
+  readonly #options: OutboxOptions
+  readonly #delivery: CoalescingTask
+  #retry: NodeJS.Timeout | null = null
+
+  constructor(options: OutboxOptions) {
+    this.#options = options
+    this.#delivery = new CoalescingTask(
+      () => this.#deliverAll(),
+      (error) => this.#retryLater(error),
+    )
+  }
+
+  /** In the transaction of the change. Call `deliver` once it is committed. */
+  append(tx: ControlTx, actor: Actor, audited: Audited): void {
+    appendAudit(tx, this.#options.system, actor, audited)
+  }
+
+  /** Starts delivery of what is pending. Never throws; failures are tried again. */
+  deliver(): void {
+    this.#delivery.start()
+  }
+
+  /** Resolves when the delivery that runs, if any, has ended. */
+  settled(): Promise<void> {
+    return this.#delivery.settled()
+  }
+
+  async close(): Promise<void> {
+    if (this.#retry !== null) clearTimeout(this.#retry)
+    await this.#delivery.close()
+  }
+
+  async #deliverAll(): Promise<void> {
+    const { control, sink } = this.#options
+    for (;;) {
+      const pending = control.read((reader) => listPendingAudit(reader, BATCH))
+      if (pending.length === 0) return
+      for (const { auditId, record } of pending) {
+        const fields = JSON.parse(record) as ProductAudit
+        await sink({ ...fields, auditId, atMicros: BigInt(fields.atMicros) })
+        control.transaction((tx) => deletePendingAudit(tx, auditId))
+      }
+    }
+  }
+
+  #retryLater(error: unknown): void {
+    const message = 'Audit records wait for delivery.'
+    this.#options.log.warn('product.audit_delayed', { error, message })
+    if (this.#delivery.isClosed || this.#retry !== null) return
+    this.#retry = setTimeout(() => {
+      this.#retry = null
+      this.deliver()
+    }, RETRY_MS)
+    this.#retry.unref()
+  }
+}

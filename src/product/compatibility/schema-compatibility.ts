@@ -1,0 +1,326 @@
+/**
+ * Whether every document that fits one schema fits another, decided without looking at documents.
+ * The answer errs on one side only: where a schema passes, no stored document is refused by it.
+ */
+
+import { sha256 } from '../../system/digests.ts'
+import type { TableManifest } from '../../value/manifest.ts'
+import { matches } from '../../value/patterns/matcher.ts'
+import type { FieldsJson, LiteralJson, ValidatorJson } from '../../value/validators.ts'
+import { codePoints } from '../../value/validators.ts'
+
+/**
+ * Of one comparison, whatever it compares: unions inside unions multiply, a request names up to 240
+ * pairs of Releases, and a publisher chooses all of them. Some 100 ns each, and nothing else runs.
+ */
+export const STEPS_MAX = 2_000_000
+/** Characters of a literal that cost a step where they are compared or counted. */
+const STEP_CHARACTERS = 64
+/** Steps of each character that a pattern looks at, up to 25 us; those of its automaton. */
+const PATTERN_CHARACTER_STEPS = 100
+const PATTERN_STEPS = 5_000
+const TOO_COMPLEX = 'too complex to compare'
+
+type Tables = ReadonlyMap<string, TableManifest>
+type Of<T extends ValidatorJson['type']> = Extract<ValidatorJson, { type: T }>
+
+/** Names of tables that `next` does not have any more. Their documents would be out of reach. */
+export function removedTables(next: Tables, previous: Tables): string[] {
+  return [...previous.keys()].filter((name) => !next.has(name))
+}
+
+/**
+ * The comparisons of one request, which share STEPS_MAX; what is left when it is spent is refused.
+ * Each private method answers null where `next` takes all that `previous` took, else the reason.
+ */
+export class SchemaComparison {
+  #steps = 0
+  readonly #digests = new Map<TableManifest, string>()
+  readonly #patterns = new Map<string, (text: string) => boolean>()
+  /** Behind which member of a union the last search ended. */
+  readonly #found = new Map<ValidatorJson, number>()
+
+  get steps(): number {
+    return this.#steps
+  }
+
+  /** For each table of both that may hold documents `next` refuses: `path: reason`, the first. */
+  refusedDocuments(next: Tables, previous: Tables): string[] {
+    const refused: string[] = []
+    for (const [name, table] of previous) {
+      const later = next.get(name)
+      if (later === undefined || this.#isSame(later, table)) continue
+      const reason = this.#fields(later.fields, table.fields, name)
+      if (this.#isSpent) return [...refused, `${name}: ${TOO_COMPLEX}`]
+      if (reason !== null) refused.push(reason)
+    }
+    return refused
+  }
+
+  /**
+   * Why code of one schema may not write beside code of another, the first reason or null:
+   * documents of the other that it refuses, and unique indexes of the other that it does not
+   * check. Tables of one alone are fine.
+   */
+  conflict(one: Tables, other: Tables): string | null {
+    const [refused] = this.refusedDocuments(one, other)
+    if (refused !== undefined) return refused
+    for (const [name, table] of other) {
+      const own = one.get(name)
+      if (own === undefined || this.#isSame(own, table)) continue
+      const unchecked = this.#uncheckedIndex(own, table)
+      if (this.#isSpent) return `${name}: ${TOO_COMPLEX}`
+      if (unchecked !== null) return `${name}.${unchecked}: the unique index is missing`
+    }
+    return null
+  }
+
+  /** Tables of `next` that may hold what it refuses where code of `previous` was served. */
+  doubtfulTables(next: Tables, previous: Tables): string[] {
+    return [...next].flatMap(([name, table]) => {
+      const earlier = previous.get(name)
+      if (earlier === undefined) return name
+      if (this.#isSame(table, earlier)) return []
+      const reason =
+        this.#fields(table.fields, earlier.fields, name) ?? this.#uncheckedIndex(earlier, table)
+      return reason === null && !this.#isSpent ? [] : name
+    })
+  }
+
+  get #isSpent(): boolean {
+    return this.#steps > STEPS_MAX
+  }
+
+  #spend(steps: number): boolean {
+    this.#steps += steps
+    return !this.#isSpent
+  }
+
+  /** Most tables of two Releases are: native code looks at each of them once a request. */
+  #isSame(one: TableManifest, other: TableManifest): boolean {
+    return this.#digestOf(one) === this.#digestOf(other)
+  }
+
+  #digestOf(table: TableManifest): string {
+    let digest = this.#digests.get(table)
+    if (digest === undefined) {
+      digest = sha256(JSON.stringify(table)).toString('latin1')
+      this.#digests.set(table, digest)
+    }
+    return digest
+  }
+
+  #uncheckedIndex(own: TableManifest, other: TableManifest): string | null {
+    const checked = new Set<string>()
+    for (const { fields, unique } of own.indexes) {
+      if (!this.#spend(fields.length)) return TOO_COMPLEX
+      if (unique) checked.add(fields.join())
+    }
+    for (const { name, fields, unique } of other.indexes) {
+      if (!this.#spend(fields.length)) return TOO_COMPLEX
+      if (unique && !checked.has(fields.join())) return name
+    }
+    return null
+  }
+
+  #fields(next: FieldsJson, previous: FieldsJson, path: string): string | null {
+    const earlier = Object.entries(previous)
+    if (!this.#spend(earlier.length)) return TOO_COMPLEX
+    for (const [name, field] of earlier) {
+      const at = `${path}.${name}`
+      const later = Object.hasOwn(next, name) ? next[name] : undefined
+      if (later === undefined) return `${at}: the field was removed`
+      if (field.type === 'optional' && later.type !== 'optional') {
+        return `${at}: the field was optional and is required`
+      }
+      const reason = this.#validators(required(later), required(field), at)
+      if (reason !== null) return reason
+    }
+    const present = Object.entries(next)
+    if (!this.#spend(present.length)) return TOO_COMPLEX
+    for (const [name, field] of present) {
+      if (field.type !== 'optional' && !Object.hasOwn(previous, name)) {
+        return `${path}.${name}: a new field must be optional`
+      }
+    }
+    return null
+  }
+
+  #validators(next: ValidatorJson, previous: ValidatorJson, path: string): string | null {
+    if (!this.#spend(1)) return TOO_COMPLEX
+    if (next.type === 'any') return null
+    if (previous.type === 'union') {
+      return first(previous.members, (member) => this.#validators(next, member, path))
+    }
+    if (previous.type === 'nullable') {
+      const parts: readonly ValidatorJson[] = [{ type: 'null' }, previous.inner]
+      return first(parts, (part) => this.#validators(next, part, path))
+    }
+    if (next.type === 'union') return this.#union(next, previous, path)
+    if (next.type === 'nullable') {
+      return previous.type === 'null' ? null : this.#validators(next.inner, previous, path)
+    }
+    if (previous.type === 'literal') {
+      const taken = this.#takesLiteral(next, previous.value)
+      return taken ? null : `${path}: an earlier literal is refused`
+    }
+    return this.#alike(next, previous, path)
+  }
+
+  /** Members mostly keep their order, so each is looked for behind the one that was found last. */
+  #union(next: Of<'union'>, previous: ValidatorJson, path: string): string | null {
+    const { members } = next
+    const begin = this.#found.get(next) ?? 0
+    for (let i = 0; i < members.length; i++) {
+      const at = (begin + i) % members.length
+      if (this.#validators(members[at]!, previous, path) !== null) continue
+      this.#found.set(next, at + 1)
+      return null
+    }
+    return `${path}: no member of the union takes every earlier value`
+  }
+
+  #alike(next: ValidatorJson, previous: ValidatorJson, path: string): string | null {
+    if (next.type !== previous.type) return `${path}: was ${previous.type} and is ${next.type}`
+    switch (next.type) {
+      case 'array': {
+        const earlier = previous as Of<'array'>
+        return (
+          within(next.maximumItems, earlier.maximumItems, path) ??
+          this.#validators(next.items, earlier.items, `${path}[]`)
+        )
+      }
+      case 'record': {
+        const earlier = previous as Of<'record'>
+        return (
+          within(next.maximumItems, earlier.maximumItems, path) ??
+          this.#validators(next.values, earlier.values, `${path}.*`)
+        )
+      }
+      case 'object':
+        return this.#fields(next.fields, (previous as Of<'object'>).fields, path)
+      case 'id':
+        return next.table === (previous as Of<'id'>).table ? null : `${path}: names another table`
+      default:
+        return scalars(next, previous, path)
+    }
+  }
+  /** An ID and a timestamp are other values than the text and the number that they are made of. */
+  #takesLiteral(next: ValidatorJson, literal: LiteralJson): boolean {
+    switch (next.type) {
+      case 'literal':
+        return this.#isSameLiteral(next.value, literal)
+      case 'boolean':
+        return 'boolean' in literal
+      case 'int64':
+        return 'int64' in literal && isWithin(next, BigInt(literal.int64))
+      case 'string':
+        return 'string' in literal && this.#takesText(next, literal.string)
+      default:
+        return false
+    }
+  }
+
+  #isSameLiteral(one: LiteralJson, other: LiteralJson): boolean {
+    if ('string' in one) {
+      if (!('string' in other) || one.string.length !== other.string.length) return false
+      return this.#spend(one.string.length / STEP_CHARACTERS) && one.string === other.string
+    }
+    if ('boolean' in one) return 'boolean' in other && one.boolean === other.boolean
+    return 'int64' in other && one.int64 === other.int64
+  }
+
+  #takesText({ minimumLength, maximumLength, pattern }: Of<'string'>, text: string): boolean {
+    if (!this.#spend(text.length / STEP_CHARACTERS)) return false
+    const length = codePoints(text, text.length)
+    if (length < (minimumLength ?? 0) || length > (maximumLength ?? length)) return false
+    return pattern === undefined || this.#matches(pattern, text)
+  }
+
+  #matches(pattern: string, text: string): boolean {
+    let check = this.#patterns.get(pattern)
+    if (check === undefined) {
+      if (!this.#spend(PATTERN_STEPS)) return false
+      check = matches(pattern)
+      this.#patterns.set(pattern, check)
+    }
+    return this.#spend(text.length * PATTERN_CHARACTER_STEPS) && check(text)
+  }
+}
+
+function isWithin({ minimum, maximum }: Of<'int64'>, value: bigint): boolean {
+  return (
+    (minimum === undefined || value >= BigInt(minimum)) &&
+    (maximum === undefined || value <= BigInt(maximum))
+  )
+}
+
+function scalars(next: ValidatorJson, previous: ValidatorJson, path: string): string | null {
+  switch (next.type) {
+    case 'int64': {
+      const earlier = previous as Of<'int64'>
+      const big = (text: string | undefined) => (text === undefined ? undefined : BigInt(text))
+      return (
+        within(big(next.maximum), big(earlier.maximum), path) ??
+        atLeast(big(next.minimum), big(earlier.minimum), path)
+      )
+    }
+    case 'float64': {
+      const earlier = previous as Of<'float64'>
+      return (
+        within(next.maximum, earlier.maximum, path) ?? atLeast(next.minimum, earlier.minimum, path)
+      )
+    }
+    case 'string': {
+      const earlier = previous as Of<'string'>
+      return (
+        within(next.maximumLength, earlier.maximumLength, path) ??
+        atLeast(next.minimumLength ?? 0, earlier.minimumLength ?? 0, path) ??
+        samePattern(next.pattern, earlier.pattern, path)
+      )
+    }
+    case 'bytes':
+      return within(next.maximumLength, (previous as Of<'bytes'>).maximumLength, path)
+    default:
+      return null
+  }
+}
+
+function required(field: FieldsJson[string]): ValidatorJson {
+  return field.type === 'optional' ? field.inner : field
+}
+
+function first<T>(items: readonly T[], reason: (item: T) => string | null): string | null {
+  for (const item of items) {
+    const found = reason(item)
+    if (found !== null) return found
+  }
+  return null
+}
+
+function within<T extends number | bigint>(
+  next: T | undefined,
+  previous: T | undefined,
+  path: string,
+): string | null {
+  const kept = next === undefined || (previous !== undefined && previous <= next)
+  return kept ? null : `${path}: the upper bound is lower`
+}
+
+function atLeast<T extends number | bigint>(
+  next: T | undefined,
+  previous: T | undefined,
+  path: string,
+): string | null {
+  const kept = next === undefined || (previous !== undefined && previous >= next)
+  return kept ? null : `${path}: the lower bound is higher`
+}
+
+/** Whether one pattern takes all that another does is not asked: it can take exponential time. */
+function samePattern(
+  next: string | undefined,
+  previous: string | undefined,
+  path: string,
+): string | null {
+  return next === undefined || next === previous ? null : `${path}: the pattern is another`
+}

@@ -1,0 +1,179 @@
+/**
+ * Variables and secrets of the Environment. Every change names the revision of the whole
+ * configuration that it follows, so two operators never overwrite each other unseen.
+ */
+import { Fault } from '../../errors/fault.ts'
+import type { Actor } from '../../identity/actor.ts'
+import {
+  type ConfigurationChange,
+  type ConfigurationEntry,
+  type ConfigurationKind,
+  countEntries,
+  deleteEntry,
+  findEntry,
+  getConfigurationRevision,
+  insertChange,
+  insertEntry,
+  listChanges,
+  listEntries,
+} from '../../storage/control/configuration.ts'
+import type { ControlTx } from '../../storage/control/database.ts'
+import { seal } from '../../storage/sealing.ts'
+import { CONFIGURATION_VALUE_BYTES_MAX, isConfigurationName } from '../../value/configuration.ts'
+import type { OperationId, RequestId } from '../../value/ids.ts'
+import { Secret } from '../../value/secret.ts'
+import { applyOnce, type Operation } from '../idempotency/idempotency-records.ts'
+import type { Product } from '../product.ts'
+
+export type {
+  ConfigurationChange,
+  ConfigurationEntry,
+  ConfigurationKind,
+} from '../../storage/control/configuration.ts'
+
+export const NAMES_MAX = 1_000
+
+export interface Configuration {
+  /** 0 where nothing was ever set. */
+  readonly revision: bigint
+  /** By name. */
+  readonly entries: readonly ConfigurationEntry[]
+}
+
+export interface DeleteInput {
+  readonly operationId: OperationId
+  readonly name: string
+  readonly expectedRevision: bigint
+  readonly changedAtMicros: bigint
+  readonly requestId: RequestId
+}
+
+export interface SetInput extends DeleteInput {
+  readonly kind: ConfigurationKind
+  readonly value: string
+}
+
+export interface Changed {
+  readonly change: ConfigurationChange
+  readonly operation: Operation
+}
+
+type App = Pick<Product, 'system' | 'root' | 'audit' | 'configuration'>
+
+export function readConfiguration({ root }: Pick<Product, 'root'>): Configuration {
+  return root.control.read((reader) => ({
+    revision: getConfigurationRevision(reader),
+    entries: listEntries(reader),
+  }))
+}
+
+/** Newest first. `after` is the `next` of the page before, null for the first. */
+export function readConfigurationHistory(
+  { root }: Pick<Product, 'root'>,
+  { after, limit }: { readonly after: bigint | null; readonly limit: number },
+): { readonly changes: readonly ConfigurationChange[]; readonly next: bigint | null } {
+  const found = root.control.read((reader) =>
+    listChanges(reader, { before: after, limit: limit + 1 }),
+  )
+  const changes = found.slice(0, limit)
+  return { changes, next: found.length > limit ? changes.at(-1)!.revision : null }
+}
+
+/**
+ * Sets a new name or gives a known one another value. Throws PRODUCT_INVALID, PRODUCT_CAS_CONFLICT,
+ * PRODUCT_OPERATION_REUSED, and PRODUCT_STATE_CONFLICT where the name has the other kind or there
+ * are too many.
+ */
+export function setConfiguration(app: App, actor: Actor, input: SetInput): Changed {
+  requireValue(input)
+  const { name, kind, value } = input
+  return change(app, actor, 'set', input, (tx, revision) => {
+    const earlier = findEntry(tx, name)
+    // A secret that became a variable by mistake would be shown in every list from then on.
+    if (earlier !== null && earlier.content.kind !== kind) {
+      throw new Fault('PRODUCT_STATE_CONFLICT', {
+        detail: `${name} is a ${earlier.content.kind}`,
+        violations: [
+          { path: 'kind', rule: 'the kind that the name has; delete it to change that' },
+        ],
+      })
+    }
+    if (earlier === null && countEntries(tx) >= NAMES_MAX) {
+      throw new Fault('PRODUCT_STATE_CONFLICT', { detail: `${NAMES_MAX} names` })
+    }
+    insertEntry(tx, {
+      name,
+      revision,
+      createdAtMicros: earlier?.createdAtMicros ?? input.changedAtMicros,
+      updatedAtMicros: input.changedAtMicros,
+      content: kind === 'variable' ? { kind, value } : sealedContent(app, input, revision),
+    })
+    return kind
+  })
+}
+
+/** Throws PRODUCT_INVALID, PRODUCT_CAS_CONFLICT, PRODUCT_OPERATION_REUSED, PRODUCT_NOT_FOUND. */
+export function deleteConfiguration(app: App, actor: Actor, input: DeleteInput): Changed {
+  return change(app, actor, 'delete', input, (tx) => {
+    const earlier = findEntry(tx, input.name)
+    if (earlier === null) throw new Fault('PRODUCT_NOT_FOUND', { detail: input.name })
+    deleteEntry(tx, input.name)
+    return earlier.content.kind
+  })
+}
+
+/** `work` makes the change at its revision and answers the kind of the name. */
+function change(
+  app: App,
+  actor: Actor,
+  action: ConfigurationChange['action'],
+  { operationId, requestId, changedAtMicros, ...asked }: DeleteInput | SetInput,
+  work: (tx: ControlTx, revision: bigint) => ConfigurationKind,
+): Changed {
+  const { name, expectedRevision } = asked
+  if (!isConfigurationName(name)) throw invalid('name', 'a name such as API_KEY')
+  const intent = {
+    operationId,
+    kind: `configuration.${action}`,
+    request: { ...asked, expectedRevision: String(expectedRevision) },
+    changedAtMicros,
+    subject: name,
+    requestId,
+  } as const
+  const { result, operation } = applyOnce(app, actor, intent, (tx) => {
+    const current = getConfigurationRevision(tx)
+    if (current !== expectedRevision) {
+      throw new Fault('PRODUCT_CAS_CONFLICT', { detail: `revision ${current}` })
+    }
+    const revision = current + 1n
+    const kind = work(tx, revision)
+    const { operatorId } = actor
+    insertChange(tx, { revision, name, kind, action, operatorId, changedAtMicros })
+    return { result: { kind }, revision }
+  })
+  if (!operation.replayed) app.configuration.changed()
+  const { operatorId } = actor
+  const { revision } = operation
+  return {
+    change: { revision, name, kind: result.kind, action, operatorId, changedAtMicros },
+    operation,
+  }
+}
+
+function sealedContent({ root, system }: App, { name, value }: SetInput, revision: bigint) {
+  const subject = { environmentId: root.descriptor.environmentId, name, revision }
+  const sealed = seal(root.keyring, system, subject, new Secret(value))
+  return { kind: 'secret', sealed } as const
+}
+
+function requireValue({ kind, value }: SetInput): void {
+  if (!value.isWellFormed() || Buffer.byteLength(value) > CONFIGURATION_VALUE_BYTES_MAX) {
+    throw invalid('value', `at most ${CONFIGURATION_VALUE_BYTES_MAX} bytes of UTF-8`)
+  }
+  // An empty secret is a pipe or a variable that was not filled.
+  if (kind === 'secret' && value === '') throw invalid('value', 'not empty')
+}
+
+function invalid(path: string, rule: string): Fault {
+  return new Fault('PRODUCT_INVALID', { violations: [{ path, rule }] })
+}

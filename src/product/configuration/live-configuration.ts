@@ -1,0 +1,74 @@
+/** The configuration as running Functions see it: read when one first asks, until it changes. */
+import type {
+  ConfigurationSource,
+  ConfigurationState,
+} from '../../engine/invocations/configuration.ts'
+import { type ConfigurationEntry, listEntries } from '../../storage/control/configuration.ts'
+import type { ProductRoot } from '../../storage/root.ts'
+import { unseal } from '../../storage/sealing.ts'
+import type { Secret } from '../../value/secret.ts'
+import { rethrow } from '../serving/targets.ts'
+
+type Root = Pick<ProductRoot, 'control' | 'keyring' | 'descriptor'>
+
+export class LiveConfiguration implements ConfigurationSource {
+  readonly #root: Root
+  #current: ConfigurationState
+
+  constructor(root: Root) {
+    this.#root = root
+    this.#current = new LoadedConfiguration(root)
+  }
+
+  get current(): ConfigurationState {
+    return this.#current
+  }
+
+  /** After every committed change: whatever begins from now on sees it. */
+  changed(): void {
+    this.#current = new LoadedConfiguration(this.#root)
+  }
+}
+
+class LoadedConfiguration implements ConfigurationState {
+  readonly #root: Root
+  #entries: ReadonlyMap<string, ConfigurationEntry> | null = null
+
+  constructor(root: Root) {
+    this.#root = root
+  }
+
+  variable(name: string): string | null {
+    const content = this.#find(name)?.content
+    return content?.kind === 'variable' ? content.value : null
+  }
+
+  /** Opened each time, so that the text is in memory no longer than it is used. */
+  secret(name: string): Secret | null {
+    const entry = this.#find(name)
+    if (entry?.content.kind !== 'secret') return null
+    const { sealed } = entry.content
+    const { keyring, descriptor } = this.#root
+    const { environmentId } = descriptor
+    return forFunctions(() =>
+      unseal(keyring, { environmentId, name, revision: entry.revision }, sealed),
+    )
+  }
+
+  /** All of it at once: a call that reads two names sees both of one state. */
+  #find(name: string): ConfigurationEntry | null {
+    this.#entries ??= forFunctions(() => {
+      const entries = this.#root.control.read(listEntries)
+      return new Map(entries.map((entry) => [entry.name, entry]))
+    })
+    return this.#entries.get(name) ?? null
+  }
+}
+
+function forFunctions<T>(work: () => T): T {
+  try {
+    return work()
+  } catch (error) {
+    return rethrow(error)
+  }
+}

@@ -1,0 +1,301 @@
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterEach, describe, expect, test } from 'vitest'
+import { makeRoot } from '../../../build/testing/product-roots.ts'
+import { openTestProduct, REQUEST_ID, type TestProduct } from '../../../build/testing/products.ts'
+import { keyringFiles } from '../../storage/keyring-files.ts'
+import { realSystem, TestSystem } from '../../system/system.ts'
+import { formatKeyring, KEYS_MAX } from '../../value/product-root.ts'
+import { createClient } from '../application-clients/application-clients.ts'
+import { createCredential, KEY_PREFIXES } from '../application-clients/application-credentials.ts'
+import {
+  deleteConfiguration,
+  readConfiguration,
+  setConfiguration,
+} from '../configuration/configuration.ts'
+import { FunctionalTokens } from '../functional-tokens/tokens.ts'
+import { closeProduct } from '../product.ts'
+import { type KeyRotation, rotateKeys } from './key-rotation.ts'
+
+const DYING_ROTATION = join(import.meta.dirname, '../../..', 'build/testing/dying/rotation.ts')
+const DAY_MS = 86_400_000
+const SECRETS = { API_KEY: 'sk_live_51H8xJ2eZvKYlo2C', OTHER: 'second secret', THIRD: 'third' }
+
+let system = new TestSystem()
+let directory: string
+let it: TestProduct
+afterEach(() => it.close())
+
+async function open(at = makeRoot()): Promise<TestProduct> {
+  directory = at
+  it = await openTestProduct({ directory, system })
+  return it
+}
+
+/** Stops, rotates, and opens the root again. */
+async function rotate(): Promise<KeyRotation> {
+  const files = keyringFiles(directory)
+  const rotation = rotateKeys({ system, root: it.root, files })
+  await closeProduct(it.product)
+  await open(directory)
+  return rotation
+}
+
+function set(name: string, value: string, kind: 'variable' | 'secret' = 'secret') {
+  return setConfiguration(it.product, it.actor, {
+    operationId: it.system.ids.make('opn'),
+    name,
+    kind,
+    value,
+    expectedRevision: readConfiguration(it.product).revision,
+    changedAtMicros: it.system.nowMicros(),
+    requestId: REQUEST_ID,
+  })
+}
+
+function setAll(): void {
+  for (const [name, value] of Object.entries(SECRETS)) set(name, value)
+}
+
+function secrets(): Record<string, string | undefined> {
+  const { current } = it.product.configuration
+  return Object.fromEntries(
+    Object.keys(SECRETS).map((name) => [name, current.secret(name)?.reveal()]),
+  )
+}
+
+function keyIdsOf(table: 'configuration' | 'application_credentials' | 'operations'): string[] {
+  return it.root.control.read((reader) =>
+    reader
+      .all<{ key_id: string }>(`select distinct key_id from ${table} where key_id is not null`)
+      .map((row) => row.key_id),
+  )
+}
+
+const keyringIds = () =>
+  keyringFiles(directory)
+    .read()
+    .keys.map(({ id }) => id)
+
+describe('after a rotation', () => {
+  test('every secret is sealed under the new key and opens, and nothing else changed', async () => {
+    await open()
+    setAll()
+    set('GREETING', 'hello', 'variable')
+    const before = readConfiguration(it.product)
+    const sealedBefore = JSON.stringify(
+      before.entries.map(({ content }) => content),
+      bytesAsHex,
+    )
+    const rotation = await rotate()
+    expect(rotation).toMatchObject({ resealed: 3, removedIds: [] })
+    expect(keyIdsOf('configuration')).toEqual([rotation.activeId])
+    expect(keyringIds()).toEqual(['k1', rotation.activeId])
+    expect(it.root.keyring.activeId).toBe(rotation.activeId)
+    expect(secrets()).toEqual(SECRETS)
+    const after = readConfiguration(it.product)
+    expect(after.revision).toBe(before.revision)
+    const withoutContent = ({ entries }: typeof after) =>
+      entries.map(({ content, ...entry }) => ({ ...entry, kind: content.kind }))
+    expect(withoutContent(after)).toEqual(withoutContent(before))
+    const sealedAfter = JSON.stringify(
+      after.entries.map(({ content }) => content),
+      bytesAsHex,
+    )
+    expect(sealedAfter).not.toBe(sealedBefore)
+  })
+
+  test.each(['public', 'confidential', 'development'] as const)(
+    'an Application Key of a %s client is the same and still recognised',
+    async (kind) => {
+      await open()
+      const scope = kind === 'development' ? 'workspace' : 'query'
+      const clientId = it.system.ids.make('app')
+      const createdAtMicros = it.system.nowMicros()
+      const common = { createdAtMicros, requestId: REQUEST_ID, name: 'one' }
+      createClient(it.product, it.actor, { ...common, clientId, kind, maximumScopes: [scope] })
+      const credentialId = it.system.ids.make('crd')
+      const asked = { ...common, clientId, credentialId, scopes: [scope], rateLimit: null } as const
+      const key = createCredential(it.product, it.actor, asked).key!.reveal()
+      const rotations = [await rotate(), await rotate()]
+      expect(it.product.keys.authenticate(key)).toMatchObject({ credentialId, kind })
+      // What a public client was told is told again, to the letter.
+      const told = createCredential(it.product, it.actor, asked).key?.reveal()
+      expect(told).toBe(kind === 'public' ? key : undefined)
+      expect(rotations[1]!.kept).toContainEqual({
+        keyId: 'k1',
+        uses: { credentials: 1, secrets: 0, operations: 0 },
+      })
+      // A new one is derived from the new key.
+      const another = { ...asked, credentialId: it.system.ids.make('crd') }
+      const newKey = createCredential(it.product, it.actor, another).key!.reveal()
+      expect(newKey.startsWith(KEY_PREFIXES[kind])).toBe(true)
+      expect(keyIdsOf('application_credentials').toSorted()).toEqual(
+        ['k1', rotations[1]!.activeId].toSorted(),
+      )
+      expect(it.product.keys.authenticate(newKey)).not.toBeNull()
+    },
+  )
+
+  test('the audit has it once the root is open again, with nobody as its actor', async () => {
+    const { environmentId } = (await open()).root.descriptor
+    await rotate()
+    await it.product.audit.settled()
+    expect(it.audited).toEqual([
+      expect.objectContaining({
+        ...{ operation: 'product.keyring.rotate', outcome: 'succeeded', subject: environmentId },
+        ...{ actor: null, requestId: null, sessionId: null },
+      }),
+    ])
+  })
+
+  test('an exact repeat of a change from before is still known', async () => {
+    await open()
+    const input = {
+      operationId: it.system.ids.make('opn'),
+      name: 'API_KEY',
+      kind: 'secret',
+      value: SECRETS.API_KEY,
+      expectedRevision: 0n,
+      changedAtMicros: it.system.nowMicros(),
+      requestId: REQUEST_ID,
+    } as const
+    const { actor } = it
+    setConfiguration(it.product, actor, input)
+    await rotate()
+    expect(setConfiguration(it.product, actor, input).operation.replayed).toBe(true)
+    const other = { ...input, value: 'other' }
+    expect(() => setConfiguration(it.product, actor, other)).toThrow(
+      expect.objectContaining({ code: 'PRODUCT_OPERATION_REUSED' }),
+    )
+  })
+
+  test('a guest who was let in before stays one', async () => {
+    await open()
+    const tokens = () =>
+      new FunctionalTokens({
+        providers: new Map(),
+        keyring: it.root.keyring,
+        environmentId: it.root.descriptor.environmentId,
+        system,
+      })
+    const entropy = new Uint8Array(10).fill(3)
+    const nowMicros = system.nowMicros()
+    const bearer = tokens().issueGuest({ entropy, nowMicros, expiresInSeconds: 86_400 })
+    await rotate()
+    system.advance(DAY_MS - 1_000)
+    await rotate()
+    expect(await tokens().verify(bearer)).toMatchObject({ kind: 'guest' })
+  })
+})
+
+describe('an older key', () => {
+  test('is removed once nothing uses it, and not before', async () => {
+    system = new TestSystem()
+    await open()
+    setAll()
+    const first = await rotate()
+    system.advance(2 * DAY_MS)
+    const second = await rotate()
+    // Operation IDs are kept for 30 days, with what they are recognised by.
+    const uses = { credentials: 0, secrets: 0, operations: 3 }
+    expect(second.removedIds).toEqual([])
+    expect(second.kept).toEqual([
+      { keyId: 'k1', uses },
+      { keyId: first.activeId, uses: { ...uses, operations: 0 } },
+    ])
+    system.advance(2 * DAY_MS)
+    const third = await rotate()
+    expect(third.removedIds).toEqual([first.activeId])
+    system.advance(27 * DAY_MS)
+    const fourth = await rotate()
+    expect(fourth.removedIds).toEqual(['k1', second.activeId])
+    expect(keyringIds()).toEqual([third.activeId, fourth.activeId])
+    expect(secrets()).toEqual(SECRETS)
+    const unset = {
+      operationId: it.system.ids.make('opn'),
+      name: 'API_KEY',
+      expectedRevision: readConfiguration(it.product).revision,
+      changedAtMicros: it.system.nowMicros(),
+      requestId: REQUEST_ID,
+    }
+    deleteConfiguration(it.product, it.actor, unset)
+    expect(secrets().API_KEY).toBeUndefined()
+  })
+
+  test('stays for a day after it was replaced, for the guests', async () => {
+    system = new TestSystem()
+    await open()
+    await rotate()
+    system.advance(DAY_MS)
+    expect((await rotate()).removedIds).toEqual([])
+    system.advance(1)
+    expect((await rotate()).removedIds).toEqual(['k1'])
+  })
+
+  test('is never removed to make room', async () => {
+    await open()
+    const files = keyringFiles(directory)
+    const { keys, active } = files.read()
+    const extra = Array.from({ length: KEYS_MAX - 1 }, (_, i) => ({
+      id: `x${i}`,
+      key: new Uint8Array(32).fill(i),
+      createdAtMicros: system.nowMicros(),
+    }))
+    files.write({ version: 1, keys: [...keys, ...extra], active })
+    expect(() => rotateKeys({ system, root: it.root, files })).toThrow(
+      expect.objectContaining({ code: 'PRODUCT_STATE_CONFLICT' }),
+    )
+    expect(files.read().keys).toHaveLength(KEYS_MAX)
+  })
+})
+
+test('an interrupted write leaves no keys beside the keyring after the next one', async () => {
+  await open()
+  const stray = join(directory, '.keyring.json.0123456789ab.tmp')
+  writeFileSync(stray, formatKeyring(keyringFiles(directory).read()), { mode: 0o600 })
+  await rotate()
+  expect(readdirSync(directory).filter((name) => name.endsWith('.tmp'))).toEqual([])
+})
+
+/*
+ * Goal: whenever a rotation dies, the root opens, with everything in it. Method: a process rotates
+ * and kills itself before its nth step, for n = 0, 1, ... until one is through; after each the same
+ * root is opened, read and written, then rotated again by the next process.
+ */
+test('a rotation that is killed at any step loses nothing and can be repeated', async () => {
+  system = new TestSystem({ millis: realSystem().nowMillis() })
+  await open()
+  setAll()
+  const clientId = it.system.ids.make('app')
+  const common = { createdAtMicros: system.nowMicros(), requestId: REQUEST_ID, name: 'one' }
+  const scopes = ['query'] as const
+  const { actor } = it
+  createClient(it.product, actor, { ...common, clientId, kind: 'public', maximumScopes: scopes })
+  const credentialId = it.system.ids.make('crd')
+  const asked = { ...common, clientId, credentialId, scopes, rateLimit: null }
+  const key = createCredential(it.product, actor, asked).key!.reveal()
+  let steps = 0
+  for (let finished = false; !finished; steps++) {
+    await closeProduct(it.product)
+    const child = Bun.spawnSync([process.execPath, DYING_ROTATION, directory, String(steps)], {
+      env: {},
+    })
+    finished = child.stdout.toString() === 'rotated\n'
+    if (!finished)
+      expect([steps, child.signalCode, child.stderr.toString()]).toEqual([steps, 'SIGKILL', ''])
+    await open(directory)
+    expect(secrets(), `killed before step ${steps}`).toEqual(SECRETS)
+    expect(it.product.keys.authenticate(key)).toMatchObject({ credentialId })
+    set('AFTER', String(steps))
+    expect(it.product.configuration.current.secret('AFTER')?.reveal()).toBe(String(steps))
+  }
+  expect(steps).toBeGreaterThan(12)
+  expect(keyIdsOf('configuration')).toContain(it.root.keyring.activeId)
+  expect(createCredential(it.product, actor, asked).key?.reveal()).toBe(key)
+  expect(readFileSync(join(directory, 'control.db')).includes(SECRETS.API_KEY)).toBe(false)
+})
+
+function bytesAsHex(_: string, value: unknown): unknown {
+  return value instanceof Uint8Array ? Buffer.from(value).toString('hex') : value
+}

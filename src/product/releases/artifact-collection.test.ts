@@ -1,0 +1,102 @@
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import {
+  makePackage,
+  openTestProduct,
+  REQUEST_ID,
+  type TestProduct,
+  workspaceParts,
+} from '../../../build/testing/products.ts'
+import { ArtifactStore } from '../../storage/artifacts.ts'
+import { type Files, realFiles } from '../../storage/files.ts'
+import { sha256 } from '../../system/digests.ts'
+import { digestName } from '../../value/packages/workspace-package.ts'
+import type { Product } from '../product.ts'
+import { publish } from '../workspaces/publish.ts'
+import { ArtifactCollection } from './artifact-collection.ts'
+
+/*
+ * Goal: whatever a publication does while bytes are being removed, those that it names stay.
+ * Method: the removal of one file is held back; the bytes of the package lie there, unnamed.
+ */
+
+const PACKAGE = makePackage({ source: 'left over' })
+const { artifact: ARTIFACT } = workspaceParts({ source: 'left over' })
+const DIGEST = digestName(sha256(ARTIFACT))
+/** Listed before the other. */
+const FIRST = `sha256:${'0'.repeat(64)}`
+
+let it: TestProduct
+let app: Product
+let held: PromiseWithResolvers<void>
+let isHeld: PromiseWithResolvers<void>
+
+beforeEach(async () => {
+  it = await openTestProduct()
+  await it.product.collection.settled()
+})
+afterEach(() => it.close())
+
+/** The removal of `digest` waits for `held`; directories are listed in order. */
+async function holding(digest: string): Promise<void> {
+  held = Promise.withResolvers()
+  isHeld = Promise.withResolvers()
+  const files: Files = {
+    ...realFiles,
+    readdir: (async (path: string) =>
+      (await realFiles.readdir(path)).toSorted()) as Files['readdir'],
+    unlink: async (path) => {
+      if (String(path).endsWith(digest.slice(-62))) {
+        isHeld.resolve()
+        await held.promise
+      }
+      await realFiles.unlink(path)
+    },
+  }
+  const artifacts = new ArtifactStore(join(it.directory, 'artifacts'), files)
+  const { log, root } = it.product
+  const collection = new ArtifactCollection({ log, control: root.control, artifacts })
+  app = { ...it.product, collection, root: { ...root, artifacts } }
+  await artifacts.put(FIRST, new Uint8Array(1))
+  await artifacts.put(DIGEST, ARTIFACT)
+  collection.collect()
+  await isHeld.promise
+}
+
+function push() {
+  const input = { frame: [PACKAGE], expectedHead: 'empty', requestId: REQUEST_ID } as const
+  return publish(app, it.actor, input)
+}
+
+test('bytes that were named since the files were listed stay', async () => {
+  await holding(FIRST)
+  const { releaseId } = await push()
+  held.resolve()
+  await app.collection.settled()
+  await it.product.releases.load(releaseId)
+})
+
+test('a publication waits for the removal of the bytes that it writes', async () => {
+  await holding(DIGEST)
+  let published = false
+  const publication = push().finally(() => {
+    published = true
+  })
+  await Bun.sleep(50)
+  expect(published).toBe(false)
+  held.resolve()
+  const { releaseId } = await publication
+  await app.collection.settled()
+  await it.product.releases.load(releaseId)
+})
+
+test('a file that cannot be removed is found again, and hinders nobody', async () => {
+  await holding(FIRST)
+  held.reject(Object.assign(new Error('no'), { code: 'EIO' }))
+  await app.collection.settled()
+  expect(it.log.text()).toContain('product.collection_failed')
+  await it.product.releases.load((await push()).releaseId)
+  it.product.collection.collect()
+  await it.product.collection.settled()
+  expect(await it.root.artifacts.list()).not.toContain(FIRST)
+})

@@ -1,0 +1,258 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import {
+  functionManifest,
+  openTestProduct,
+  publishRelease,
+  REQUEST_ID,
+  type TestProduct,
+  type WorkspaceInput,
+} from '../../../build/testing/products.ts'
+import { Fault } from '../../errors/fault.ts'
+import type { TableManifest } from '../../value/manifest.ts'
+import type { Json } from '../../value/strict-json.ts'
+import { promote } from '../channels/promote.ts'
+import { readStatus } from '../environments/status.ts'
+import type { Published } from '../workspaces/publish.ts'
+import { validate } from './validate.ts'
+
+let it: TestProduct
+beforeEach(async () => {
+  it = await openTestProduct()
+})
+afterEach(() => it.close())
+
+const LIST = functionManifest('messages.list')
+const MESSAGES: TableManifest = {
+  name: 'messages',
+  fields: { body: { type: 'string' } },
+  indexes: [{ name: 'byBody', fields: ['body'], unique: false }],
+}
+const CHAT = { functions: [LIST], tables: [MESSAGES] }
+
+function candidate(input: WorkspaceInput = CHAT): Promise<Published> {
+  return publishRelease(it, { ...input, validate: false })
+}
+
+function says(description: object): void {
+  it.engine.describe = async () => description as Json
+}
+
+function check({ releaseId }: Pick<Published, 'releaseId'>, against: string | null = null) {
+  return validate(it.product, it.actor, { releaseId, against, requestId: REQUEST_ID })
+}
+
+function stateOf({ releaseId }: Published): string | undefined {
+  return readStatus(it.product).releases.find((release) => release.releaseId === releaseId)?.state
+}
+
+describe('a validation', () => {
+  test('makes a Release servable, and answers the same again without the engine', async () => {
+    const published = await candidate()
+    says(CHAT)
+    const validated = await check(published)
+    expect(validated).toEqual({
+      releaseId: published.releaseId,
+      state: 'validated',
+      checks: [
+        { name: 'load', outcome: 'passed', detail: 'the code loads' },
+        { name: 'code:functions', outcome: 'passed', detail: '1 as declared' },
+        { name: 'code:tables', outcome: 'passed', detail: '1 as declared' },
+        { name: 'code:indexes', outcome: 'passed', detail: '1 as declared' },
+        { name: 'indexes_ready', outcome: 'passed', detail: 'built' },
+      ],
+      validatedAtMicros: it.system.nowMicros(),
+    })
+    it.system.advance(5_000)
+    it.engine.describe = async () => {
+      throw new Fault('BUSY')
+    }
+    expect(await check(published)).toEqual(validated)
+    await it.product.audit.settled()
+    expect(it.audited.map(({ operation, outcome }) => `${operation} ${outcome}`)).toEqual([
+      'product.workspace.publish succeeded',
+      'product.release.validate succeeded',
+    ])
+  })
+
+  test.each<[string, object, string, string]>([
+    ['lacks a Function', { ...CHAT, functions: [] }, 'code:functions', 'messages.list'],
+    [
+      'has another Function',
+      { ...CHAT, functions: [LIST, functionManifest('secrets.read')] },
+      'code:functions',
+      'secrets.read',
+    ],
+    [
+      'opens a Function to more clients',
+      { ...CHAT, functions: [{ ...LIST, clients: ['confidential', 'public'] }] },
+      'code:functions',
+      'messages.list',
+    ],
+    [
+      'has other fields',
+      { ...CHAT, tables: [{ ...MESSAGES, fields: { body: { type: 'any' } } }] },
+      'code:tables',
+      'messages',
+    ],
+    [
+      'lacks an index',
+      { ...CHAT, tables: [{ ...MESSAGES, indexes: [] }] },
+      'code:indexes',
+      'byBody',
+    ],
+    ['describes itself with an unknown field', { ...CHAT, crons: [] }, 'load', '$.crons'],
+    ['describes no Functions at all', { tables: [] }, 'load', '$.functions'],
+  ])('rejects for good a Release whose code %s', async (_, description, name, detail) => {
+    const published = await candidate()
+    says(description)
+    const failure = {
+      code: 'PRODUCT_INCOMPATIBLE',
+      violations: [{ path: `checks.${name}`, rule: expect.stringContaining(detail) }],
+    }
+    await expect(check(published)).rejects.toMatchObject(failure)
+    expect(stateOf(published)).toBe('rejected')
+    says(CHAT)
+    await expect(check(published)).rejects.toMatchObject(failure)
+    await it.product.audit.settled()
+    expect(it.audited.at(-1)).toMatchObject({
+      operation: 'product.release.validate',
+      outcome: 'failed',
+      subject: published.releaseId,
+    })
+  })
+
+  test.each([
+    ['FUNCTION_FAILED', 'PRODUCT_INCOMPATIBLE', 'rejected'],
+    ['LIMIT_EXCEEDED', 'PRODUCT_INCOMPATIBLE', 'rejected'],
+    ['DEADLINE_EXCEEDED', 'PRODUCT_INCOMPATIBLE', 'published'],
+    ['BUSY', 'PRODUCT_UNAVAILABLE', 'published'],
+    ['UNAVAILABLE', 'PRODUCT_UNAVAILABLE', 'published'],
+    ['INTERNAL', 'INTERNAL', 'published'],
+  ] as const)('that ends in %s answers %s and leaves it %s', async (thrown, code, state) => {
+    const published = await candidate()
+    it.engine.describe = async () => {
+      throw new Fault(thrown)
+    }
+    await expect(check(published)).rejects.toMatchObject({ code })
+    expect(stateOf(published)).toBe(state)
+  })
+
+  test('tells the author what the code threw when it was loaded', async () => {
+    const published = await candidate()
+    it.engine.describe = async () => {
+      const rule = `TypeError: ${'x'.repeat(1_000)}`
+      throw new Fault('FUNCTION_FAILED', { violations: [{ path: 'code', rule }] })
+    }
+    await expect(check(published)).rejects.toMatchObject({
+      violations: [{ path: 'checks.load', rule: `TypeError: ${'x'.repeat(489)}` }],
+    })
+  })
+
+  test.each([
+    ['FUNCTION_FAILED', 'PRODUCT_INCOMPATIBLE'],
+    ['DEADLINE_EXCEEDED', 'PRODUCT_INCOMPATIBLE'],
+    ['UNAVAILABLE', 'PRODUCT_UNAVAILABLE'],
+  ] as const)(
+    'whose preparation ends in %s answers %s and may be repeated',
+    async (thrown, code) => {
+      const published = await candidate()
+      says(CHAT)
+      it.engine.prepare = async () => {
+        throw new Fault(thrown)
+      }
+      await expect(check(published)).rejects.toMatchObject({ code })
+      expect(stateOf(published)).toBe('published')
+    },
+  )
+
+  test('that stored documents fail does not reject the Release, and may be repeated', async () => {
+    const published = await candidate()
+    says(CHAT)
+    const { prepare } = it.engine
+    it.engine.prepare = async () => [
+      { name: 'unique', outcome: 'failed', detail: 'messages.byBody has equal keys' },
+    ]
+    await expect(check(published)).rejects.toMatchObject({
+      code: 'PRODUCT_INCOMPATIBLE',
+      violations: [{ path: 'checks.unique', rule: 'messages.byBody has equal keys' }],
+    })
+    expect(stateOf(published)).toBe('published')
+    it.engine.prepare = prepare
+    expect(await check(published)).toMatchObject({ state: 'validated' })
+  })
+
+  test('against a Channel refuses what its documents may not fit, without rejecting', async () => {
+    const first = await publishRelease(it, CHAT)
+    await promote(it.product, it.actor, {
+      channel: 'production',
+      releaseId: first.releaseId,
+      expectedReleaseId: 'empty',
+      requestId: REQUEST_ID,
+    })
+    let prepared = 0
+    const { prepare } = it.engine
+    it.engine.prepare = (release) => {
+      prepared += 1
+      return prepare(release)
+    }
+    const narrower = {
+      ...CHAT,
+      tables: [
+        { ...MESSAGES, fields: { ...MESSAGES.fields, author: { type: 'string' } as const } },
+      ],
+    }
+    const second = await candidate(narrower)
+    says(narrower)
+    await expect(check(second, 'production')).rejects.toMatchObject({
+      code: 'PRODUCT_INCOMPATIBLE',
+      violations: [
+        {
+          path: 'checks.against:documents',
+          rule: 'messages.author: a new field must be optional',
+        },
+      ],
+    })
+    expect(stateOf(second)).toBe('published')
+    expect(prepared).toBe(0)
+    const third = await candidate({ functions: [LIST] })
+    says({ functions: [LIST], tables: [] })
+    await expect(check(third, 'production')).rejects.toMatchObject({
+      violations: [{ path: 'checks.against:tables', rule: 'removed: messages' }],
+    })
+    const fourth = await candidate(CHAT)
+    says(CHAT)
+    const validated = await check(fourth, 'production')
+    expect(validated.checks.map(({ name }) => name).slice(-2)).toEqual([
+      'against:tables',
+      'against:documents',
+    ])
+    expect(await check(fourth, 'production')).toEqual(validated)
+  })
+
+  test('of an unknown Release, or against an unbound Channel, finds nothing', async () => {
+    const published = await candidate()
+    says(CHAT)
+    const releaseId = it.system.ids.make('rel')
+    await expect(check({ releaseId })).rejects.toMatchObject({ code: 'PRODUCT_NOT_FOUND' })
+    await expect(check(published, 'production')).rejects.toMatchObject({
+      code: 'PRODUCT_NOT_FOUND',
+    })
+    expect(stateOf(published)).toBe('published')
+  })
+
+  test('runs one at a time and refuses the 17th that waits', async () => {
+    const published = await candidate()
+    let running = 0
+    let most = 0
+    it.engine.describe = async () => {
+      most = Math.max(most, ++running)
+      await Bun.sleep(5)
+      running -= 1
+      return CHAT as unknown as Json
+    }
+    const outcomes = await Promise.allSettled(Array.from({ length: 17 }, () => check(published)))
+    expect(most).toBe(1)
+    expect(outcomes.filter(({ status }) => status === 'fulfilled')).toHaveLength(16)
+    expect(outcomes[16]).toMatchObject({ reason: { code: 'PRODUCT_UNAVAILABLE' } })
+  })
+})

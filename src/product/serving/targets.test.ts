@@ -1,0 +1,121 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import {
+  functionManifest,
+  openTestProduct,
+  publishRelease,
+  REQUEST_ID,
+  type TestProduct,
+} from '../../../build/testing/products.ts'
+import type { ApplicationScope } from '../../storage/control/scopes.ts'
+import type { ReleaseId } from '../../value/ids.ts'
+import { promote } from '../channels/promote.ts'
+import { listFunctions } from '../releases/functions.ts'
+import { locateTarget, resolveTarget } from './targets.ts'
+
+let it: TestProduct
+let first: ReleaseId
+let second: ReleaseId
+let published: ReleaseId
+let retired: ReleaseId
+let rejected: ReleaseId
+
+beforeEach(async () => {
+  it = await openTestProduct()
+  first = (await publishRelease(it, { source: 'first' })).releaseId
+  second = (await publishRelease(it, { source: 'second' })).releaseId
+  published = (await publishRelease(it, { workspace: 'draft', validate: false })).releaseId
+  retired = (await publishRelease(it, { workspace: 'old' })).releaseId
+  rejected = (await publishRelease(it, { workspace: 'bad' })).releaseId
+  it.root.control.transaction((tx) => {
+    tx.run("update releases set state = 'retired' where release_id = ?", retired)
+    tx.run("update releases set state = 'rejected' where release_id = ?", rejected)
+  })
+  await promote(it.product, it.actor, {
+    channel: 'production',
+    releaseId: first,
+    expectedReleaseId: null,
+    requestId: REQUEST_ID,
+  })
+  await it.product.serving.settled()
+})
+afterEach(() => it.close())
+
+async function outcome(target: string, scopes: ApplicationScope[] = ['query', 'workspace']) {
+  try {
+    return (await resolveTarget(it.product, { scopes }, target, { affinity: () => 'caller' }))
+      .source
+  } catch (error) {
+    return (error as { code: string }).code
+  }
+}
+
+function operatorOutcome(target: string): string {
+  try {
+    return locateTarget(it.product, target)
+  } catch (error) {
+    return (error as { code: string }).code
+  }
+}
+
+describe('an application call', () => {
+  test.each<[string, () => string, string]>([
+    ['a bound Channel', () => 'channel:production', 'first'],
+    ['an unbound Channel', () => 'channel:beta', 'TARGET_NOT_FOUND'],
+    ['a validated Release', () => `release:${second}`, 'second'],
+    ['a Release that is only published', () => `release:${published}`, 'TARGET_NOT_FOUND'],
+    ['a rejected Release', () => `release:${rejected}`, 'TARGET_NOT_FOUND'],
+    ['a retired Release', () => `release:${retired}`, 'RELEASE_RETIRED'],
+    ['an unknown Release', () => `release:${it.system.ids.make('rel')}`, 'TARGET_NOT_FOUND'],
+    ['a Workspace', () => 'workspace:default', 'second'],
+    ['a Workspace whose HEAD is not validated', () => 'workspace:draft', 'TARGET_NOT_FOUND'],
+    ['an unknown Workspace', () => 'workspace:none', 'TARGET_NOT_FOUND'],
+    ['the Environment without a policy', () => 'environment:default', 'TARGET_NOT_FOUND'],
+    ['another Environment target', () => 'environment:other', 'REQUEST_INVALID'],
+    ['nothing', () => '', 'REQUEST_INVALID'],
+    ['a bare name', () => 'production', 'REQUEST_INVALID'],
+    ['no name', () => 'channel:', 'REQUEST_INVALID'],
+    ['an upper-case name', () => 'channel:Production', 'REQUEST_INVALID'],
+    ['an unknown kind', () => 'branch:main', 'REQUEST_INVALID'],
+    ['an inherited kind', () => 'constructor:x', 'REQUEST_INVALID'],
+    ['a lower-case Release ID', () => `release:${first.toLowerCase()}`, 'REQUEST_INVALID'],
+    ['a Release ID with a tail', () => `release:${first}x`, 'REQUEST_INVALID'],
+    ['white space', () => ' channel:production', 'REQUEST_INVALID'],
+  ])('to %s resolves so', async (_, target, expected) => {
+    expect(await outcome(target())).toBe(expected)
+  })
+
+  test('reaches a Workspace only with the scope and where the Environment allows it', async () => {
+    expect(await outcome('workspace:default', ['query', 'mutation'])).toBe('TARGET_DENIED')
+    // Who may not ask does not learn which Workspaces exist.
+    expect(await outcome('workspace:none', ['query'])).toBe('TARGET_DENIED')
+    it.root.control.transaction((tx) => {
+      tx.run(`update environment set configuration =
+                json_set(configuration, '$.workspaceTargets', 'denied')`)
+    })
+    expect(await outcome('workspace:default')).toBe('TARGET_DENIED')
+    expect(await outcome('channel:production')).toBe('first')
+  })
+
+  test('is answered without a promise once the Release is in memory', () => {
+    const target = resolveTarget(it.product, { scopes: ['query'] }, 'channel:production', {
+      affinity: expect.unreachable,
+    })
+    expect(target).not.toBeInstanceOf(Promise)
+  })
+})
+
+test('an operator finds Releases in every state but retired, under Product codes', () => {
+  expect(operatorOutcome('channel:production')).toBe(first)
+  expect(operatorOutcome('workspace:draft')).toBe(published)
+  expect(operatorOutcome(`release:${rejected}`)).toBe(rejected)
+  expect(operatorOutcome(`release:${retired}`)).toBe('PRODUCT_RELEASE_RETIRED')
+  expect(operatorOutcome('channel:beta')).toBe('PRODUCT_NOT_FOUND')
+  expect(operatorOutcome('environment:default')).toBe('PRODUCT_NOT_FOUND')
+  expect(operatorOutcome('nonsense')).toBe('PRODUCT_INVALID')
+})
+
+test('the Function catalog is that of the manifest', async () => {
+  const functions = [functionManifest('a.list'), functionManifest('b.send', { kind: 'mutation' })]
+  const { releaseId } = await publishRelease(it, { workspace: 'api', functions })
+  expect(await listFunctions(it.product, 'workspace:api')).toEqual({ releaseId, functions })
+})

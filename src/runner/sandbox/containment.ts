@@ -1,0 +1,108 @@
+/**
+ * The two steps that turn this process into a runner. The first, on Linux, restricts the calling
+ * thread and executes the same program again, so that every later thread inherits the restriction;
+ * the second gives up root and filters system calls. No code of a Workspace is loaded before both.
+ */
+import { closeSync, openSync, readFileSync, readSync } from 'node:fs'
+import type { Containment } from '../messages.ts'
+import { CONTAINED_ENVIRONMENT } from '../process-environment.ts'
+import { landlockVersion, restrictFiles } from './landlock.ts'
+import { cText, cVector, libc } from './libc.ts'
+import {
+  closeOnExec,
+  dieWithParent,
+  forbidNewPrivileges,
+  giveWay,
+  keepOnlyWhatChangesUser,
+  leaveRoot,
+  limitData,
+  limitResources,
+} from './privileges.ts'
+import { enterSeatbelt } from './seatbelt.ts'
+import { restrictSystemCalls } from './seccomp.ts'
+
+/** Through the link, so that an executable that was replaced or cannot be reached still starts. */
+const SELF = '/proc/self/exe'
+/** Descriptors 0 to 3 are the pipes, the log and the progress record. */
+const FIRST_FOREIGN_DESCRIPTOR = 4
+/** The process's own memory figures, opened while that is still allowed. */
+const MEMORY_DESCRIPTOR = 4
+/** The C library reads the bounds of its stack there; the rule holds while this keeps the inode. */
+const MAPS = '/proc/self/maps'
+const MAPS_DESCRIPTOR = 5
+/** Bytes that a runner may grow by; a backstop far above what the server's watch allows. */
+const GROWTH_BYTES_MAX = 512 * 1024 * 1024
+const STATUS_BYTES_MAX = 16_384
+
+export interface SelfCommand {
+  /** Arguments behind the program's name that lead to `runRunner`. */
+  readonly arguments: readonly string[]
+  /** Directories that the second start reads its own source from; empty when compiled. */
+  readonly sourceTrees: readonly string[]
+}
+
+/**
+ * Linux: restricts and executes `command` with the version of Landlock in force appended. Returns
+ * only where that failed.
+ */
+export function restrictAndRestart(command: SelfCommand): void {
+  forbidNewPrivileges()
+  closeOnExec(FIRST_FOREIGN_DESCRIPTOR)
+  inherit(MEMORY_DESCRIPTOR, '/proc/self/status')
+  inherit(MAPS_DESCRIPTOR, MAPS)
+  limitResources()
+  giveWay()
+  const version = landlockVersion()
+  const rules = { files: [SELF, MAPS, ...loadedLibraries()], trees: command.sourceTrees }
+  const inForce = version > 0 && restrictFiles(version, rules) ? version : 0
+  keepOnlyWhatChangesUser()
+  const argv = cVector(['svc-runner', ...command.arguments, String(inForce)])
+  const environment = Object.entries(CONTAINED_ENVIRONMENT)
+  const envp = cVector(environment.map(([name, value]) => `${name}=${value}`))
+  libc().execve(cText(SELF), argv, envp)
+}
+
+/** The second step; what holds afterwards. */
+export function lockDown(landlock: number): Containment {
+  switch (process.platform) {
+    case 'linux': {
+      limitGrowth()
+      const unprivileged = leaveRoot()
+      dieWithParent()
+      return { landlock, seccomp: restrictSystemCalls(), unprivileged, seatbelt: false }
+    }
+    case 'darwin':
+      return {
+        landlock: 0,
+        seccomp: false,
+        unprivileged: process.getuid?.() !== 0,
+        seatbelt: enterSeatbelt(),
+      }
+    default:
+      return { landlock: 0, seccomp: false, unprivileged: false, seatbelt: false }
+  }
+}
+
+/** dup2 leaves the copy open across exec. */
+function inherit(as: number, path: string): void {
+  libc().dup2(openSync(path, 'r'), as)
+}
+
+function limitGrowth(): void {
+  const text = Buffer.alloc(STATUS_BYTES_MAX)
+  const length = readSync(MEMORY_DESCRIPTOR, text, 0, text.length, 0)
+  const [, kibibytes] = /^VmData:\s+(\d+) kB$/m.exec(text.toString('latin1', 0, length)) ?? []
+  if (kibibytes !== undefined) limitData(Number(kibibytes) * 1024 + GROWTH_BYTES_MAX)
+  closeSync(MEMORY_DESCRIPTOR)
+  closeSync(MAPS_DESCRIPTOR)
+}
+
+/** The dynamic loader, its cache, and each library of this process: what the second start opens. */
+function loadedLibraries(): string[] {
+  const paths = new Set(['/etc/ld.so.cache'])
+  for (const line of readFileSync(MAPS, 'utf8').split('\n')) {
+    const path = line.slice(line.indexOf('/'))
+    if (line.includes('/') && path.includes('.so')) paths.add(path)
+  }
+  return [...paths]
+}

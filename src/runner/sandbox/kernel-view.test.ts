@@ -1,0 +1,139 @@
+/**
+ * A runner as the kernel shows it to the server: what it holds open, what it may use, who it is and
+ * what it was told. Nothing of it is the runner's own word.
+ */
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { runnerCommand } from '../command.ts'
+import type { FromRunner } from '../messages.ts'
+import { type RunnerProcess, runnerSpawner } from '../processes.ts'
+
+const onLinux = process.platform === 'linux'
+const MEBIBYTE = 1024 * 1024
+
+describe.runIf(onLinux)('the kernel shows of a runner', () => {
+  let runner: RunnerProcess
+  const read = (name: string) => readFileSync(`/proc/${runner.pid}/${name}`, 'utf8')
+
+  beforeAll(async () => {
+    const { promise, resolve } = Promise.withResolvers<FromRunner>()
+    const ignore = () => undefined
+    runner = runnerSpawner(runnerCommand())(
+      { onMessage: resolve, onMalformed: ignore, onErrorOutput: ignore, onExit: ignore },
+      [],
+    )
+    await promise
+  })
+  afterAll(() => runner.kill())
+
+  test('three pipes and its progress record open, and nothing that leads anywhere', () => {
+    const folder = `/proc/${runner.pid}/fd`
+    const open = readdirSync(folder).map((fd) => [Number(fd), readlinkSync(`${folder}/${fd}`)])
+    const [own, other] = [
+      open.filter(([fd]) => Number(fd) < 4),
+      open.filter(([fd]) => Number(fd) > 3),
+    ]
+    expect(own).toEqual([
+      [0, expect.stringMatching(/^(?:pipe|socket):/)],
+      [1, expect.stringMatching(/^(?:pipe|socket):/)],
+      [2, expect.stringMatching(/^(?:pipe|socket):/)],
+      [3, expect.stringMatching(/^\/memfd:svc-runner/)],
+    ])
+    // What the runtime makes for its own event loop.
+    for (const [, target] of other) expect(target).toMatch(/^anon_inode:\[(?:event|timer)/)
+  })
+
+  test('bounds on files, processes and memory that it cannot raise', () => {
+    const limits = new Map(
+      read('limits')
+        .split('\n')
+        .slice(1)
+        .map((line) => /^(\S.*?) {2,}(\S+) +(\S+)/.exec(line))
+        .filter((match) => match !== null)
+        .map(([, name, soft, hard]) => [name, [soft, hard]] as const),
+    )
+    expect(limits.get('Max core file size')).toEqual(['0', '0'])
+    expect(limits.get('Max file size')).toEqual(['0', '0'])
+    expect(limits.get('Max open files')).toEqual(['64', '64'])
+    const [soft, hard] = limits.get('Max data size')!
+    expect(soft).toBe(hard)
+    // The engine reserves gigabytes that it never touches; what counts is what may be added.
+    const held = Number(/^VmData:\s+(\d+) kB$/m.exec(read('status'))?.[1]) * 1024
+    expect(Number(soft) - held).toBeLessThanOrEqual(544 * MEBIBYTE)
+    if (process.getuid!() === 0) expect(limits.get('Max processes')).toEqual(['256', '256'])
+  })
+
+  test('no environment but settings of its allocator, its engine and its clock', () => {
+    const entries = read('environ')
+      .split('\0')
+      .filter((entry) => entry !== '')
+    expect(entries.toSorted()).toEqual([
+      'BUN_JSC_useTailCalls=0',
+      'MIMALLOC_ARENA_RESERVE=65536',
+      'TZ=UTC',
+    ])
+  })
+
+  test('every thread without privilege, capability or root, behind a filter', () => {
+    const threads = readdirSync(`/proc/${runner.pid}/task`)
+    expect(threads.length).toBeGreaterThan(1)
+    for (const thread of threads) {
+      const status = read(`task/${thread}/status`)
+      const value = (name: string) => new RegExp(`^${name}:\\t(.*)$`, 'm').exec(status)?.[1]
+      expect([value('NoNewPrivs'), value('Seccomp')]).toEqual(['1', '2'])
+      for (const set of ['CapPrm', 'CapEff', 'CapAmb']) expect(value(set)).toMatch(/^0+$/)
+      expect(value('Uid')).toMatch(/^([1-9]\d*)\t\1\t\1\t\1$/)
+      expect(value('Groups')?.trim()).toBe(process.getuid!() === 0 ? '' : value('Groups')?.trim())
+    }
+  })
+
+  test.runIf(process.getuid?.() === 0)('a user of its own, and no capability to regain', () => {
+    const status = read('status')
+    expect(status).toMatch(/^CapBnd:\t0+$/m)
+    expect(Number(/^Uid:\t(\d+)/m.exec(status)?.[1])).toBeGreaterThan(2_000_000_000)
+    expect(status).toMatch(/^Groups:\t\s*$/m)
+  })
+
+  test('every thread in the class that takes no processor from the server', () => {
+    const SCHED_BATCH = '3'
+    for (const thread of readdirSync(`/proc/${runner.pid}/task`)) {
+      const stat = read(`task/${thread}/stat`)
+      // Field 41 of proc(5); the name in field 2 may have spaces.
+      expect(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[38]).toBe(SCHED_BATCH)
+    }
+  })
+
+  test('a directory that is not the server’s', () => {
+    expect(readlinkSync(`/proc/${runner.pid}/cwd`)).toBe('/')
+  })
+})
+
+/** A server that is killed leaves no runner behind, even one that loops. */
+test.runIf(onLinux)('a runner ends with the process that started it', async () => {
+  const [start, ...rest] = runnerCommand()
+  const command = JSON.stringify([start === '/proc/self/exe' ? process.execPath : start, ...rest])
+  const script = `
+    const { openSync } = require('node:fs')
+    const child = Bun.spawn(${command}, {
+      env: {}, cwd: '/', stdio: ['pipe', 'pipe', 'pipe', openSync('/dev/null', 'r+')],
+    })
+    const { value } = await child.stdout.getReader().read()
+    console.log(child.pid, value.length)
+    for (;;);
+  `
+  const parent = Bun.spawn([process.execPath, '-e', script], { stdout: 'pipe', stderr: 'inherit' })
+  const { value } = await parent.stdout.getReader().read()
+  const pid = Number.parseInt(Buffer.from(value!).toString(), 10)
+  expect(isAlive(pid)).toBe(true)
+  parent.kill('SIGKILL')
+  await parent.exited
+  await expect.poll(() => isAlive(pid)).toBe(false)
+})
+
+function isAlive(pid: number): boolean {
+  try {
+    return !/^State:\t[ZX]/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'))
+  } catch {
+    return false
+  }
+}

@@ -1,0 +1,93 @@
+/**
+ * Known ways out of a runner, tried with native calls before any code is loaded. Each probe answers
+ * whether it was stopped; the server refuses to serve when one was not.
+ */
+
+import type { Containment, ProbeResult } from '../messages.ts'
+import { CONTAINED_ENVIRONMENT } from '../process-environment.ts'
+import { cText, cVector, errno, libc } from './libc.ts'
+
+const O_RDWR = 2
+/** A file without a name, so that nothing is left behind where it gets through. */
+const O_TMPFILE_WRONLY = 0o20200001
+const O_DIRECTORY = 0o200000
+const AF_UNIX = 1
+const AF_INET = 2
+const SOCK_STREAM = 1
+const SOCK_DGRAM = 2
+const EACCES = 13
+const EPERM = 1
+const PTRACE = process.arch === 'x64' ? 101 : 117
+const PTRACE_SEIZE = 0x4206
+
+/** Answers whether the attempt was stopped. */
+export type Probe = readonly [name: string, attempt: () => boolean]
+
+export function runProbes(probes: readonly Probe[]): ProbeResult[] {
+  return probes.map(([name, attempt]) => [name, attempt()])
+}
+
+/** With Landlock alone: system calls are not filtered yet, and root is still root. */
+export function landlockProbes(version: number, parent: number): Probe[] {
+  if (version === 0) return []
+  const tcp: Probe[] = version >= 4 ? [['landlock tcp', connectsNowhere]] : []
+  return [...fileProbes('landlock', parent), ...tcp, ['landlock exec', executesNothing]]
+}
+
+/** With everything in force; without system calls filtered there is nothing to show. */
+export function lateProbes({ seccomp }: Containment, parent: number): Probe[] {
+  const environment: Probe = ['environment', hasNoEnvironment]
+  return seccomp ? [environment, ...filterProbes(parent)] : [environment]
+}
+
+export function filterProbes(parent: number): Probe[] {
+  const { kill, socket, syscall } = libc()
+  return [
+    ...fileProbes('filter', parent),
+    ['filter exec', executesNothing],
+    ['fork', forksNothing],
+    ['signal', () => kill(parent, 0) !== 0],
+    ['tcp socket', () => socket(AF_INET, SOCK_STREAM, 0) < 0],
+    ['udp socket', () => socket(AF_INET, SOCK_DGRAM, 0) < 0],
+    ['unix socket', () => socket(AF_UNIX, SOCK_STREAM, 0) < 0],
+    ['ptrace', () => syscall(PTRACE, PTRACE_SEIZE, parent, 0, 0, 0) < 0],
+  ]
+}
+
+function hasNoEnvironment(): boolean {
+  return Object.keys(Bun.env).every((name) => Object.hasOwn(CONTAINED_ENVIRONMENT, name))
+}
+
+function fileProbes(layer: string, parent: number): Probe[] {
+  const stops = (path: string, flags: number) => () => libc().open(cText(path), flags, 0o600) < 0
+  return [
+    [`${layer} read`, stops('/etc/passwd', 0)],
+    [`${layer} list`, stops('/', O_DIRECTORY)],
+    [`${layer} write`, stops('/tmp', O_TMPFILE_WRONLY)],
+    [`${layer} environment`, stops(`/proc/${parent}/environ`, 0)],
+    [`${layer} memory`, stops(`/proc/${parent}/mem`, O_RDWR)],
+  ]
+}
+
+/** Nothing listens on port 1, so a connection that is let through fails with another error. */
+function connectsNowhere(): boolean {
+  const fd = libc().socket(AF_INET, SOCK_STREAM, 0)
+  if (fd < 0) return true
+  const loopbackPort1 = new Uint8Array([AF_INET, 0, 0, 1, 127, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0])
+  const failed = libc().connect(fd, loopbackPort1, loopbackPort1.length) !== 0
+  const reason = errno()
+  libc().close(fd)
+  return failed && (reason === EACCES || reason === EPERM)
+}
+
+/** If it succeeds, this process is gone without an answer, which the server takes as an escape. */
+function executesNothing(): boolean {
+  const path = '/bin/true'
+  return libc().execve(cText(path), cVector([path]), cVector([])) < 0
+}
+
+function forksNothing(): boolean {
+  const child = libc().fork()
+  if (child === 0) libc()._exit(0)
+  return child < 0
+}

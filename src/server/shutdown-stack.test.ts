@@ -1,0 +1,41 @@
+import { expect, test } from 'vitest'
+import { memoryLog } from '../telemetry/log.ts'
+import { ShutdownStack } from './shutdown-stack.ts'
+
+const failing = (message: string) => () => {
+  throw new Error(message)
+}
+
+test('each is closed after those that were opened later, whatever became of them', async () => {
+  const { log, records } = memoryLog()
+  const closing = new ShutdownStack(log)
+  const closed: string[] = []
+  closing.add(() => closed.push('first'))
+  closing.add(failing('at once'))
+  closing.add(async () => {
+    await Promise.resolve()
+    closed.push('second')
+  })
+  closing.add(() => Promise.reject(new Error('later')))
+  await closing.close()
+  expect(closed).toEqual(['second', 'first'])
+  expect(records().map(({ event, error }) => [event, error])).toMatchObject([
+    ['server.close_failed', { message: 'later' }],
+    ['server.close_failed', { message: 'at once' }],
+  ])
+})
+
+test('what never closes keeps the others open for a time only', async () => {
+  const { log, records } = memoryLog()
+  const closing = new ShutdownStack(log)
+  const begun: string[] = []
+  closing.add(() => begun.push('first'))
+  closing.add(() => {
+    begun.push('second')
+    return new Promise(() => undefined)
+  })
+  closing.add(() => new Promise(() => undefined))
+  await closing.close(20)
+  expect(begun).toEqual(['second', 'first'])
+  expect(records().map(({ event }) => event)).toEqual(['server.close_late'])
+})

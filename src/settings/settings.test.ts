@@ -1,0 +1,352 @@
+import { describe, expect, it } from 'vitest'
+import {
+  APPLICATION,
+  BASE,
+  DIR,
+  file,
+  MANAGED,
+  PEPPER,
+  ROOT,
+  URL_OK,
+} from '../../build/testing/environments/environments.ts'
+import { type Environment, ROWS } from '../../build/testing/environments/rows.ts'
+import { Fault } from '../errors/fault.ts'
+import { parseListener } from './addresses.ts'
+import {
+  OWNER_RECOVERY_PHRASE,
+  PEPPER_CHANGE_PHRASE,
+  parseSettings,
+  RECOVERY_PHRASE,
+  type SettingsMode,
+  SUBJECT_PEPPER_CHANGE_PHRASE,
+} from './settings.ts'
+import { sourceNames, unreadNames, VARIABLES } from './variables.ts'
+
+const MODES = ['check', 'migrate', 'recover-bootstrap', 'recover-owner', 'serve'] as const
+const CONFIRMED = {
+  SERVICE_BOOTSTRAP_RECOVERY_CONFIRM: RECOVERY_PHRASE,
+  SERVICE_OWNER_RECOVERY_CONFIRM: OWNER_RECOVERY_PHRASE,
+}
+
+function failure(environment: Environment, mode: SettingsMode): Fault {
+  let failed: unknown
+  try {
+    parseSettings(environment, mode)
+  } catch (error) {
+    failed = error
+  }
+  expect(failed).toBeInstanceOf(Fault)
+  return failed as Fault
+}
+
+describe('a broken setting ends every mode before it begins', () => {
+  it.each(ROWS)('%s: %s', (_rule, code, name, given) => {
+    const environment = { ...BASE, ...given }
+    for (const mode of MODES) {
+      const fault = failure(environment, mode)
+      expect(fault.code).toBe(code)
+      expect(fault.violations.map((violation) => violation.path).join(', ')).toBe(name)
+      expect(fault.kind).toBe('startup')
+      // The operating system's error, as a cause, would name the configured path.
+      expect(fault.cause).toBeUndefined()
+      const said = `${fault.message}${fault.detail}${JSON.stringify(fault)}`
+      expect(said).not.toMatch(/canary/i)
+      expect(said).not.toContain(PEPPER)
+    }
+  })
+
+  it('there is a row for every variable but those of recovery and of the client', () => {
+    const named = new Set(ROWS.flatMap(([, , names]) => names.split(', ')))
+    for (const row of VARIABLES) {
+      if (row.required === 'recovery only' || row.required === 'client only') continue
+      expect(named, row.name).toContain(row.name)
+    }
+  })
+})
+
+describe.each([
+  [
+    'recover-bootstrap',
+    'SERVICE_BOOTSTRAP_RECOVERY_CONFIRM',
+    RECOVERY_PHRASE,
+    'SERVER_BOOTSTRAP_RECOVERY_CONFIRMATION_INVALID',
+  ],
+  [
+    'recover-owner',
+    'SERVICE_OWNER_RECOVERY_CONFIRM',
+    OWNER_RECOVERY_PHRASE,
+    'SERVER_OWNER_RECOVERY_CONFIRMATION_INVALID',
+  ],
+] as const)('%s', (mode, name, phrase, code) => {
+  it.each([undefined, '', 'canary', `${phrase} `, phrase.toUpperCase()])(
+    'needs the exact phrase, not %j',
+    (wrong) => {
+      const fault = failure({ ...BASE, [name]: wrong }, mode)
+      expect(fault.code).toBe(code)
+      expect(fault.violations[0]?.path).toBe(name)
+    },
+  )
+
+  it('accepts the phrase, which no other mode looks at', () => {
+    parseSettings({ ...BASE, [name]: phrase }, mode)
+    const wrong = { ...BASE, ...CONFIRMED, [name]: 'canary' }
+    for (const other of MODES.filter((each) => each !== mode)) parseSettings(wrong, other)
+  })
+})
+
+describe.each([
+  ['SERVICE_PEPPER_CHANGE_CONFIRM', PEPPER_CHANGE_PHRASE, 'identity'],
+  ['SERVICE_SUBJECT_PEPPER_CHANGE_CONFIRM', SUBJECT_PEPPER_CHANGE_PHRASE, 'oidc-subject'],
+])('%s', (name, phrase, kind) => {
+  it.each(['', 'canary', `${phrase} `, phrase.toUpperCase()])(
+    'is the exact phrase or unset, not %j',
+    (wrong) => {
+      const fault = failure({ ...BASE, [name]: wrong }, 'migrate')
+      expect(fault.code).toBe('SERVER_CONFIGURATION_INVALID')
+      expect(fault.violations[0]?.path).toBe(name)
+    },
+  )
+
+  it('confirms its change in migrate, and in no other mode', () => {
+    const confirmed = (environment: Environment, mode: SettingsMode) =>
+      parseSettings({ ...BASE, ...CONFIRMED, ...environment }, mode).confirmedPepperChanges
+    expect(confirmed({ [name]: phrase }, 'migrate')).toEqual([kind])
+    expect(confirmed({}, 'migrate')).toEqual([])
+    for (const mode of MODES.filter((each) => each !== 'migrate')) {
+      for (const value of [phrase, 'canary']) expect(confirmed({ [name]: value }, mode)).toEqual([])
+    }
+  })
+})
+
+describe('a valid environment', () => {
+  it('needs three settings and has documented defaults', () => {
+    const configuration = parseSettings(BASE, 'serve')
+    expect(configuration).toMatchObject({
+      identityDatabase: { host: 'canary-db.test', port: 5433, name: 'canary_db' },
+      stateDirectory: '/var/lib/canary',
+      management: {
+        listen: { host: '127.0.0.1', port: 3220, loopback: true },
+        tlsTerminated: false,
+        publicUrl: null,
+      },
+      oidc: null,
+      managedSource: null,
+      product: null,
+      sandbox: 'preferred',
+      deprecatedNames: [],
+    })
+    expect(configuration.identityDatabase.url.reveal()).toBe(URL_OK)
+    expect(configuration.identityPepper.reveal()).toBe(PEPPER)
+    expect(JSON.stringify(configuration)).not.toContain(PEPPER)
+    expect(JSON.stringify(configuration)).not.toContain('canary%40pw')
+  })
+
+  it('is frozen all the way down', () => {
+    const configuration = parseSettings({ ...BASE, ...APPLICATION }, 'serve')
+    const { management, product, identityDatabase, deprecatedNames } = configuration
+    const parts = [configuration, management, management.listen, product, identityDatabase]
+    for (const part of [...parts, product?.allowedOrigins, deprecatedNames]) {
+      expect(Object.isFrozen(part)).toBe(true)
+    }
+  })
+
+  it('takes every setting of the slice', () => {
+    const configuration = parseSettings(
+      {
+        ...BASE,
+        ...APPLICATION,
+        SERVICE_STATE_DIRECTORY: '/var//lib/canary/',
+        SERVICE_MANAGEMENT_LISTEN: '[::]:0',
+        SERVICE_MANAGEMENT_TLS_TERMINATED: 'true',
+        SERVICE_PUBLIC_MANAGEMENT_URL: 'https://manage.test:8443',
+        SERVICE_PRODUCT_ALLOWED_ORIGINS: 'https://app.test,http://localhost:5173',
+        SERVICE_RUNNER_SANDBOX: 'required',
+        SERVICE_ACTION_ALLOWED_NETWORKS: '10.1.0.0/16,fd00::/8',
+      },
+      'serve',
+    )
+    expect(configuration).toMatchObject({
+      stateDirectory: '/var/lib/canary',
+      management: {
+        listen: { host: '::', port: 0, loopback: false },
+        tlsTerminated: true,
+        publicUrl: 'https://manage.test:8443',
+      },
+      product: {
+        root: '/srv/canary',
+        actionNetworks: [{ text: '10.1.0.0/16' }, { text: 'fd00::/8' }],
+        applicationListen: { host: '127.0.0.9', port: 4567, loopback: true },
+        allowedOrigins: ['https://app.test', 'http://localhost:5173'],
+        database: null,
+        jwtProviders: [],
+      },
+      sandbox: 'required',
+    })
+  })
+
+  it('may keep all of its secrets in files, with one trailing newline or none', () => {
+    const { SERVICE_STATE_DIRECTORY } = BASE
+    const configuration = parseSettings(
+      {
+        SERVICE_STATE_DIRECTORY,
+        SERVICE_IDENTITY_DATABASE_URL_FILE: file('database-url', `${URL_OK}\n`),
+        SERVICE_PLATFORM_IDENTITY_PEPPER_FILE: file('pepper', PEPPER),
+      },
+      'serve',
+    )
+    expect(configuration.identityDatabase.url.reveal()).toBe(URL_OK)
+    expect(configuration.identityPepper.reveal()).toBe(PEPPER)
+  })
+
+  it('takes both managed settings, and the token of exactly 32 bytes', () => {
+    const token = 'x'.repeat(32)
+    const environment = { ...BASE, ...MANAGED, SERVICE_PLATFORM_MANAGED_ENROLLMENT_TOKEN: token }
+    const { managedSource } = parseSettings(environment, 'migrate')
+    expect(managedSource?.enrollmentToken.reveal()).toBe(token)
+    expect(managedSource?.authority).toBe('https://canary.test')
+  })
+
+  it('takes exactly 64 origins', () => {
+    const origins = Array.from({ length: 64 }, (_, i) => `https://a${i}.test`).join()
+    const environment = { ...BASE, ...ROOT, SERVICE_PRODUCT_ALLOWED_ORIGINS: origins }
+    expect(parseSettings(environment, 'serve').product?.allowedOrigins).toHaveLength(64)
+  })
+
+  it('takes every form of an origin that browsers send', () => {
+    const origins = [
+      'https://canary.test',
+      'https://a-b.c_d.canary.test:8443',
+      'https://xn--bcher-kva.test',
+      'https://canary.test.',
+      'http://localhost:5173',
+      'http://192.0.2.1',
+      'http://[2001:db8::1]:8080',
+    ]
+    const environment = { ...BASE, ...ROOT, SERVICE_PRODUCT_ALLOWED_ORIGINS: origins.join() }
+    expect(parseSettings(environment, 'serve').product?.allowedOrigins).toEqual(origins)
+  })
+
+  it('names the entry of a list that is no origin', () => {
+    const origins = 'https://a.test,https://*.canary.test,https://b.test'
+    const environment = { ...BASE, ...ROOT, SERVICE_PRODUCT_ALLOWED_ORIGINS: origins }
+    expect(failure(environment, 'serve').violations[0]?.rule).toMatch(/^entry 2 to be an origin as/)
+  })
+
+  it('takes the origins of web views and extensions, as they send them', () => {
+    const origins = [
+      'capacitor://localhost',
+      'tauri://localhost',
+      'chrome-extension://abcdefghijklmnopabcdefghijklmnop',
+      'moz-extension://0e5ab3e6-2b9d-4d1c-8f0a-1d2c3b4a5f60',
+      'my.app+x://a-b.test:8080',
+    ]
+    const environment = { ...BASE, ...ROOT, SERVICE_PRODUCT_ALLOWED_ORIGINS: origins.join() }
+    expect(parseSettings(environment, 'serve').product?.allowedOrigins).toEqual(origins)
+  })
+
+  it.each([
+    'file://',
+    'file://localhost',
+    'capacitor://',
+    'capacitor:localhost',
+    'capacitor://localhost/',
+    'capacitor://localhost?x',
+    'capacitor://localhost#x',
+    'capacitor://a@localhost',
+    'capacitor://localhost:',
+    'capacitor://localhost:080',
+    'capacitor://localhost:65536',
+    'Capacitor://localhost',
+    'capacitor://Localhost',
+    'chrome-extension://*',
+    '*://localhost',
+    '1app://localhost',
+    'wss://canary.test',
+    'blob://canary',
+    'about://blank',
+    'https://canary.test:443',
+    'http://canary.test:80',
+    'https://canary.test:0',
+    'https://canary.test:08443',
+    'https://Canary.test',
+    'HTTPS://canary.test',
+    'https://canary.test/',
+    'https://canary.test/app',
+    'https://canary.test?x',
+    'https://canary.test#x',
+    'https://canary@a.test',
+    'https://:canary@a.test',
+    'https://*.canary.test',
+    'https://*',
+    'https://canary.*',
+    'https://bücher.test',
+    'https://xn--canary.test',
+    'https://can$ary.test',
+    'https://canary..test',
+    `https://${'c'.repeat(64)}.test`,
+    'http://127.1',
+    'http://[0::1]',
+    'null',
+    'canary.test',
+    '',
+    ' https://canary.test',
+  ])('takes no origin that none sends: %s', (origin) => {
+    const environment = { ...BASE, ...ROOT, SERVICE_PRODUCT_ALLOWED_ORIGINS: origin }
+    expect(failure(environment, 'serve').code).toBe('SERVER_CONFIGURATION_INVALID')
+  })
+
+  it.each([
+    ['SERVICE_DATABASE_URL', URL_OK],
+    ['SERVICE_DATABASE_URL_FILE', file('legacy-url', URL_OK)],
+  ])('may use the deprecated name %s alone, and is told so', (name, value) => {
+    const { SERVICE_IDENTITY_DATABASE_URL: _, ...rest } = BASE
+    const configuration = parseSettings({ ...rest, [name]: value }, 'serve')
+    expect(configuration.identityDatabase.name).toBe('canary_db')
+    expect(configuration.deprecatedNames).toEqual([name])
+  })
+
+  it.each(['SERVICE_PRODUCT_DATABASE_URL', 'SERVICE_PRODUCT_DATABASE_URL_FILE'])(
+    'knows %s as a name of the platform database',
+    (name) => {
+      const value = name.endsWith('_FILE') ? file('platform-url', URL_OK) : URL_OK
+      const configuration = parseSettings({ ...BASE, ...ROOT, [name]: value }, 'serve')
+      expect(configuration.product?.database?.host).toBe('canary-db.test')
+      expect(configuration.deprecatedNames).toEqual([name])
+    },
+  )
+
+  it('lets two listeners share port 0, because the operating system separates them', () => {
+    const shared = {
+      SERVICE_MANAGEMENT_LISTEN: '127.0.0.1:0',
+      SERVICE_APPLICATION_LISTEN: '127.0.0.1:0',
+    }
+    parseSettings({ ...BASE, ...APPLICATION, ...shared }, 'serve')
+  })
+})
+
+describe('the table of settings', () => {
+  it('has a default that the parser accepts', () => {
+    for (const row of VARIABLES) {
+      if ('default' in row) expect(parseListener(row.default)).not.toBeNull()
+    }
+  })
+
+  it('names every source once', () => {
+    const names = VARIABLES.flatMap((row) => sourceNames(row))
+    expect(new Set(names).size).toBe(names.length)
+    expect(names).toHaveLength(22 + 4 + 2 * 2)
+  })
+
+  it('tells which SERVICE_ names nothing reads', () => {
+    const known = Object.fromEntries(
+      VARIABLES.flatMap((row) => sourceNames(row)).map((n) => [n, '']),
+    )
+    const environment = {
+      ...known,
+      SERVICE_MANAGMENT_LISTEN: 'x',
+      PATH: DIR,
+      SERVICE_UNSET: undefined,
+    }
+    expect(unreadNames(environment)).toEqual(['SERVICE_MANAGMENT_LISTEN'])
+  })
+})
