@@ -68,6 +68,7 @@ export class ProductRoutes {
         metrics: this.metrics,
         health: async () => this.components,
         environment: it.root.descriptor,
+        recognize: (token: string) => token,
         authenticate: async (token: string) => {
           if (token === TOKEN) return { ...it.actor, grants: actorWith(this.capabilities).grants }
           throw new Fault('PLATFORM_AUTHENTICATION_FAILED')

@@ -14,7 +14,11 @@ const DESCRIBED = { name: 'test', summary: 'A test.', replies: { 204: null } } a
 const hono = mountManagement({
   system: new TestSystem(),
   log: memoryLog().log,
-  app: { environment: null, authenticate: async () => ({ grants: [] }) as unknown as Actor },
+  app: {
+    environment: null,
+    recognize: (token) => token,
+    authenticate: async () => ({ grants: [] }) as unknown as Actor,
+  },
   routes: [
     operatorRoute({
       method: 'POST',

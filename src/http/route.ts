@@ -105,6 +105,13 @@ export interface Route<A> {
   readonly admit: ((call: Pick<Call<A, string, unknown>, 'app' | 'request'>) => void) | null
   /** `peer`: each peer address may call it so often, whoever it says it is. */
   readonly rate: 'peer' | 'none'
+  /**
+   * Names the credential in the body of a public route, null for one that this server did not
+   * issue. Reads nothing. A credential that is recognized is limited by its own use, not its peer's.
+   */
+  readonly recognize:
+    | ((call: Pick<Call<A, string, unknown>, 'app' | 'body'>) => string | null)
+    | null
   readonly cache: Cache
   /** Forms of a successful answer, the usual one first; failures are JSON. */
   readonly mediaTypes: readonly string[]
@@ -150,6 +157,7 @@ interface PublicInput<A, P extends string, T, Q, R extends Replies>
   extends Omit<RouteInput<A, P, T, 'none', Q, Headers, R>, 'handle'> {
   /** 'peer' unless given: what is public is cheap to call. */
   readonly rate?: 'peer' | 'none'
+  readonly recognize?: (call: Pick<Call<A, P, T>, 'app' | 'body'>) => string | null
   readonly admit?: Route<A>['admit']
   /** What `admit` asks for; nothing unless given. */
   readonly authorities?: Route<A>['authorities']
@@ -163,7 +171,8 @@ export function publicRoute<A, P extends string, R extends Replies, T = undefine
   input: PublicInput<A, P, T, Q, R>,
 ): Route<A> {
   const { authorities = [], admit = null, rate = 'peer' } = input
-  return { ...complete(input as Erased, { kind: 'public' }), authorities, admit, rate }
+  const recognize = (input.recognize ?? null) as Route<A>['recognize']
+  return { ...complete(input as Erased, { kind: 'public' }), authorities, admit, rate, recognize }
 }
 
 /**
@@ -220,6 +229,7 @@ function complete<A>(input: Erased, access: Access): Route<A> {
     operationId: input.operationId ?? 'none',
     admit: null,
     rate: 'none',
+    recognize: null,
     cache: input.cache ?? 'no-store',
     mediaTypes: input.mediaTypes ?? [JSON_MEDIA_TYPE],
     replies: input.replies,
@@ -237,6 +247,11 @@ export const CHANGE_ERRORS = [
 
 /** What mount needs of the application beside what the handlers use. */
 export interface ManagementCore {
+  /**
+   * Names an access token that this server issued, null for any other text. Reads nothing. A token
+   * that is named may be past its end or revoked.
+   */
+  recognize(accessToken: string): string | null
   /** Throws PLATFORM_AUTHENTICATION_FAILED. Reloads session and grants on every call. */
   authenticate(accessToken: string): Promise<Actor>
   /** The one Environment that this server composes; null where no Product root is configured. */

@@ -98,6 +98,14 @@ export class Identity implements IdentityCore {
     return this.#recoveryFiles.path
   }
 
+  /**
+   * Returns a name for an access token that this server issued, null for any other text. Reads
+   * nothing, so forged tokens cost no statement. Whether the token is still good it does not say.
+   */
+  recognize(accessToken: string): string | null {
+    return this.credentials.recognizeAccessToken(accessToken)?.toString('hex') ?? null
+  }
+
   /** Throws PLATFORM_AUTHENTICATION_FAILED. Loads session and grants anew on every call. */
   authenticate(accessToken: string): Promise<Actor> {
     return authenticate(this, accessToken)

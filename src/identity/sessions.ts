@@ -74,8 +74,8 @@ export async function openSession(
  * disabled operator.
  */
 export async function authenticate(core: IdentityCore, accessToken: string): Promise<Actor> {
-  const digest = core.credentials.digestAccessToken(accessToken)
-  if (digest === null) throw refused('not the form of an access token')
+  const digest = core.credentials.recognizeAccessToken(accessToken)
+  if (digest === null) throw refused('not an access token of this server')
   const atMicros = core.system.nowMicros()
   const found = await findSessionByAccess(core.database, digest, atMicros)
   if (found === null) throw refused('no live session of an enabled operator')

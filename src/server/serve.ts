@@ -10,7 +10,7 @@ import { APPLICATION_CODES, MANAGEMENT_CODES } from '../http/errors.ts'
 import { managementRoutes } from '../http/management/routes.ts'
 import { mountManagement } from '../http/mount.ts'
 import { openApiText } from '../http/openapi/published.ts'
-import { applicationLimits, peerLimits } from '../http/rate-limits.ts'
+import { applicationLimits, managementLimits } from '../http/rate-limits.ts'
 import { requestCounts } from '../http/request-counts.ts'
 import { type Identity, openIdentity } from '../identity/identity.ts'
 import { readLinkable } from '../product/environments.ts'
@@ -127,7 +127,7 @@ function managementApp(running: Running) {
     system,
     log,
     routes: managementRoutes,
-    limits: peerLimits(system),
+    limits: managementLimits(system),
     counts: requestCounts(metrics, 'management'),
     app: {
       identity,
@@ -138,6 +138,7 @@ function managementApp(running: Running) {
       product: product!,
       health: () => environment!.engine.health(),
       environment: product?.root.descriptor ?? null,
+      recognize: (token: string) => identity.recognize(token),
       authenticate: (token: string) => identity.authenticate(token),
       linkableEnvironments: async () =>
         product === null ? [] : [{ ...readLinkable(product), managementOrigin }],

@@ -32,6 +32,7 @@ beforeEach(async () => {
   hono = mountManagement<AuthApp>({
     app: {
       identity: t.identity,
+      recognize: (token: string) => t.identity.recognize(token),
       authenticate: (token: string) => t.identity.authenticate(token),
       environment: null,
       managementOrigin: null,

@@ -36,6 +36,7 @@ function originOf(identity: Identity): Hono {
   return mountManagement<AuthApp & ResourcesApp>({
     app: {
       identity,
+      recognize: (token: string) => identity.recognize(token),
       authenticate: (token: string) => identity.authenticate(token),
       environment: null,
       managementOrigin: ENVIRONMENT.managementOrigin,
@@ -198,6 +199,23 @@ test('an authenticated request costs one statement', async () => {
     expect((await get('/v1/auth/me', accessToken)).status).toBe(200)
     // Bind, Describe, Execute, Sync; neither Parse nor a second Execute or Query.
     expect(stop()).toEqual(['B', 'D', 'E', 'S'])
+  } finally {
+    await proxy.close()
+  }
+})
+
+test('forged tokens of the right form cost no statement', async () => {
+  const { accessToken, refreshToken } = await logIn()
+  const forged = (token: string) => token.slice(0, -3) + (token.endsWith('AAA') ? 'EEE' : 'AAA')
+  const proxy = await postgresProxy(t.url)
+  try {
+    hono = originOf(t.another({ url: proxy.url }))
+    expect((await get('/v1/auth/me', accessToken)).status).toBe(200)
+    const stop = proxy.record()
+    expect((await get('/v1/auth/me', forged(accessToken))).status).toBe(401)
+    const refreshed = await post('/v1/auth/refresh', { refreshToken: forged(refreshToken) })
+    expect(refreshed.status).toBe(401)
+    expect(stop()).toEqual([])
   } finally {
     await proxy.close()
   }
