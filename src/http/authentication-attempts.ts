@@ -20,7 +20,7 @@ export class AuthenticationAttempt {
     this.#peer = peer
   }
 
-  /** Admits a request to a public route whose credential only a look-up can tell from a forged one. */
+  /** Admits a request to a public route that needs a look-up to tell a credential from a guess. */
   asPeer(): void {
     if (this.#limits === null) return
     requireNoWait(this.#limits.unauthenticated.take(this.#peer))

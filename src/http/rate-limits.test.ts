@@ -202,7 +202,7 @@ test('a session that verifies is never rejected because of the failures of its p
   }
 })
 
-test('a token that was revoked buys 20 look-ups, then 5 a second, wherever it comes from', async () => {
+test('a revoked token buys 20 look-ups, then 5 a second, wherever it comes from', async () => {
   const system = new TestSystem()
   const send = mounted(managementLimits(system), system)
   let i = 0

@@ -107,11 +107,9 @@ export interface Route<A> {
   readonly rate: 'peer' | 'none'
   /**
    * Names the credential in the body of a public route, null for one that this server did not
-   * issue. Reads nothing. A credential that is recognized is limited by its own use, not its peer's.
+   * issue. Reads nothing. A recognized credential is limited by its own use, not by its peer's.
    */
-  readonly recognize:
-    | ((call: Pick<Call<A, string, unknown>, 'app' | 'body'>) => string | null)
-    | null
+  readonly recognize: Recognize<A, string, unknown> | null
   readonly cache: Cache
   /** Forms of a successful answer, the usual one first; failures are JSON. */
   readonly mediaTypes: readonly string[]
@@ -121,6 +119,10 @@ export interface Route<A> {
   /** Erased: mount gives the Operation ID that `operationId` promises to the handler. */
   readonly handle: (call: Call<A, string, unknown, 'required'>) => Promise<Reply> | Reply
 }
+
+type Recognize<A, P extends string, T> = (
+  call: Pick<Call<A, P, T>, 'app' | 'body'>,
+) => string | null
 
 /** A body that is no JSON: the handler reads the request's stream itself. */
 export interface RawBody {
@@ -157,7 +159,7 @@ interface PublicInput<A, P extends string, T, Q, R extends Replies>
   extends Omit<RouteInput<A, P, T, 'none', Q, Headers, R>, 'handle'> {
   /** 'peer' unless given: what is public is cheap to call. */
   readonly rate?: 'peer' | 'none'
-  readonly recognize?: (call: Pick<Call<A, P, T>, 'app' | 'body'>) => string | null
+  readonly recognize?: Recognize<A, P, T>
   readonly admit?: Route<A>['admit']
   /** What `admit` asks for; nothing unless given. */
   readonly authorities?: Route<A>['authorities']

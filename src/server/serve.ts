@@ -98,6 +98,7 @@ function listen(running: Running, listeners: OpenListener[]): void {
       app: managementApp(running),
       codes: MANAGEMENT_CODES,
       system,
+      log,
       tlsTerminated: management.tlsTerminated,
     }),
   )
@@ -109,6 +110,7 @@ function listen(running: Running, listeners: OpenListener[]): void {
         app: applicationApp(running, running.environment),
         codes: APPLICATION_CODES,
         system,
+        log,
         tlsTerminated: true,
       }),
     )
