@@ -86,8 +86,7 @@ beforeAll(async () => {
   hono = mountManagement<ManagementApp>({
     app: {
       identity: t.identity,
-      recognize: (token: string) => t.identity.recognize(token),
-      authenticate: (token: string) => t.identity.authenticate(token),
+      sessions: t.identity,
       managementOrigin: null,
       linkableEnvironments: async () => [],
       openApiDocument: () => '{}',

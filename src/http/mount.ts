@@ -32,6 +32,8 @@ import {
 
 const ACCESS_TOKEN = /^Bearer (rk_at_v1_[A-Za-z0-9_-]{43})$/
 const AUTHORIZATION_BYTES_MAX = 16 * 1024
+/** Where a body took longer, whatever authorized the request may be gone: it is checked again. */
+const BODY_MILLIS_MAX = 1_000
 
 interface MountOptions<A> {
   readonly app: A & ManagementCore
@@ -124,7 +126,7 @@ interface Received {
 }
 
 async function handle<A>(
-  { app }: MountOptions<A>,
+  { app, system }: MountOptions<A>,
   context: Context,
   route: Route<A>,
   { requestId, attempt }: Received,
@@ -134,18 +136,26 @@ async function handle<A>(
   const request = context.req.raw
   checkAccept(request, route)
   route.admit?.({ app, request })
-  const actor = route.access.kind === 'public' ? null : await authenticate(app, request, attempt)
+  let actor = route.access.kind === 'public' ? null : await authenticate(app, request, attempt)
   const params = context.req.param() as Record<string, string>
   checkAccess(app, route.access, actor, params)
   checkParams(params)
   const query = readQuery(request, route)
   const headers = readHeaders(request, route)
   const operationId = readOperationId(request, route)!
+  const authorized = <T>(work: (current: Actor) => T): Promise<T> =>
+    app.sessions.whileAuthorized(actor!, (current) => {
+      checkAccess(app, route.access, current, params)
+      return work(current)
+    })
+  const startedAt = system.monotonicMillis()
   const body = await readRouteBody(request, route)
+  const isSlow = system.monotonicMillis() - startedAt > BODY_MILLIS_MAX
+  if (actor !== null && isSlow) actor = await authorized((current) => current)
   if (recognize !== null) attempt.asCaller(recognize({ app, body }))
   return route.handle({
     ...{ app, actor: actor!, params, query, headers },
-    ...{ operationId, body, request, requestId },
+    ...{ operationId, body, request, requestId, authorized },
   })
 }
 
@@ -164,8 +174,8 @@ async function authenticate(
   const header = request.headers.get('authorization') ?? ''
   const token = header.length > AUTHORIZATION_BYTES_MAX ? null : ACCESS_TOKEN.exec(header)
   if (token === null) throw new Fault('PLATFORM_AUTHENTICATION_FAILED', { detail: 'no token' })
-  attempt.asSession(app.recognize(token[1]!))
-  return app.authenticate(token[1]!)
+  attempt.asSession(app.sessions.recognize(token[1]!))
+  return app.sessions.authenticate(token[1]!)
 }
 
 function checkAccess(

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { sessionsOf } from '../../build/testing/operators.ts'
 import type { Actor } from '../identity/actor.ts'
 import { TestSystem } from '../system/system.ts'
 import { memoryLog } from '../telemetry/log.ts'
@@ -16,8 +17,7 @@ const hono = mountManagement({
   log: memoryLog().log,
   app: {
     environment: null,
-    recognize: (token) => token,
-    authenticate: async () => ({ grants: [] }) as unknown as Actor,
+    sessions: sessionsOf(async () => ({ grants: [] }) as unknown as Actor),
   },
   routes: [
     operatorRoute({

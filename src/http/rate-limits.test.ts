@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import * as z from 'zod'
+import { sessionsOf } from '../../build/testing/operators.ts'
 import { Fault } from '../errors/fault.ts'
 import type { Actor } from '../identity/actor.ts'
 import { TestSystem } from '../system/system.ts'
@@ -82,11 +83,13 @@ function mounted(limits: ManagementLimits | null, system: TestSystem) {
     answer: (token: string) => {
       if (token !== 'right') throw new Fault('PLATFORM_AUTHENTICATION_FAILED')
     },
-    recognize: (token: string) => (ISSUED.includes(letterOf(token)) ? letterOf(token) : null),
-    authenticate: async (token: string) => {
-      if (ISSUED.includes(letterOf(token))) app.lookUps += 1
-      if (letterOf(token) !== 'A') throw new Fault('PLATFORM_AUTHENTICATION_FAILED')
-      return actor
+    sessions: {
+      ...sessionsOf(async (token) => {
+        if (ISSUED.includes(letterOf(token))) app.lookUps += 1
+        if (letterOf(token) !== 'A') throw new Fault('PLATFORM_AUTHENTICATION_FAILED')
+        return actor
+      }),
+      recognize: (token: string) => (ISSUED.includes(letterOf(token)) ? letterOf(token) : null),
     },
   }
   const hono = mountManagement<App & Parameters<(typeof healthRoutes)[0]['handle']>[0]['app']>({

@@ -149,8 +149,7 @@ beforeAll(async () => {
   hono = mountManagement<ManagementApp>({
     app: {
       identity: t.identity,
-      recognize: (text: string) => t.identity.recognize(text),
-      authenticate: (text: string) => t.identity.authenticate(text),
+      sessions: t.identity,
       managementOrigin: null,
       linkableEnvironments: async () => [],
       openApiDocument: () => '{}',

@@ -82,6 +82,11 @@ export interface Call<
   readonly operationId: { none: null; optional: OperationId | null; required: OperationId }[K]
   readonly request: Request
   readonly requestId: RequestId
+  /**
+   * Runs `work`, once, while nothing can take the caller's authorization for this route away. A
+   * handler that read a body itself, or waited, commits inside of it.
+   */
+  readonly authorized: <W>(work: () => W) => Promise<W>
 }
 
 export type Cache = 'no-store' | 'no-store, max-age=0' | 'public, max-age=300'
@@ -164,7 +169,7 @@ interface PublicInput<A, P extends string, T, Q, R extends Replies>
   /** What `admit` asks for; nothing unless given. */
   readonly authorities?: Route<A>['authorities']
   readonly handle: (
-    call: Omit<Call<A, P, T, 'none', Q>, 'actor'>,
+    call: Omit<Call<A, P, T, 'none', Q>, 'actor' | 'authorized'>,
   ) => Promise<ReplyOf<R>> | ReplyOf<R>
 }
 
@@ -247,8 +252,8 @@ export const CHANGE_ERRORS = [
   'PLATFORM_UNAVAILABLE',
 ] as const
 
-/** What mount needs of the application beside what the handlers use. */
-export interface ManagementCore {
+/** Who a session stands for. */
+export interface Sessions {
   /**
    * Names an access token that this server issued, null for any other text. Reads nothing. A token
    * that is named may be past its end or revoked.
@@ -256,6 +261,16 @@ export interface ManagementCore {
   recognize(accessToken: string): string | null
   /** Throws PLATFORM_AUTHENTICATION_FAILED. Reloads session and grants on every call. */
   authenticate(accessToken: string): Promise<Actor>
+  /**
+   * Runs `work`, once, while the actor's session, operator and grants cannot change, with the
+   * grants of now. Throws PLATFORM_AUTHENTICATION_FAILED where the session has ended.
+   */
+  whileAuthorized<T>(actor: Actor, work: (current: Actor) => T): Promise<T>
+}
+
+/** What mount needs of the application beside what the handlers use. */
+export interface ManagementCore {
+  readonly sessions: Sessions
   /** The one Environment that this server composes; null where no Product root is configured. */
   readonly environment: {
     readonly projectId: ProjectId

@@ -18,7 +18,7 @@ import type { OidcProvider } from './oidc/provider.ts'
 import { providerKeys } from './oidc/provider-keys.ts'
 import type { TokenVerifier } from './oidc/tokens.ts'
 import { recoverOwner, settleRecovery } from './owner-recovery.ts'
-import { authenticate } from './sessions.ts'
+import { authenticate, whileAuthorized } from './sessions.ts'
 
 export interface IdentityOptions {
   readonly databaseUrl: Secret
@@ -109,6 +109,11 @@ export class Identity implements IdentityCore {
   /** Throws PLATFORM_AUTHENTICATION_FAILED. Loads session and grants anew on every call. */
   authenticate(accessToken: string): Promise<Actor> {
     return authenticate(this, accessToken)
+  }
+
+  /** Runs `work` while the actor's session, operator and grants cannot change. See sessions.ts. */
+  whileAuthorized<T>(actor: Actor, work: (current: Actor) => T): Promise<T> {
+    return whileAuthorized(this, actor, work)
   }
 
   /** Whether PostgreSQL answered just now; callers at one time share one question. */

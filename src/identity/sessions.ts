@@ -2,10 +2,12 @@
 import { type Grant, listGrants } from '../database/identity/grants.ts'
 import { getOperator, type Operator } from '../database/identity/operators.ts'
 import {
+  type AuthenticatedSession,
   findSession,
   findSessionByAccess,
   insertSession,
   listActiveSessions,
+  lockActiveSession,
   markSessionRevoked,
   markSessionUsed,
   revokeReusedSession,
@@ -79,9 +81,41 @@ export async function authenticate(core: IdentityCore, accessToken: string): Pro
   const atMicros = core.system.nowMicros()
   const found = await findSessionByAccess(core.database, digest, atMicros)
   if (found === null) throw refused('no live session of an enabled operator')
-  const { operator, grants } = found
+  return toActor({ ...found, session: await useSession(core, found.session, atMicros) })
+}
+
+/**
+ * Runs `work`, once, while nothing can take the actor's authorization away: a revocation, the end
+ * of an operator or a change of grants was either committed before, or waits until `work` returned.
+ * `work` gets the actor with its grants of now. The session alone counts, as access tokens expire
+ * during a long request. Throws PLATFORM_AUTHENTICATION_FAILED, PLATFORM_UNAVAILABLE before `work`,
+ * and what `work` throws.
+ */
+export async function whileAuthorized<T>(
+  core: Pick<IdentityCore, 'database' | 'system'>,
+  { sessionId }: Actor,
+  work: (current: Actor) => T,
+): Promise<T> {
+  let done: { readonly result: T } | null = null
+  try {
+    return await transaction(core.database, async (tx) => {
+      const locked = await lockActiveSession(tx, sessionId, core.system.nowMicros())
+      if (locked === null) throw refused('the session ended during the request')
+      // Another statement: one that waited for a lock would still see the grants of before.
+      const grants = await listGrants(tx, locked.operator.operatorId)
+      done ??= { result: work(toActor({ ...locked, grants })) }
+      return done.result
+    })
+  } catch (error) {
+    // The transaction has nothing to store, so how it ended changes nothing about the work.
+    const finished = done as { readonly result: T } | null
+    if (finished === null) throw error
+    return finished.result
+  }
+}
+
+function toActor({ session, operator, grants }: AuthenticatedSession): Actor {
   const { operatorId, operatorName } = operator
-  const session = await useSession(core, found.session, atMicros)
   return { operatorId, operatorName, sessionId: session.sessionId, operator, session, grants }
 }
 

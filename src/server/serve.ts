@@ -140,8 +140,7 @@ function managementApp(running: Running) {
       product: product!,
       health: () => environment!.engine.health(),
       environment: product?.root.descriptor ?? null,
-      recognize: (token: string) => identity.recognize(token),
-      authenticate: (token: string) => identity.authenticate(token),
+      sessions: identity,
       linkableEnvironments: async () =>
         product === null ? [] : [{ ...readLinkable(product), managementOrigin }],
     },

@@ -78,8 +78,7 @@ export async function openOrigins(): Promise<Origins> {
   const management = mountManagement<ManagementApp>({
     app: {
       identity: logins.identity,
-      recognize: (token: string) => logins.identity.recognize(token),
-      authenticate: (token: string) => logins.identity.authenticate(token),
+      sessions: logins.identity,
       managementOrigin: 'https://manage.example.com',
       linkableEnvironments: async () => [],
       openApiDocument: openApiText,

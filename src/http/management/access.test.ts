@@ -32,8 +32,7 @@ beforeEach(async () => {
   hono = mountManagement<AuthApp>({
     app: {
       identity: t.identity,
-      recognize: (token: string) => t.identity.recognize(token),
-      authenticate: (token: string) => t.identity.authenticate(token),
+      sessions: t.identity,
       environment: null,
       managementOrigin: null,
     },

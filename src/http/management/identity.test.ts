@@ -36,8 +36,7 @@ function originOf(identity: Identity): Hono {
   return mountManagement<AuthApp & ResourcesApp>({
     app: {
       identity,
-      recognize: (token: string) => identity.recognize(token),
-      authenticate: (token: string) => identity.authenticate(token),
+      sessions: identity,
       environment: null,
       managementOrigin: ENVIRONMENT.managementOrigin,
       linkableEnvironments: async () => [ENVIRONMENT],

@@ -32,9 +32,7 @@ beforeEach(async () => {
     ...auditRoutes,
   ] as readonly Route<App>[]
   const { identity } = t
-  const recognize = (token: string) => identity.recognize(token)
-  const authenticate = (token: string) => identity.authenticate(token)
-  const app = { identity, recognize, authenticate, environment: null, managementOrigin: null }
+  const app = { identity, sessions: identity, environment: null, managementOrigin: null }
   const server = mountManagement<App>({ app, system: t.system, log: t.log.log, routes })
   lost = []
   owner = new TestClient()
