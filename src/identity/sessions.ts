@@ -192,12 +192,30 @@ async function detectReuse(
   await recordAudit(tx, system, 'session.reuse_detected', facts)
 }
 
-/** Sessions of the operator that can still be used, newest first. */
+export interface SessionPageInput {
+  /** The `next` of the page before; null begins with the newest session. */
+  readonly after: SessionId | null
+  /** 1 to 1,000. */
+  readonly limit: number
+}
+
+export interface SessionPage {
+  readonly sessions: readonly Session[]
+  /** null at the end. */
+  readonly next: SessionId | null
+}
+
+/** Returns a page of the operator's sessions that can still be used, newest first. */
 export async function listSessions(
-  { database, system }: IdentityCore,
-  actor: Actor,
-): Promise<Session[]> {
-  return listActiveSessions(database, actor.operatorId, system.nowMicros())
+  { database, system }: Pick<IdentityCore, 'database' | 'system'>,
+  { operatorId }: Actor,
+  { after, limit }: SessionPageInput,
+): Promise<SessionPage> {
+  const atMicros = system.nowMicros()
+  // One more than asked for tells whether there is a next page.
+  const found = await listActiveSessions(database, operatorId, atMicros, after, limit + 1)
+  const sessions = found.slice(0, limit)
+  return { sessions, next: found.length > limit ? sessions.at(-1)!.sessionId : null }
 }
 
 export interface RevocationInput extends Origin {

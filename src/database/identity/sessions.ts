@@ -32,8 +32,6 @@ export interface AuthenticatedSession {
 
 const COLUMNS = `session_id, operator_id, device_name, created_at_micros, last_used_at_micros,
        access_expires_at_micros, refresh_expires_at_micros`
-/** Sessions of one operator in one answer. */
-const SESSIONS_MAX = 1_000
 
 /** Its generation is 1. */
 export async function insertSession(
@@ -228,19 +226,23 @@ export async function findSession(reader: Reader, sessionId: SessionId): Promise
   return rows[0] === undefined ? null : toSession(rows[0])
 }
 
-/** Those that can still be used or refreshed, newest first, at most 1,000. */
+/** Returns those that can still be used or refreshed, newest first, at most `limit`. */
 export async function listActiveSessions(
   reader: Reader,
   operatorId: OperatorId,
   atMicros: bigint,
+  /** Only sessions that are older than this one, which need not exist; null for all. */
+  before: SessionId | null,
+  limit: number,
 ): Promise<Session[]> {
   const rows = await reader.rows(
     `select ${COLUMNS}
        from service_operator_sessions
       where operator_id = $1 and revoked_at_micros is null and refresh_expires_at_micros > $2
+        and ($3::text is null or session_id < $3)
       order by session_id desc
-      limit ${SESSIONS_MAX}`,
-    [operatorId, atMicros],
+      limit $4`,
+    [operatorId, atMicros, before, limit],
   )
   return rows.map(toSession)
 }

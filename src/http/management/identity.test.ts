@@ -239,6 +239,22 @@ test('sessions are listed without secrets and end by DELETE', async () => {
   const listed = await get('/v1/auth/sessions', login.accessToken)
   const { sessions } = read(Sessions, await listed.json(), 'PLATFORM_INTERNAL')
   expect(sessions).toEqual([login.session])
+  for (const query of ['limit=1000', 'limit=1', `limit=1&after=${t.system.ids.make('ops')}`]) {
+    const page = await get(`/v1/auth/sessions?${query}`, login.accessToken)
+    const body = { version: 1, sessions: [login.session], next: null }
+    expect(await page.json()).toEqual(body)
+  }
+  for (const query of [
+    'limit=0',
+    'limit=1001',
+    'limit=1&limit=1',
+    'after=',
+    'after=ops_1',
+    'x=1',
+  ]) {
+    const refused = await get(`/v1/auth/sessions?${query}`, login.accessToken)
+    await refusal(refused, 400, 'PLATFORM_REQUEST_INVALID')
+  }
   const path = `/v1/auth/sessions/${login.session.sessionId}`
   expect((await get(path, login.accessToken, 'DELETE')).status).toBe(204)
   await refusal(await get(path, login.accessToken, 'DELETE'), 401, 'PLATFORM_AUTHENTICATION_FAILED')
