@@ -11,7 +11,7 @@ import type { Departure } from '../../engine/runners/outcomes.ts'
 import { Fault, isFault } from '../../errors/fault.ts'
 import type { Answer } from '../../system/answers.ts'
 import type { Principal } from '../../value/identities.ts'
-import type { FunctionKind, FunctionManifest } from '../../value/manifest.ts'
+import { FUNCTION_NAME, type FunctionKind, type FunctionManifest } from '../../value/manifest.ts'
 import { readBody, requireJson } from '../bodies.ts'
 import { APPLICATION_CODES } from '../errors.ts'
 import { affinityOf, identify } from './callers.ts'
@@ -236,7 +236,7 @@ export function readEnvelope(request: Request): Promise<Uint8Array> {
 function functionOf(release: Release, name: string, kind: FunctionKind): FunctionManifest {
   const definition = release.functions.get(name)
   if (definition === undefined || definition.visibility !== 'public' || definition.kind !== kind) {
-    throw new Fault('FUNCTION_NOT_FOUND')
+    throw new Fault(FUNCTION_NAME.test(name) ? 'FUNCTION_NOT_FOUND' : 'REQUEST_INVALID')
   }
   return definition
 }
