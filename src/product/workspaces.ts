@@ -51,8 +51,9 @@ type App = Pick<
 /**
  * Reads the frame as it arrives, the artifact straight to the disk. Throws PRODUCT_INVALID for a
  * package that breaks a rule or belongs to another Project, PRODUCT_CAS_CONFLICT where the HEAD is
- * not the expected one, PRODUCT_UNAVAILABLE, and what `frame` and `authorized` throw. The same package under the
- * same precondition is answered with the first result, however far the HEAD has moved since.
+ * not the expected one, PRODUCT_UNAVAILABLE, and what `frame` and `authorized` throw. The same
+ * package under the same precondition is answered with the first result, however far the HEAD has
+ * moved since.
  */
 export async function publish(
   app: App,
