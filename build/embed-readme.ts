@@ -5,7 +5,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { assert } from '../src/errors/assert.ts'
-import { VARIABLES, type Variable } from '../src/settings/variables.ts'
+import { isRequired, VARIABLES, type Variable } from '../src/settings/variables.ts'
 
 const BEGIN = '<!-- configuration: generated from src/settings/variables.ts -->'
 const END = '<!-- /configuration -->'
@@ -27,17 +27,24 @@ function renderReadme(text: string): string {
   return `${text.slice(0, begin + BEGIN.length)}\n${renderTable()}\n${text.slice(end)}`
 }
 
+/** The template is for a server behind one of the proxies of dist-config. */
+const BEHIND_PROXY = ['SERVICE_MANAGEMENT_TLS_TERMINATED']
+
 /** One assignment a variable; secrets are given as files, what is optional is commented out. */
 export function renderTemplate(): string {
   const parts = ROWS.filter((row) => !['client only', 'recovery only'].includes(row.required)).map(
     (row) => {
-      const needed = row.required === 'yes' || row.required === 'one source'
-      return `# ${row.description}.\n${needed ? '' : '# '}${assignment(row)}\n`
+      const isSet = isRequired(row) || BEHIND_PROXY.includes(row.name)
+      return `# ${row.description}.\n${isSet ? '' : '# '}${assignment(row)}\n`
     },
   )
-  const head = '# Settings of svc-server. Generated from src/settings/variables.ts.'
-  return `${head}\n\n${parts.join('\n')}`
+  return `${TEMPLATE_HEAD}\n${parts.join('\n')}`
 }
+
+const TEMPLATE_HEAD = `# Settings of svc-server. Generated from src/settings/variables.ts.
+# They are for a server behind a proxy that ends TLS, such as nginx.conf or Caddyfile sets up.
+# Without a proxy remove SERVICE_MANAGEMENT_TLS_TERMINATED.
+`
 
 const EXAMPLES: Readonly<Record<string, string>> = {
   SERVICE_STATE_DIRECTORY: '/var/lib/svc/state',
@@ -49,6 +56,7 @@ const EXAMPLES: Readonly<Record<string, string>> = {
   SERVICE_PRODUCT_ALLOWED_ORIGINS: 'https://app.example.com',
   SERVICE_PRODUCT_AUTH_CONFIG: 'auth.json',
   SERVICE_RUNNER_SANDBOX: 'required',
+  SERVICE_ACTION_ALLOWED_NETWORKS: '10.1.0.0/16',
 }
 
 function assignment(row: Variable): string {

@@ -223,20 +223,23 @@ test('a Mutation is repeated by its user with a fresh token, and by nobody else'
   expect(other.status).toBe(409)
 })
 
-test('an address that guesses tokens is refused, and others are not', async () => {
+test('the guesses of an address are rejected, and its good tokens are served', async () => {
   const key = await publicKey()
   // The proxy before the server says who it is.
   const from = (peer: string, headers: Record<string, string>) =>
     query(app, { function: 'who.user', key, headers: { ...headers, 'x-forwarded-for': peer } })
   const wrong = { authorization: 'Bearer wrong' }
   const outcomes: string[] = []
-  for (let i = 0; i < 40; i++) outcomes.push(outcome(await from('198.51.100.1', wrong)))
+  for (let i = 0; i < 40; i++) {
+    const reply = await from('198.51.100.1', wrong)
+    outcomes.push(outcome(reply))
+    if (reply.status === 429) expect(Number(reply.headers.get('retry-after'))).toBeGreaterThan(0)
+  }
   expect(new Set(outcomes)).toEqual(new Set(['401 FUNCTIONAL_TOKEN_INVALID', '429 RATE_LIMITED']))
   const user = await signed({ jti: 'unknown' })
-  const refused = await from('198.51.100.1', user)
-  expect(refused.status).toBe(429)
-  expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0)
-  expect((await from('198.51.100.2', user)).status).toBe(200)
+  for (const peer of ['198.51.100.1', '198.51.100.2']) {
+    expect((await from(peer, user)).status).toBe(200)
+  }
 })
 
 test('keys are rotated under way, and the old ones go on', async () => {

@@ -14,7 +14,7 @@ import type { ApplicationScope } from '../../src/http/application/gateway.ts'
 import { KeyUsage } from '../../src/http/application/key-usage.ts'
 import { type ApplicationOrigin, mountApplication } from '../../src/http/application/mount.ts'
 import { RejectionLog } from '../../src/http/application/rejection-log.ts'
-import { applicationLimits } from '../../src/http/rate-limits.ts'
+import type { ApplicationLimits } from '../../src/http/rate-limits.ts'
 import { requestCounts } from '../../src/http/request-counts.ts'
 import { createClient } from '../../src/product/application-clients/application-clients.ts'
 import { createCredential } from '../../src/product/application-clients/application-credentials.ts'
@@ -60,8 +60,8 @@ export interface GatewayInput {
   readonly providers?: readonly JwtProvider[]
   /** Documents that were there before; new ones in SQLite unless given. Closed with the gateway. */
   readonly store?: DocumentStore
-  /** Whether calls are limited as a server limits them. */
-  readonly limited?: boolean
+  /** None unless given. */
+  readonly limits?: ApplicationLimits
   /** Its lines are made and dropped unless given: a million requests would fill the memory. */
   readonly log?: Logger
 }
@@ -108,7 +108,7 @@ export async function openTestGateway(input: GatewayInput): Promise<TestGateway>
     engine,
     envelopes: new QueryEnvelopes(),
     tokens,
-    limits: input.limited === true ? applicationLimits(system) : null,
+    limits: input.limits ?? null,
     counts: requestCounts(metrics, 'application'),
     keyUsage,
     rejections,

@@ -4,6 +4,7 @@ import { type Grant, insertGrant } from '../../src/database/identity/grants.ts'
 import { insertOperator } from '../../src/database/identity/operators.ts'
 import { transaction } from '../../src/database/transaction.ts'
 import { Fault } from '../../src/errors/fault.ts'
+import type { Sessions } from '../../src/http/management/route.ts'
 import type { Actor } from '../../src/identity/actor.ts'
 import { exchange } from '../../src/identity/exchange.ts'
 import { type Login, openSession } from '../../src/identity/sessions.ts'
@@ -59,6 +60,15 @@ export function operatorWith(
 
 export function actorOf({ identity }: TestIdentity, login: Login): Promise<Actor> {
   return identity.authenticate(login.accessToken.reveal())
+}
+
+/** Sessions without a store: every token is of this server, and nothing ends one. */
+export function sessionsOf(authenticate: Sessions['authenticate']): Sessions {
+  return {
+    recognize: (token) => token,
+    authenticate,
+    whileAuthorized: async (actor, work) => work(actor),
+  }
 }
 
 /** The code of the Fault that `work` ends with; `none` where it succeeds. */

@@ -22,6 +22,7 @@ import { CAPABILITIES, type Capability } from '../../src/value/capabilities.ts'
 import { PACKAGE_MEDIA_TYPE } from '../../src/value/packages/workspace-package.ts'
 import { read, type Schema } from '../../src/wire/schema.ts'
 import { publishedContract } from './openapi/contract.ts'
+import { sessionsOf } from './operators.ts'
 import { ENVIRONMENT_ID, PROJECT_ID } from './product-roots.ts'
 import { actorWith, openTestProduct, type TestProduct } from './products.ts'
 
@@ -68,10 +69,10 @@ export class ProductRoutes {
         metrics: this.metrics,
         health: async () => this.components,
         environment: it.root.descriptor,
-        authenticate: async (token: string) => {
+        sessions: sessionsOf(async (token) => {
           if (token === TOKEN) return { ...it.actor, grants: actorWith(this.capabilities).grants }
           throw new Fault('PLATFORM_AUTHENTICATION_FAILED')
-        },
+        }),
       },
       system: it.system,
       log: it.log.log,

@@ -11,7 +11,7 @@ import {
   type ReleaseEngine,
 } from '../../src/product/product.ts'
 import { validate } from '../../src/product/releases/validate.ts'
-import { type Published, publish } from '../../src/product/workspaces/publish.ts'
+import { type Authorized, type Published, publish } from '../../src/product/workspaces/publish.ts'
 import { openProductRoot, type ProductRoot } from '../../src/storage/root.ts'
 import { sha256 } from '../../src/system/digests.ts'
 import { type System, TestSystem } from '../../src/system/system.ts'
@@ -170,6 +170,9 @@ export async function openTestProduct(
   }
 }
 
+/** For publications that nobody comes to forbid. */
+export const AUTHORIZED: Authorized = async (commit) => commit()
+
 /** Publishes onto the current HEAD and, if asked, validates. */
 export async function publishRelease(
   { product, engine, actor }: TestProduct,
@@ -185,6 +188,7 @@ export async function publishRelease(
     frame: [makePackage(input)],
     expectedHead: head?.revision_id ?? 'empty',
     requestId: REQUEST_ID,
+    authorized: AUTHORIZED,
   })
   if (input.validate !== false) {
     const { functions = [], tables = [] } = input

@@ -2,6 +2,7 @@
 
 import type { ApplicationScope } from '../../src/http/application/gateway.ts'
 import type { RejectionLog } from '../../src/http/application/rejection-log.ts'
+import { applicationLimits } from '../../src/http/rate-limits.ts'
 import { realSystem } from '../../src/system/system.ts'
 import { type LogRecord, type MemoryLog, memoryLog } from '../../src/telemetry/log.ts'
 import type { FunctionManifest, TableManifest } from '../../src/value/manifest.ts'
@@ -114,7 +115,7 @@ export async function rejectionBench(): Promise<RejectionBench> {
     tables: TABLES,
     handlers: HANDLERS,
     providers: [jwtProvider({ keys: { uri: issuer.jwksUri } })],
-    limited: true,
+    limits: applicationLimits(realSystem()),
     log: memory.log,
   })
   return {

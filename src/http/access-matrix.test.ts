@@ -86,7 +86,7 @@ beforeAll(async () => {
   hono = mountManagement<ManagementApp>({
     app: {
       identity: t.identity,
-      authenticate: (token: string) => t.identity.authenticate(token),
+      sessions: t.identity,
       managementOrigin: null,
       linkableEnvironments: async () => [],
       openApiDocument: () => '{}',

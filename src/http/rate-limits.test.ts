@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import * as z from 'zod'
+import { sessionsOf } from '../../build/testing/operators.ts'
 import { Fault } from '../errors/fault.ts'
 import type { Actor } from '../identity/actor.ts'
 import { TestSystem } from '../system/system.ts'
@@ -7,7 +8,7 @@ import { memoryLog } from '../telemetry/log.ts'
 import { healthRoutes } from './management/health.ts'
 import { mountManagement } from './management/mount.ts'
 import { operatorRoute, publicRoute } from './management/route.ts'
-import { type PeerLimits, peerLimits, RateLimiter } from './rate-limits.ts'
+import { type ManagementLimits, managementLimits, RateLimiter } from './rate-limits.ts'
 
 const LIMIT = { perSecond: 2, burst: 4 }
 
@@ -63,28 +64,39 @@ test('memory is bounded: the key that was used longest ago is forgotten', () => 
 
 interface App {
   answer(token: string): void
+  /** Number of look-ups of a token so far. */
+  lookUps: number
 }
+
+/** Stands for a token that this server issued; that of `A` alone is live. */
+const ISSUED = ['A', 'D', 'E']
 
 const DESCRIBED = { name: 'test', summary: 'A test.', replies: { 204: null } } as const
 
-function mounted(limits: PeerLimits | null, system: TestSystem) {
+function mounted(limits: ManagementLimits | null, system: TestSystem) {
   const actor = { grants: [] } as unknown as Actor
+  const letterOf = (token: string) => token.charAt('rk_at_v1_'.length)
+  const app = {
+    identity: { ready: async () => true },
+    environment: null,
+    lookUps: 0,
+    answer: (token: string) => {
+      if (token !== 'right') throw new Fault('PLATFORM_AUTHENTICATION_FAILED')
+    },
+    sessions: {
+      ...sessionsOf(async (token) => {
+        if (ISSUED.includes(letterOf(token))) app.lookUps += 1
+        if (letterOf(token) !== 'A') throw new Fault('PLATFORM_AUTHENTICATION_FAILED')
+        return actor
+      }),
+      recognize: (token: string) => (ISSUED.includes(letterOf(token)) ? letterOf(token) : null),
+    },
+  }
   const hono = mountManagement<App & Parameters<(typeof healthRoutes)[0]['handle']>[0]['app']>({
     system,
     log: memoryLog().log,
     limits,
-    app: {
-      identity: { ready: async () => true },
-      environment: null,
-      answer: (token) => {
-        if (token !== 'right') throw new Fault('PLATFORM_AUTHENTICATION_FAILED')
-      },
-      authenticate: async (token) => {
-        if (token !== `rk_at_v1_${'A'.repeat(43)}`)
-          throw new Fault('PLATFORM_AUTHENTICATION_FAILED')
-        return actor
-      },
-    },
+    app,
     routes: [
       ...healthRoutes,
       publicRoute({
@@ -97,6 +109,17 @@ function mounted(limits: PeerLimits | null, system: TestSystem) {
           return { status: 204 }
         },
       }),
+      publicRoute({
+        method: 'POST',
+        path: '/v1/auth/recognized',
+        ...DESCRIBED,
+        body: { schema: z.strictObject({ token: z.string() }) },
+        recognize: ({ body }) => (ISSUED.includes(body.token) ? body.token : null),
+        handle({ body }) {
+          if (body.token !== 'A') throw new Fault('PLATFORM_AUTHENTICATION_FAILED')
+          return { status: 204 }
+        },
+      }),
       operatorRoute({
         method: 'GET',
         path: '/v1/closed',
@@ -105,12 +128,23 @@ function mounted(limits: PeerLimits | null, system: TestSystem) {
       }),
     ],
   })
-  return (path: string, peer: string, letter = 'A') =>
+  const send = (path: string, peer: string, letter = 'A') =>
     hono.request(
       path,
       { headers: { authorization: `Bearer rk_at_v1_${letter.repeat(43)}` } },
       { peer },
     )
+  const present = (peer: string, token: string) =>
+    hono.request(
+      '/v1/auth/recognized',
+      {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify({ token }),
+      },
+      { peer },
+    )
+  return Object.assign(send, { present, app })
 }
 
 async function statuses(count: number, send: () => Response | Promise<Response>) {
@@ -124,7 +158,7 @@ async function statuses(count: number, send: () => Response | Promise<Response>)
 
 test('a public route passes 60 at once of one peer, then 20 a second', async () => {
   const system = new TestSystem()
-  const send = mounted(peerLimits(system), system)
+  const send = mounted(managementLimits(system), system)
   const open = (peer: string) => () => send('/v1/auth/open?token=right', peer)
   expect(await statuses(70, open('a'))).toEqual({ 204: 60, 429: 10 })
   expect(await statuses(60, open('b'))).toEqual({ 204: 60 })
@@ -134,7 +168,7 @@ test('a public route passes 60 at once of one peer, then 20 a second', async () 
 
 test('a refusal is 429 with its code and the time to wait', async () => {
   const system = new TestSystem()
-  const send = mounted(peerLimits(system), system)
+  const send = mounted(managementLimits(system), system)
   await statuses(60, () => send('/v1/auth/open?token=right', 'a'))
   const response = await send('/v1/auth/open?token=right', 'a')
   expect(response.status).toBe(429)
@@ -146,12 +180,11 @@ test('a refusal is 429 with its code and the time to wait', async () => {
 
 test('failed authentication is limited to 20 at once of one peer, then 5 a second', async () => {
   const system = new TestSystem()
-  const send = mounted(peerLimits(system), system)
+  const send = mounted(managementLimits(system), system)
   expect(await statuses(25, () => send('/v1/closed', 'a', 'B'))).toEqual({ 401: 20, 429: 5 })
-  // Whatever it presents now, and wherever; another peer is not concerned.
-  expect((await send('/v1/closed', 'a')).status).toBe(429)
+  // A login could be told from a guess only by a look-up; another peer is not concerned.
   expect((await send('/v1/auth/open?token=right', 'a')).status).toBe(429)
-  expect((await send('/v1/closed', 'b')).status).toBe(204)
+  expect((await send('/v1/auth/open?token=right', 'b')).status).toBe(204)
   system.advance(1_000)
   expect(await statuses(7, () => send('/v1/auth/open?token=wrong', 'a'))).toEqual({
     401: 5,
@@ -159,15 +192,50 @@ test('failed authentication is limited to 20 at once of one peer, then 5 a secon
   })
 })
 
+test('a session that verifies is never rejected because of the failures of its peer', async () => {
+  const system = new TestSystem()
+  const send = mounted(managementLimits(system), system)
+  for (let i = 0; i < 50; i++) {
+    await statuses(10, () => send('/v1/closed', 'a', 'B'))
+    await statuses(10, () => send.present('a', 'B'))
+    expect((await send('/v1/closed', 'a')).status).toBe(204)
+    expect((await send.present('a', 'A')).status).toBe(204)
+    // 20 a second are what one credential may be presented at a public route.
+    system.advance(50)
+  }
+})
+
+test('a revoked token buys 20 look-ups, then 5 a second, wherever it comes from', async () => {
+  const system = new TestSystem()
+  const send = mounted(managementLimits(system), system)
+  let i = 0
+  const dead = () => send('/v1/closed', `peer ${i++}`, 'D')
+  expect(await statuses(30, dead)).toEqual({ 401: 20, 429: 10 })
+  expect(send.app.lookUps).toBe(20)
+  system.advance(1_000)
+  expect(await statuses(10, dead)).toEqual({ 401: 5, 429: 5 })
+  // Neither its peers nor another session pays for it.
+  expect((await send('/v1/closed', 'peer 0')).status).toBe(204)
+  expect((await send('/v1/closed', 'peer 0', 'E')).status).toBe(401)
+})
+
+test('a recognized credential passes 60 at once at a public route, then 20 a second', async () => {
+  const system = new TestSystem()
+  const send = mounted(managementLimits(system), system)
+  expect(await statuses(70, () => send.present('a', 'A'))).toEqual({ 204: 60, 429: 10 })
+  system.advance(1_000)
+  expect(await statuses(30, () => send.present('b', 'A'))).toEqual({ 204: 20, 429: 10 })
+})
+
 test('requests that succeed are not counted against an operator', async () => {
   const system = new TestSystem()
-  const send = mounted(peerLimits(system), system)
+  const send = mounted(managementLimits(system), system)
   expect(await statuses(200, () => send('/v1/closed', 'a'))).toEqual({ 204: 200 })
 })
 
 test('health is never limited, not even for a peer that is', async () => {
   const system = new TestSystem()
-  const send = mounted(peerLimits(system), system)
+  const send = mounted(managementLimits(system), system)
   await statuses(100, () => send('/v1/closed', 'a', 'B'))
   expect(await statuses(200, () => send('/health/live', 'a'))).toEqual({ 200: 200 })
   expect(await statuses(200, () => send('/health/ready', 'a'))).toEqual({ 200: 200 })

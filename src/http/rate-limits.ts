@@ -1,6 +1,6 @@
 /**
- * Token buckets in this process (wire decisions, section 1, Rate limits): per peer address on the
- * management origin, per credential wherever a caller has one. The listener says which peer it is.
+ * Token buckets in this process (wire decisions, section 1, Rate limits): per credential wherever a
+ * caller has one, otherwise per peer address. The listener says which peer it is.
  */
 import { Fault } from '../errors/fault.ts'
 import type { System } from '../system/system.ts'
@@ -99,21 +99,24 @@ function secondsUntilOne({ tokens }: Bucket, { perSecond }: RateLimit): number {
   return Math.max(1, Math.ceil((1 - tokens) / perSecond))
 }
 
-/** The limits of the management origin, each per peer address. */
-export interface PeerLimits {
-  /** Requests to routes that ask for no session. */
+/** The limits of the management origin. */
+export interface ManagementLimits {
+  /** Requests to public routes, per peer address or per recognized credential. */
   readonly unauthenticated: RateLimiter
-  /** Failed authentication, on any route. */
+  /** Failed authentication with what this server did not issue, per peer address. */
   readonly failures: RateLimiter
+  /** Failed authentication with a credential that this server issued, per credential. */
+  readonly credentialFailures: RateLimiter
 }
 
 export const UNAUTHENTICATED_LIMIT: RateLimit = { perSecond: 20, burst: 60 }
 export const FAILURE_LIMIT: RateLimit = { perSecond: 5, burst: 20 }
 
-export function peerLimits(clock: Pick<System, 'monotonicMillis'>): PeerLimits {
+export function managementLimits(clock: Pick<System, 'monotonicMillis'>): ManagementLimits {
   return {
     unauthenticated: new RateLimiter(clock, UNAUTHENTICATED_LIMIT),
     failures: new RateLimiter(clock, FAILURE_LIMIT),
+    credentialFailures: new RateLimiter(clock, FAILURE_LIMIT),
   }
 }
 
@@ -123,14 +126,18 @@ export interface ApplicationLimits {
   readonly credentials: RateLimiter
   /** Failed authentication, per peer address. */
   readonly failures: RateLimiter
+  /** Functional tokens of a peer that failed too often, verified all the same, per peer address. */
+  readonly verifications: RateLimiter
 }
 
+export const VERIFICATION_LIMIT: RateLimit = { perSecond: 200, burst: 400 }
 export const CREDENTIAL_LIMIT: RateLimit = { perSecond: 2_000, burst: 4_000 }
 
 export function applicationLimits(clock: Pick<System, 'monotonicMillis'>): ApplicationLimits {
   return {
     credentials: new RateLimiter(clock, CREDENTIAL_LIMIT),
     failures: new RateLimiter(clock, FAILURE_LIMIT),
+    verifications: new RateLimiter(clock, VERIFICATION_LIMIT),
   }
 }
 

@@ -149,7 +149,7 @@ beforeAll(async () => {
   hono = mountManagement<ManagementApp>({
     app: {
       identity: t.identity,
-      authenticate: (text: string) => t.identity.authenticate(text),
+      sessions: t.identity,
       managementOrigin: null,
       linkableEnvironments: async () => [],
       openApiDocument: () => '{}',

@@ -7,7 +7,7 @@ const system = new TestSystem()
 const credentials = new Credentials(new Uint8Array(32).fill(1), system)
 const otherKey = new Credentials(new Uint8Array(32).fill(2), system)
 
-test('codes and access tokens have their prefix and 43 random characters', () => {
+test('codes and access tokens have their prefix and 43 characters', () => {
   expect(credentials.issueInvitationCode().secret.reveal()).toMatch(/^rk_inv_v1_[\w-]{43}$/)
   expect(credentials.issueAccessToken().secret.reveal()).toMatch(/^rk_at_v1_[\w-]{43}$/)
 })
@@ -36,6 +36,29 @@ test('a refresh token with any changed byte, or of another pepper, is not recogn
   }
 })
 
+test('an access token with any changed byte, or of another pepper, is not recognized', () => {
+  const token = credentials.issueAccessToken().secret.reveal()
+  expect(otherKey.recognizeAccessToken(token)).toBeNull()
+  const bytes = decodeBase64Url(token.slice(9))
+  for (let i = 0; i < bytes.length; i++) {
+    const changed = Uint8Array.from(bytes)
+    changed[i]! ^= 1
+    expect(credentials.recognizeAccessToken(`rk_at_v1_${encodeBase64Url(changed)}`)).toBeNull()
+  }
+  // The same bytes, spelled with a bit that base64url leaves to spare.
+  const last = token.charCodeAt(token.length - 1)
+  const misspelled = token.slice(0, -1) + String.fromCharCode(last + 1)
+  expect(credentials.recognizeAccessToken(misspelled)).toBeNull()
+})
+
+test('every access token is another one, and is recognized by its digest', () => {
+  const issued = Array.from({ length: 100 }, () => credentials.issueAccessToken())
+  expect(new Set(issued.map(({ secret }) => secret.reveal())).size).toBe(100)
+  for (const { secret, digest } of issued) {
+    expect(credentials.recognizeAccessToken(secret.reveal())).toEqual(digest)
+  }
+})
+
 test('texts of another form or kind are no credentials', () => {
   const code = credentials.issueInvitationCode().secret.reveal()
   const access = credentials.issueAccessToken().secret.reveal()
@@ -45,7 +68,7 @@ test('texts of another form or kind are no credentials', () => {
     expect(credentials.digestInvitationCode(text)).toBeNull()
   }
   for (const text of [...wrong, code, refresh]) {
-    expect(credentials.digestAccessToken(text)).toBeNull()
+    expect(credentials.recognizeAccessToken(text)).toBeNull()
   }
   for (const text of [...wrong, code, access, `${refresh}A`, refresh.slice(0, -4)]) {
     expect(credentials.recognizeRefreshToken(text)).toBeNull()
@@ -53,14 +76,14 @@ test('texts of another form or kind are no credentials', () => {
 })
 
 test('the digest of a credential depends on its kind and on the pepper', () => {
-  const random = 'A'.repeat(43)
+  const issued = [credentials, otherKey].map((each) => each.issueAccessToken())
+  const texts = issued.map(({ secret }) => secret.reveal().slice('rk_at_v1_'.length))
   const digests = [
-    credentials.digestInvitationCode(`rk_inv_v1_${random}`),
-    credentials.digestAccessToken(`rk_at_v1_${random}`),
-    otherKey.digestInvitationCode(`rk_inv_v1_${random}`),
-    otherKey.digestAccessToken(`rk_at_v1_${random}`),
+    ...issued.map(({ digest }) => digest),
+    ...texts.map((text) => credentials.digestInvitationCode(`rk_inv_v1_${text}`)),
+    ...texts.map((text) => otherKey.digestInvitationCode(`rk_inv_v1_${text}`)),
   ].map((digest) => digest?.toString('hex'))
-  expect(new Set(digests).size).toBe(4)
+  expect(new Set(digests).size).toBe(6)
 })
 
 test('the pepper does not show, however the object is printed', () => {

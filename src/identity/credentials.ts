@@ -13,6 +13,8 @@ const ACCESS_PREFIX = 'rk_at_v1_'
 const REFRESH_PREFIX = 'rk_rt_v1_'
 const INVITATION_PREFIX = 'rk_inv_v1_'
 const RANDOM = /^[A-Za-z0-9_-]{43}$/
+/** Canonical base64url of 32 bytes: the last character has two bits to spare. */
+const ACCESS = /^[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]$/
 const REFRESH = /^[A-Za-z0-9_-]{96}$/
 
 /** Layout of a refresh token's 72 bytes. */
@@ -20,6 +22,8 @@ const GENERATION_AT = 16
 const ENTROPY_AT = 24
 const MAC_AT = 56
 const MAC_BYTES = 16
+/** Random bytes of an access token; the MAC of them follows. */
+const ACCESS_ENTROPY_BYTES = 16
 
 export interface IssuedSecret {
   readonly secret: Secret
@@ -44,21 +48,38 @@ export class Credentials {
   }
 
   issueInvitationCode(): IssuedSecret {
-    return this.#issue('invitation', INVITATION_PREFIX)
+    const text = randomSecret(this.#source, INVITATION_PREFIX)
+    return { secret: new Secret(text), digest: secretDigest(this.#pepper, 'invitation', text) }
   }
 
+  /** 16 random bytes and their MAC, so that a forged token is recognized without a look-up. */
   issueAccessToken(): IssuedSecret {
-    return this.#issue('access-token', ACCESS_PREFIX)
+    const bytes = new Uint8Array(ACCESS_ENTROPY_BYTES + MAC_BYTES)
+    const entropy = this.#source.randomBytes(ACCESS_ENTROPY_BYTES)
+    bytes.set(entropy)
+    bytes.set(this.#mac('access-token-mac', entropy), ACCESS_ENTROPY_BYTES)
+    const text = ACCESS_PREFIX + encodeBase64Url(bytes)
+    return {
+      secret: new Secret(text),
+      digest: secretDigest(this.#pepper, 'access-token', text),
+    }
   }
 
   /** null for a text that no code of ours looks like. */
   digestInvitationCode(code: string): Buffer | null {
-    return this.#digest('invitation', INVITATION_PREFIX, code)
+    const text = code.slice(INVITATION_PREFIX.length)
+    if (!code.startsWith(INVITATION_PREFIX) || !RANDOM.test(text)) return null
+    return secretDigest(this.#pepper, 'invitation', code)
   }
 
-  /** null for a text that no access token of ours looks like. */
-  digestAccessToken(token: string): Buffer | null {
-    return this.#digest('access-token', ACCESS_PREFIX, token)
+  /** Returns the digest of an access token that this server issued, null for any other text. */
+  recognizeAccessToken(token: string): Buffer | null {
+    const text = token.slice(ACCESS_PREFIX.length)
+    if (!token.startsWith(ACCESS_PREFIX) || !ACCESS.test(text)) return null
+    const bytes = decodeBase64Url(text)
+    const mac = this.#mac('access-token-mac', bytes.subarray(0, ACCESS_ENTROPY_BYTES))
+    if (!digestEquals(mac, bytes.subarray(ACCESS_ENTROPY_BYTES))) return null
+    return secretDigest(this.#pepper, 'access-token', token)
   }
 
   /** Session, generation, entropy and a MAC of the three. */
@@ -67,7 +88,7 @@ export class Credentials {
     bytes.set(decodeUlid(sessionId.slice('ops_'.length)))
     new DataView(bytes.buffer).setBigUint64(GENERATION_AT, generation)
     bytes.set(this.#source.randomBytes(MAC_AT - ENTROPY_AT), ENTROPY_AT)
-    bytes.set(this.#mac(bytes.subarray(0, MAC_AT)), MAC_AT)
+    bytes.set(this.#mac('refresh-token-mac', bytes.subarray(0, MAC_AT)), MAC_AT)
     const text = REFRESH_PREFIX + encodeBase64Url(bytes)
     return {
       secret: new Secret(text),
@@ -80,7 +101,8 @@ export class Credentials {
     const text = token.slice(REFRESH_PREFIX.length)
     if (!token.startsWith(REFRESH_PREFIX) || !REFRESH.test(text)) return null
     const bytes = decodeBase64Url(text)
-    if (!digestEquals(this.#mac(bytes.subarray(0, MAC_AT)), bytes.subarray(MAC_AT))) return null
+    const mac = this.#mac('refresh-token-mac', bytes.subarray(0, MAC_AT))
+    if (!digestEquals(mac, bytes.subarray(MAC_AT))) return null
     const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
     const millis = view.getUint16(0) * 2 ** 32 + view.getUint32(2)
     return {
@@ -90,18 +112,7 @@ export class Credentials {
     }
   }
 
-  #mac(bytes: Uint8Array): Uint8Array {
-    const digest = secretDigest(this.#pepper, 'refresh-token-mac', encodeBase64Url(bytes))
-    return digest.subarray(0, MAC_BYTES)
-  }
-
-  #issue(purpose: 'invitation' | 'access-token', prefix: string): IssuedSecret {
-    const text = randomSecret(this.#source, prefix)
-    return { secret: new Secret(text), digest: secretDigest(this.#pepper, purpose, text) }
-  }
-
-  #digest(purpose: 'invitation' | 'access-token', prefix: string, text: string): Buffer | null {
-    if (!text.startsWith(prefix) || !RANDOM.test(text.slice(prefix.length))) return null
-    return secretDigest(this.#pepper, purpose, text)
+  #mac(purpose: 'access-token-mac' | 'refresh-token-mac', bytes: Uint8Array): Uint8Array {
+    return secretDigest(this.#pepper, purpose, encodeBase64Url(bytes)).subarray(0, MAC_BYTES)
   }
 }

@@ -25,7 +25,7 @@ import {
   type PepperKind,
   recordPeppers,
 } from './pepper-checks.ts'
-import { authenticate } from './sessions.ts'
+import { authenticate, whileAuthorized } from './sessions.ts'
 
 export interface IdentityOptions {
   readonly databaseUrl: Secret
@@ -123,9 +123,22 @@ export class Identity implements IdentityCore {
     return this.#recoveryFiles.path
   }
 
+  /**
+   * Returns a name for an access token that this server issued, null for any other text. Reads
+   * nothing, so forged tokens cost no statement. Whether the token is still good it does not say.
+   */
+  recognize(accessToken: string): string | null {
+    return this.credentials.recognizeAccessToken(accessToken)?.toString('hex') ?? null
+  }
+
   /** Throws PLATFORM_AUTHENTICATION_FAILED. Loads session and grants anew on every call. */
   authenticate(accessToken: string): Promise<Actor> {
     return authenticate(this, accessToken)
+  }
+
+  /** Runs `work` while the actor's session, operator and grants cannot change. See sessions.ts. */
+  whileAuthorized<T>(actor: Actor, work: (current: Actor) => T): Promise<T> {
+    return whileAuthorized(this, actor, work)
   }
 
   /** Whether PostgreSQL answered just now; callers at one time share one question. */

@@ -3,11 +3,19 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import { type TestIdentity, testIdentity } from '../../build/testing/identity.ts'
 import type { Reader } from '../database/database.ts'
 import { findSessionByAccess } from '../database/identity/sessions.ts'
+import { transaction } from '../database/transaction.ts'
 import { Fault } from '../errors/fault.ts'
 import type { SessionId } from '../value/ids.ts'
 import type { Actor } from './actor.ts'
 import { exchange } from './exchange.ts'
-import { type Login, listSessions, refresh, revokeSession } from './sessions.ts'
+import {
+  type Login,
+  listSessions,
+  openSession,
+  refresh,
+  revokeSession,
+  type SessionPage,
+} from './sessions.ts'
 
 const ACCESS_MS = 600_000
 const REFRESH_MS = 30 * 86_400_000
@@ -203,11 +211,43 @@ test('an operator sees the own live sessions alone, newest first', async () => {
   const other = await operatorWith(['logs:read'])
   t.system.advance(1)
   const self = await actorOf(login)
-  const listed = await listSessions(t.identity, self)
-  expect(listed.map((session) => session.sessionId)).toEqual([login.session.sessionId])
-  expect(await listSessions(t.identity, await actorOf(other))).toHaveLength(1)
+  const whole = { after: null, limit: 100 }
+  const listed = await listSessions(t.identity, self, whole)
+  expect(listed.sessions.map(({ sessionId }) => sessionId)).toEqual([login.session.sessionId])
+  expect((await listSessions(t.identity, await actorOf(other), whole)).sessions).toHaveLength(1)
   t.system.advance(REFRESH_MS)
-  expect(await listSessions(t.identity, self)).toEqual([])
+  expect(await listSessions(t.identity, self, whole)).toEqual({ sessions: [], next: null })
+})
+
+test('the pages of sessions have each live one once, however long they are', async () => {
+  const operator = { ...login.operator }
+  const opened = [login.session.sessionId]
+  for (let i = 0; i < 24; i++) {
+    t.system.advance(1)
+    const input = { operator, grants: [], deviceName: null, atMicros: t.system.nowMicros() }
+    const { session } = await transaction(t.identity.database, (tx) =>
+      openSession(t.identity, tx, input),
+    )
+    opened.unshift(session.sessionId)
+  }
+  const self = await actorOf(login)
+  for (const limit of [1, 4, 5, 24, 25, 26, 1_000]) {
+    const seen: SessionId[] = []
+    let after: SessionId | null = null
+    let pages = 0
+    do {
+      const page: SessionPage = await listSessions(t.identity, self, { after, limit })
+      seen.push(...page.sessions.map(({ sessionId }) => sessionId))
+      after = page.next
+      pages += 1
+    } while (after !== null)
+    expect([seen, pages]).toEqual([opened, Math.ceil(25 / limit)])
+  }
+  // A page stands where it stood when the session that ended the one before is gone.
+  const { next } = await listSessions(t.identity, self, { after: null, limit: 10 })
+  await revokeSession(t.identity, self, { sessionId: opened[9]!, requestId: null })
+  const second = await listSessions(t.identity, self, { after: next, limit: 10 })
+  expect(second.sessions[0]?.sessionId).toBe(opened[10])
 })
 
 test('authentication tells the operator, the session and the grants', async () => {

@@ -2,10 +2,12 @@
 import { type Grant, listGrants } from '../database/identity/grants.ts'
 import { getOperator, type Operator } from '../database/identity/operators.ts'
 import {
+  type AuthenticatedSession,
   findSession,
   findSessionByAccess,
   insertSession,
   listActiveSessions,
+  lockActiveSession,
   markSessionRevoked,
   markSessionUsed,
   revokeReusedSession,
@@ -74,14 +76,46 @@ export async function openSession(
  * disabled operator.
  */
 export async function authenticate(core: IdentityCore, accessToken: string): Promise<Actor> {
-  const digest = core.credentials.digestAccessToken(accessToken)
-  if (digest === null) throw refused('not the form of an access token')
+  const digest = core.credentials.recognizeAccessToken(accessToken)
+  if (digest === null) throw refused('not an access token of this server')
   const atMicros = core.system.nowMicros()
   const found = await findSessionByAccess(core.database, digest, atMicros)
   if (found === null) throw refused('no live session of an enabled operator')
-  const { operator, grants } = found
+  return toActor({ ...found, session: await useSession(core, found.session, atMicros) })
+}
+
+/**
+ * Runs `work`, once, while nothing can take the actor's authorization away: a revocation, the end
+ * of an operator or a change of grants was either committed before, or waits until `work` returned.
+ * `work` gets the actor with its grants of now. The session alone counts, as access tokens expire
+ * during a long request. Throws PLATFORM_AUTHENTICATION_FAILED, PLATFORM_UNAVAILABLE before `work`,
+ * and what `work` throws.
+ */
+export async function whileAuthorized<T>(
+  core: Pick<IdentityCore, 'database' | 'system'>,
+  { sessionId }: Actor,
+  work: (current: Actor) => T,
+): Promise<T> {
+  let done: { readonly result: T } | null = null
+  try {
+    return await transaction(core.database, async (tx) => {
+      const locked = await lockActiveSession(tx, sessionId, core.system.nowMicros())
+      if (locked === null) throw refused('the session ended during the request')
+      // Another statement: one that waited for a lock would still see the grants of before.
+      const grants = await listGrants(tx, locked.operator.operatorId)
+      done ??= { result: work(toActor({ ...locked, grants })) }
+      return done.result
+    })
+  } catch (error) {
+    // The transaction has nothing to store, so how it ended changes nothing about the work.
+    const finished = done as { readonly result: T } | null
+    if (finished === null) throw error
+    return finished.result
+  }
+}
+
+function toActor({ session, operator, grants }: AuthenticatedSession): Actor {
   const { operatorId, operatorName } = operator
-  const session = await useSession(core, found.session, atMicros)
   return { operatorId, operatorName, sessionId: session.sessionId, operator, session, grants }
 }
 
@@ -158,12 +192,30 @@ async function detectReuse(
   await recordAudit(tx, system, 'session.reuse_detected', facts)
 }
 
-/** Sessions of the operator that can still be used, newest first. */
+export interface SessionPageInput {
+  /** The `next` of the page before; null begins with the newest session. */
+  readonly after: SessionId | null
+  /** 1 to 1,000. */
+  readonly limit: number
+}
+
+export interface SessionPage {
+  readonly sessions: readonly Session[]
+  /** null at the end. */
+  readonly next: SessionId | null
+}
+
+/** Returns a page of the operator's sessions that can still be used, newest first. */
 export async function listSessions(
-  { database, system }: IdentityCore,
-  actor: Actor,
-): Promise<Session[]> {
-  return listActiveSessions(database, actor.operatorId, system.nowMicros())
+  { database, system }: Pick<IdentityCore, 'database' | 'system'>,
+  { operatorId }: Actor,
+  { after, limit }: SessionPageInput,
+): Promise<SessionPage> {
+  const atMicros = system.nowMicros()
+  // One more than asked for tells whether there is a next page.
+  const found = await listActiveSessions(database, operatorId, atMicros, after, limit + 1)
+  const sessions = found.slice(0, limit)
+  return { sessions, next: found.length > limit ? sessions.at(-1)!.sessionId : null }
 }
 
 export interface RevocationInput extends Origin {

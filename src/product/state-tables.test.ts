@@ -4,6 +4,7 @@
  */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import {
+  AUTHORIZED,
   functionManifest,
   makePackage,
   openTestProduct,
@@ -31,7 +32,7 @@ const requestId = REQUEST_ID
 
 function push(source: string, expectedHead: ExpectedHead) {
   const frame = [makePackage({ source })]
-  return publish(it.product, it.actor, { frame, expectedHead, requestId })
+  return publish(it.product, it.actor, { frame, expectedHead, requestId, authorized: AUTHORIZED })
 }
 
 async function servable(input: WorkspaceInput): Promise<ReleaseId> {

@@ -90,6 +90,7 @@ describe('svc-server check shows', () => {
       SERVICE_PRODUCT_ROOT: root,
       SERVICE_PRODUCT_ALLOWED_ORIGINS: origins,
       SERVICE_PUBLIC_MANAGEMENT_URL: 'https://manage.test',
+      SERVICE_MANAGEMENT_TLS_TERMINATED: 'true',
       SERVICE_PLATFORM_DATABASE_URL: URL_OK,
       SERVICE_RUNNER_SANDBOX: 'required',
       SERVICE_ACTION_ALLOWED_NETWORKS: '10.1.0.0/16',
@@ -99,7 +100,7 @@ describe('svc-server check shows', () => {
       err: '',
       out: `The configuration is valid. \`svc-server serve\` would use:
 
-  Management listener    127.0.0.1:3220 (loopback, plain)
+  Management listener    127.0.0.1:3220 (TLS ends at a proxy before it)
   Public Management URL  https://manage.test
   Identity database      canary_db at canary-db.test:5433
   Identity pepper        [redacted]
@@ -129,6 +130,19 @@ describe('svc-server check shows', () => {
     expect(out).toContain('\nDeprecated name in use: SERVICE_DATABASE_URL_FILE\n')
     expect(out).toContain('\nNot a setting of this server: SERVICE_MANAGMENT_LISTEN\n')
     expect(out).not.toMatch(/secret-by-mistake|canary%40pw|canary@pw/)
+  })
+
+  it('that a proxy stands before an HTTPS address which the settings do not know of', async () => {
+    const named = { ...BASE, SERVICE_PUBLIC_MANAGEMENT_URL: 'https://manage.test' }
+    const advice = 'set SERVICE_MANAGEMENT_TLS_TERMINATED=true'
+    const { exit, out } = await check(named)
+    expect(exit).toBe(0)
+    expect(out).toContain('127.0.0.1:3220 (loopback, plain)')
+    expect(out).toContain(advice)
+    const told = await check({ ...named, SERVICE_MANAGEMENT_TLS_TERMINATED: 'true' })
+    expect(told.out).not.toContain(advice)
+    const local = await check({ ...BASE, SERVICE_PUBLIC_MANAGEMENT_URL: 'http://127.0.0.1:3220' })
+    expect(local.out).not.toContain(advice)
   })
 
   it('whose tokens say who a caller is, and that their keys fit', async () => {

@@ -101,5 +101,14 @@ function sandbox(sandbox: ServerSettings['sandbox']): string {
 function notes(configuration: ServerSettings, environment: ProcessEnvironment): string[] {
   const deprecated = configuration.deprecatedNames.map((name) => `Deprecated name in use: ${name}`)
   const unread = unreadNames(environment).map((name) => `Not a setting of this server: ${name}`)
-  return [...deprecated, ...unread]
+  return [...deprecated, ...unread, ...proxyNotes(configuration.management)]
+}
+
+/** The server itself has no TLS, so a proxy stands before an address that is HTTPS. */
+function proxyNotes({ publicUrl, tlsTerminated }: ServerSettings['management']): string[] {
+  if (tlsTerminated || publicUrl?.startsWith('https:') !== true) return []
+  return [
+    'SERVICE_PUBLIC_MANAGEMENT_URL is HTTPS, so a proxy ends TLS: set ' +
+      'SERVICE_MANAGEMENT_TLS_TERMINATED=true, or all operators share one rate limit',
+  ]
 }

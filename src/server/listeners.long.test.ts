@@ -3,6 +3,7 @@ import { connect } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
 import { APPLICATION_CODES } from '../http/errors.ts'
 import { TestSystem } from '../system/system.ts'
+import { memoryLog } from '../telemetry/log.ts'
 import { openListener } from './listeners.ts'
 
 test('a connection that had a long answer ends when it is idle, as any other', async () => {
@@ -19,6 +20,7 @@ test('a connection that had a long answer ends when it is idle, as any other', a
     },
     codes: APPLICATION_CODES,
     system: new TestSystem(),
+    log: memoryLog().log,
     tlsTerminated: false,
   })
   onTestFinished(() => listener.cut())

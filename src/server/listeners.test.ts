@@ -17,10 +17,12 @@ let open: OpenListener | undefined
 
 afterEach(() => open?.cut())
 
+const listenerLog = memoryLog()
 const COMMON = {
   surface: 'management',
   codes: MANAGEMENT_CODES,
   system: new TestSystem(),
+  log: listenerLog.log,
   tlsTerminated: false,
 } as const
 const LISTEN = { host: '127.0.0.1', port: 0, loopback: true }
@@ -50,6 +52,24 @@ const FORWARDED = { 'x-forwarded-for': '203.0.113.9, 198.51.100.7' }
 
 test('the peer is the address of the socket, whatever a client claims', async () => {
   expect(await (await fetch(listen(false), { headers: FORWARDED })).text()).toBe('127.0.0.1')
+})
+
+test('a listener that trusts no proxy says once that one seems to be there', async () => {
+  const warnings = () => {
+    return listenerLog.records().filter(({ event }) => event === 'server.forwarded_untrusted')
+  }
+  const before = warnings().length
+  const url = listen(false)
+  await fetch(url)
+  expect(warnings().length).toBe(before)
+  for (let i = 0; i < 3; i++) await fetch(url, { headers: FORWARDED })
+  expect(warnings().slice(before)).toEqual([
+    expect.objectContaining({ level: 'warn', setting: 'SERVICE_MANAGEMENT_TLS_TERMINATED' }),
+  ])
+  expect(listenerLog.text()).not.toContain('203.0.113.9')
+  open?.cut()
+  await fetch(listen(true), { headers: FORWARDED })
+  expect(warnings().length).toBe(before + 1)
 })
 
 test('behind a trusted proxy the peer is the hop that the proxy saw', async () => {

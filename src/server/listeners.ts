@@ -8,7 +8,8 @@ import type { ApplicationBinding } from '../http/application/gateway.ts'
 import { errorResponse, type SurfaceCodes } from '../http/errors.ts'
 import { formatListener, type Listener } from '../settings/addresses.ts'
 import type { System } from '../system/system.ts'
-import { peerAddress } from './peer-addresses.ts'
+import type { Logger } from '../telemetry/log.ts'
+import { FORWARDED, peerAddress } from './peer-addresses.ts'
 
 export interface ListenOptions {
   readonly surface: 'management' | 'application'
@@ -20,6 +21,7 @@ export interface ListenOptions {
   }
   readonly codes: SurfaceCodes
   readonly system: System
+  readonly log: Logger
   /** Whether a trusted proxy ends TLS before it. */
   readonly tlsTerminated: boolean
 }
@@ -48,7 +50,8 @@ const SLASH = 0x2f
 
 /** Throws SERVER_LISTEN_FAILED. */
 export function openListener(options: ListenOptions): OpenListener {
-  const { listen, app, codes, system, surface } = options
+  const { listen, app, codes, system, surface, tlsTerminated } = options
+  let warnsOfProxy = !tlsTerminated
   // Of the whole process: the runtime knows no bound of one server.
   Object.assign(http, { maxHeaderSize: HEAD_BYTES_MAX })
   const server = bind(surface, () =>
@@ -64,7 +67,7 @@ export function openListener(options: ListenOptions): OpenListener {
       fetch: (request, server) => {
         const host = request.headers.get('host')
         const isNamed = request.url.charCodeAt(0) !== SLASH
-        const binding = new Binding(request, server, options.tlsTerminated)
+        const binding = new Binding(request, server, tlsTerminated)
         // Two Host headers arrive joined; which of them a proxy believed cannot be known.
         if (host?.includes(',') === true || (!isNamed && host)) {
           const fault = new Fault(codes.invalid, {
@@ -72,6 +75,10 @@ export function openListener(options: ListenOptions): OpenListener {
           })
           if (app.reject !== undefined) return app.reject(binding, fault)
           return errorResponse(fault, system.ids.make('req'), codes)
+        }
+        if (warnsOfProxy && request.headers.has(FORWARDED)) {
+          warnsOfProxy = false
+          warnOfProxy(options)
         }
         return app.fetch(isNamed ? request : named(request), binding)
       },
@@ -86,6 +93,17 @@ export function openListener(options: ListenOptions): OpenListener {
     stop: () => server.stop(false),
     cut: () => void server.stop(true),
   }
+}
+
+/** Logs that a proxy seems to stand before a listener whose settings know of none. */
+function warnOfProxy({ log, surface }: ListenOptions): void {
+  const setting = `SERVICE_${surface.toUpperCase()}_TLS_TERMINATED`
+  const message = [
+    `A request to the ${surface} listener carries X-Forwarded-For, which is not trusted there, so`,
+    `all clients of a proxy share one rate limit. If a proxy that ends TLS stands before the`,
+    `listener, set ${setting}=true and restart the server.`,
+  ].join(' ')
+  log.warn('server.forwarded_untrusted', { message, surface, setting })
 }
 
 /** HTTP/1.0 needs no Host, and any version may leave it empty (RFC 9112, 3.2): routes need one. */

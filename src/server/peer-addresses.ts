@@ -1,7 +1,7 @@
 /** Who a request comes from, as a key for rate limits: an address, or the network of one. */
 import { isIPv4, isIPv6 } from 'node:net'
 
-const FORWARDED = 'x-forwarded-for'
+export const FORWARDED = 'x-forwarded-for'
 
 /**
  * The socket's address, or the last hop of X-Forwarded-For behind a trusted proxy: only that one

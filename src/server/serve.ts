@@ -9,7 +9,7 @@ import { APPLICATION_CODES, MANAGEMENT_CODES } from '../http/errors.ts'
 import { mountManagement } from '../http/management/mount.ts'
 import { managementRoutes } from '../http/management/routes.ts'
 import { openApiText } from '../http/openapi/published.ts'
-import { applicationLimits, peerLimits } from '../http/rate-limits.ts'
+import { applicationLimits, managementLimits } from '../http/rate-limits.ts'
 import { requestCounts } from '../http/request-counts.ts'
 import { type Identity, openIdentity } from '../identity/identity.ts'
 import { readLinkable } from '../product/environments/environments.ts'
@@ -98,6 +98,7 @@ function listen(running: Running, listeners: OpenListener[]): void {
       app: managementApp(running),
       codes: MANAGEMENT_CODES,
       system,
+      log,
       tlsTerminated: management.tlsTerminated,
     }),
   )
@@ -109,6 +110,7 @@ function listen(running: Running, listeners: OpenListener[]): void {
         app: applicationApp(running, running.environment),
         codes: APPLICATION_CODES,
         system,
+        log,
         tlsTerminated: true,
       }),
     )
@@ -127,7 +129,7 @@ function managementApp(running: Running) {
     system,
     log,
     routes: managementRoutes,
-    limits: peerLimits(system),
+    limits: managementLimits(system),
     counts: requestCounts(metrics, 'management'),
     app: {
       identity,
@@ -138,7 +140,7 @@ function managementApp(running: Running) {
       product: product!,
       health: () => environment!.engine.health(),
       environment: product?.root.descriptor ?? null,
-      authenticate: (token: string) => identity.authenticate(token),
+      sessions: identity,
       linkableEnvironments: async () =>
         product === null ? [] : [{ ...readLinkable(product), managementOrigin }],
     },

@@ -51,7 +51,8 @@ export const VARIABLES = [
     required: 'no',
     secret: false,
     file: false,
-    description: 'Exactly true permits a non-loopback Management listener behind trusted TLS',
+    description:
+      'Exactly true: behind a proxy that ends TLS; trusts X-Forwarded-For, permits any address',
   },
   {
     name: 'SERVICE_PUBLIC_MANAGEMENT_URL',
@@ -100,7 +101,7 @@ export const VARIABLES = [
     required: 'paired',
     secret: false,
     file: false,
-    description: 'Exactly true: TLS ends at a trusted proxy before the application listener',
+    description: 'Exactly true: behind a proxy that ends TLS; trusts X-Forwarded-For',
   },
   {
     name: 'SERVICE_PLATFORM_DATABASE_URL',

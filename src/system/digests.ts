@@ -9,6 +9,7 @@ import type { Secret } from '../value/secret.ts'
 export type Purpose =
   | 'invitation'
   | 'access-token'
+  | 'access-token-mac'
   | 'refresh-token'
   | 'refresh-token-mac'
   | 'oidc-subject'

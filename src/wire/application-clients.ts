@@ -1,6 +1,7 @@
 /** Application Clients and their credentials (wire decisions, section 3). */
 import * as z from 'zod'
 import { idField, Micros, Name } from './fields.ts'
+import { documented } from './schema.ts'
 
 export const ApplicationScopeField = z.enum([
   'action',
@@ -9,19 +10,27 @@ export const ApplicationScopeField = z.enum([
   'realtime',
   'workspace',
 ])
-/** Each scope at most once, which is left to the rule. */
-const Scopes = ApplicationScopeField.array().max(5)
+/** One at least, each once. */
+const Scopes = documented(ApplicationScopeField.array().max(5), { minItems: 1, uniqueItems: true })
 const Kind = z.enum(['public', 'confidential', 'development'])
 const RateLimit = z.int().min(1).max(1_000_000).nullable()
 
 /** The caller pins ID and time, so that an exact replay can be told from a reuse. */
-export const ClientRequest = z.strictObject({
-  clientId: idField('app'),
-  name: Name,
-  kind: Kind,
-  maximumScopes: Scopes,
-  createdAtMicros: Micros,
-})
+export const ClientRequest = documented(
+  z.strictObject({
+    clientId: idField('app'),
+    name: Name,
+    kind: Kind,
+    maximumScopes: Scopes,
+    createdAtMicros: Micros,
+  }),
+  {
+    description: 'A development Client has the scope workspace alone.',
+    if: { properties: { kind: { const: 'development' } }, required: ['kind'] },
+    // biome-ignore lint/suspicious/noThenProperty: a keyword of JSON Schema.
+    then: { properties: { maximumScopes: { items: { const: 'workspace' } } } },
+  },
+)
 
 export const CredentialRequest = z.strictObject({
   credentialId: idField('crd'),

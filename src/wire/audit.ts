@@ -2,12 +2,15 @@
 import * as z from 'zod'
 import { idField, Micros, PAGE_MAX, PageLimit, text } from './fields.ts'
 
+/** 32 bytes, the last of which are a checksum. */
+const Cursor = text(/^[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]$/, 'a cursor of this list')
+
 export const AuditQuery = z.strictObject({
   operator: idField('opr').exactOptional(),
   operation: text(/^[a-z][a-z0-9_.-]{0,127}$/, 'the name of an operation').exactOptional(),
   from: Micros.exactOptional(),
   to: Micros.exactOptional(),
-  after: text(/^[A-Za-z0-9_-]{1,256}$/, 'a cursor of this list').exactOptional(),
+  after: Cursor.exactOptional(),
   limit: PageLimit.exactOptional(),
 })
 
@@ -28,6 +31,7 @@ export const AuditRecord = z.strictObject({
 export const AuditPage = z.strictObject({
   version: z.literal(1),
   items: AuditRecord.array().max(PAGE_MAX),
-  next: z.string().max(256).nullable(),
+  /** `after` of the next page; null at the end. */
+  next: Cursor.nullable(),
 })
 export type AuditPage = z.infer<typeof AuditPage>

@@ -1,7 +1,7 @@
 /** Login, sessions and what an operator may reach (wire decisions, section 2). */
 import * as z from 'zod'
 import { GrantField } from './access.ts'
-import { CapabilityField, idField, Micros, Name, U64 } from './fields.ts'
+import { CapabilityField, idField, Micros, Name, PAGE_MAX, PageLimit, U64 } from './fields.ts'
 
 /** Longer than any credential; whether it is one is decided by the rule, with a 401. */
 const CREDENTIAL = z.string().max(256)
@@ -81,5 +81,16 @@ export const Resources = z.strictObject({
 })
 export type Resources = z.infer<typeof Resources>
 
-export const Sessions = z.strictObject({ version: z.literal(1), sessions: SessionField.array() })
+export const SessionsQuery = z.strictObject({
+  limit: PageLimit.exactOptional(),
+  /** The `next` of the page before. */
+  after: idField('ops').exactOptional(),
+})
+
+export const Sessions = z.strictObject({
+  version: z.literal(1),
+  sessions: SessionField.array().max(PAGE_MAX),
+  /** `after` of the next page; null at the end. */
+  next: idField('ops').nullable(),
+})
 export type Sessions = z.infer<typeof Sessions>

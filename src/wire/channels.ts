@@ -1,8 +1,9 @@
 /** Promotion and rollback of a Channel (wire decisions, section 3). */
 import * as z from 'zod'
+import { CHANNEL_NAME } from '../value/targets.ts'
 import { idField, Micros, text, U64 } from './fields.ts'
 
-export const ChannelName = text(/^[a-z][a-z0-9-]{0,62}$/, 'a Channel name')
+export const ChannelName = text(CHANNEL_NAME, 'a Channel name')
 
 export const PromoteRequest = z.strictObject({
   releaseId: idField('rel'),

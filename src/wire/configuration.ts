@@ -1,8 +1,9 @@
 /** Variables and secrets of the Environment (wire decisions, section 3). */
 import * as z from 'zod'
-import { CONFIGURATION_NAME } from '../value/configuration.ts'
+import { CONFIGURATION_NAME, CONFIGURATION_VALUE_BYTES_MAX } from '../value/configuration.ts'
 import { idField, Micros, PAGE_MAX, PageLimit, Revision, text, U64 } from './fields.ts'
 import { OperationField } from './operations.ts'
+import { documented } from './schema.ts'
 
 /** Bytes of the body that sets a value (Document 1, Limits). */
 export const CONFIGURATION_BODY_BYTES_MAX = 72 * 1024
@@ -10,12 +11,21 @@ export const CONFIGURATION_BODY_BYTES_MAX = 72 * 1024
 export const ConfigurationName = text(CONFIGURATION_NAME, 'a name such as API_KEY')
 const Kind = z.enum(['variable', 'secret'])
 
-export const ConfigurationSet = z.strictObject({
-  expectedRevision: Revision,
-  kind: Kind,
-  value: z.string(),
-  changedAtMicros: Micros,
-})
+export const ConfigurationSet = documented(
+  z.strictObject({
+    expectedRevision: Revision,
+    kind: Kind,
+    value: documented(z.string(), { maxLength: CONFIGURATION_VALUE_BYTES_MAX }),
+    changedAtMicros: Micros,
+  }),
+  {
+    description: `A value has at most ${CONFIGURATION_VALUE_BYTES_MAX} bytes of UTF-8.`,
+    // An empty secret is a pipe or a variable that was not filled.
+    if: { properties: { kind: { const: 'secret' } }, required: ['kind'] },
+    // biome-ignore lint/suspicious/noThenProperty: a keyword of JSON Schema.
+    then: { properties: { value: { minLength: 1 } } },
+  },
+)
 
 export const ConfigurationDelete = z.strictObject({
   expectedRevision: Revision,

@@ -3,6 +3,8 @@ import * as z from 'zod'
 import { CAPABILITIES, ROLES } from '../value/capabilities.ts'
 import { type Id, type IdPrefix, idPattern } from '../value/ids.ts'
 import { isName, NAME } from '../value/names.ts'
+import { TARGET } from '../value/targets.ts'
+import { documented } from './schema.ts'
 
 /** A text of this form; `rule` tells it to who sends another one and to who reads of it. */
 export function text(pattern: RegExp, rule: string): z.ZodString {
@@ -44,6 +46,12 @@ export const Name = text(NAME, '1 to 128 characters in NFC without control chara
 export const CapabilityField = z.enum(CAPABILITIES)
 
 export const RoleField = z.enum(ROLES)
+
+/** Read as any short text: that it is a target is checked where it is looked up. */
+export const TargetField = documented(z.string().max(128), {
+  pattern: TARGET.source,
+  description: 'a target such as channel:production',
+})
 
 /** Entries of a page that a list answers (wire decisions, section 5, Page). */
 export const PAGE_MAX = 1_000

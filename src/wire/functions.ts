@@ -1,11 +1,11 @@
 /** The Function catalog of a target (wire decisions, section 5). */
 import * as z from 'zod'
 import type { FieldsJson, ValidatorJson } from '../value/validators.ts'
-import { idField } from './fields.ts'
+import { idField, TargetField } from './fields.ts'
 
 export const FunctionsQuery = z.strictObject({
   /** There is no default (Document 2, Targets). */
-  target: z.string().max(128).describe('a target such as channel:production'),
+  target: TargetField,
 })
 
 /** An object that value/validator-json.ts checks. */

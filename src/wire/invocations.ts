@@ -1,24 +1,32 @@
 /** Envelopes of Function calls (Document 2, Request envelope and Success response). */
 import * as z from 'zod'
-import { idField, U64 } from './fields.ts'
+import { FUNCTION_NAME } from '../value/manifest.ts'
+import { idField, TargetField, U64 } from './fields.ts'
+import { documented } from './schema.ts'
 
 /** A tagged value (Document 2, Canonical tagged values), checked by value/tagged.ts. */
 const TaggedField = z.unknown().meta({ title: 'TaggedValue' })
 /** One that is an object. */
 const TaggedObjectField = z.unknown().meta({ title: 'TaggedObject' })
 
+/** Read as any text that is not long: what is no name is told from one that is not found. */
+const FunctionNameField = documented(z.string().max(512), {
+  pattern: FUNCTION_NAME.source,
+  description: 'the name of a public Function such as messages.list',
+})
+
 /** Of a Query or an Action. */
 export const CallRequest = z.strictObject({
   version: z.literal(1),
-  target: z.string().max(128),
-  function: z.string().max(512),
+  target: TargetField,
+  function: FunctionNameField,
   arguments: TaggedObjectField,
 })
 
 export const MutationRequest = z.strictObject({
   version: z.literal(1),
-  target: z.string().max(128),
-  function: z.string().max(512),
+  target: TargetField,
+  function: FunctionNameField,
   arguments: TaggedObjectField,
   operationId: idField('opn'),
 })

@@ -25,6 +25,14 @@ export function compiled<T>(schema: Schema<T>): Schema<T> {
   return z.compile(schema)
 }
 
+/**
+ * The same schema with keywords for the document: rules that a caller has to know and that are
+ * checked elsewhere, between fields or off the path of every call. It reads what it read before.
+ */
+export function documented<S extends z.ZodType>(schema: S, keywords: JsonSchema): S {
+  return schema.meta(keywords) as S
+}
+
 /** Draft 2020-12. */
 export interface JsonSchema {
   readonly [keyword: string]: unknown

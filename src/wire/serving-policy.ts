@@ -1,26 +1,44 @@
 /** The serving policy of environment:default (wire decisions, section 3). */
 import * as z from 'zod'
+import { POLICY_RELEASES_MAX, WEIGHTS_TOTAL } from '../value/targets.ts'
 import { idField, Micros, Revision, U64 } from './fields.ts'
 import { OperationField } from './operations.ts'
+import { documented } from './schema.ts'
 import { DigestField } from './workspace.ts'
 
 const Mode = z.enum(['atomic', 'weighted'])
 
-/** Sorted by Release; the weights are 10,000 together, which is left to the rule. */
 const WeightedReleases = z
   .strictObject({
     releaseId: idField('rel'),
-    weight: z.int().min(1).max(10_000),
+    weight: z.int().min(1).max(WEIGHTS_TOTAL),
   })
   .array()
 
-export const ServingPolicySet = z.strictObject({
-  /** 0 where there is no policy. */
-  expectedRevision: Revision,
-  mode: Mode,
-  releases: WeightedReleases,
-  changedAtMicros: Micros,
-})
+/** What binds several fields or entries is left to the rule. */
+export const ServingPolicySet = documented(
+  z.strictObject({
+    /** 0 where there is no policy. */
+    expectedRevision: Revision,
+    mode: Mode,
+    releases: documented(WeightedReleases, {
+      description: `Sorted by releaseId, each once; the weights are ${WEIGHTS_TOTAL} together.`,
+      minItems: 1,
+      maxItems: POLICY_RELEASES_MAX,
+      uniqueItems: true,
+    }),
+    changedAtMicros: Micros,
+  }),
+  {
+    if: { properties: { mode: { const: 'atomic' } }, required: ['mode'] },
+    // biome-ignore lint/suspicious/noThenProperty: a keyword of JSON Schema.
+    then: {
+      properties: {
+        releases: { maxItems: 1, items: { properties: { weight: { const: WEIGHTS_TOTAL } } } },
+      },
+    },
+  },
+)
 
 export const ServingPolicy = z.strictObject({
   version: z.literal(1),

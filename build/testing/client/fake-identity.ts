@@ -32,7 +32,7 @@ export class FakeIdentity {
       case 'GET /v1/auth/me':
         return ok({ version: 1, operator, session, grants, authorizationRevision: '3' } as Object)
       case 'GET /v1/auth/sessions':
-        return ok({ version: 1, sessions: [session!] })
+        return ok({ version: 1, sessions: [session!], next: null })
       case 'DELETE /v1/auth/sessions/{id}':
         if (id !== this.otherSessionId) throw new Fault('PLATFORM_NOT_FOUND')
         return { status: 204 }

@@ -4,7 +4,7 @@ import type { AuditOutbox } from '../../../src/product/audit/audit-outbox.ts'
 import { publish } from '../../../src/product/workspaces/publish.ts'
 import { ArtifactStore } from '../../../src/storage/artifacts.ts'
 import { makeRoot } from '../product-roots.ts'
-import { makePackage, openTestProduct, REQUEST_ID } from '../products.ts'
+import { AUTHORIZED, makePackage, openTestProduct, REQUEST_ID } from '../products.ts'
 import { dyingControl, dyingFiles } from './steps.ts'
 
 const directory = makeRoot()
@@ -19,6 +19,7 @@ const audit = {
 } as unknown as AuditOutbox
 const dying = { ...product, audit, root: { ...root, artifacts, control } }
 const frame = [makePackage({ source: 'dying' })]
-await publish(dying, actor, { frame, expectedHead: 'empty', requestId: REQUEST_ID })
+const request = { expectedHead: 'empty', requestId: REQUEST_ID, authorized: AUTHORIZED } as const
+await publish(dying, actor, { frame, ...request })
 process.stdout.write('published\n')
 process.exit(0)

@@ -78,7 +78,7 @@ export async function openOrigins(): Promise<Origins> {
   const management = mountManagement<ManagementApp>({
     app: {
       identity: logins.identity,
-      authenticate: (token: string) => logins.identity.authenticate(token),
+      sessions: logins.identity,
       managementOrigin: 'https://manage.example.com',
       linkableEnvironments: async () => [],
       openApiDocument: openApiText,

@@ -109,7 +109,7 @@ function hono({ system, log }: TestIdentity, identity: Identity) {
   return mountManagement<AuthApp>({
     app: {
       identity,
-      authenticate: (token: string) => identity.authenticate(token),
+      sessions: identity,
       environment: null,
       managementOrigin: null,
     },

@@ -1,5 +1,6 @@
 /** `svc serve-policy`: which Releases serve environment:default, and to which share of callers. */
 import { isId, type ReleaseId } from '../../value/ids.ts'
+import { WEIGHTS_TOTAL } from '../../value/targets.ts'
 import type { ServingPolicy } from '../../wire/serving-policy.ts'
 import { usage } from '../arguments.ts'
 import { type CommandSpec, type Context, command, requiredOption } from '../contexts.ts'
@@ -11,8 +12,6 @@ import {
   setServingPolicy,
 } from '../remotes.ts'
 import { changeIntent, changeOptions, REMOTE } from './operations.ts'
-
-const WEIGHTS_TOTAL = 10_000
 
 const get: CommandSpec = command({
   name: 'serve-policy get',

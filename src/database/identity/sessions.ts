@@ -32,8 +32,6 @@ export interface AuthenticatedSession {
 
 const COLUMNS = `session_id, operator_id, device_name, created_at_micros, last_used_at_micros,
        access_expires_at_micros, refresh_expires_at_micros`
-/** Sessions of one operator in one answer. */
-const SESSIONS_MAX = 1_000
 
 /** Its generation is 1. */
 export async function insertSession(
@@ -94,11 +92,41 @@ export async function findSessionByAccess(
   const row = rows[0]
   if (row === undefined) return null
   if (!Array.isArray(row.grants)) throw corrupt('grants')
+  return { ...toAuthenticated(row), grants: row.grants.map((grant: RawRow) => toGrant(grant)) }
+}
+
+function toAuthenticated(row: RawRow): Omit<AuthenticatedSession, 'grants'> {
   return {
     session: toSession({ ...row, created_at_micros: row.session_created_at_micros }),
     operator: toOperator(row),
-    grants: row.grants.map((grant: RawRow) => toGrant(grant)),
   }
+}
+
+/**
+ * Locks a session that can still be used or refreshed, and its operator, so that neither changes
+ * before the transaction ends. null for unknown, expired, revoked and disabled alike. Grants only
+ * change with the operator locked, so those that are read afterwards stay too.
+ */
+export async function lockActiveSession(
+  tx: Tx,
+  sessionId: SessionId,
+  atMicros: bigint,
+): Promise<Omit<AuthenticatedSession, 'grants'> | null> {
+  const rows = await tx.rows(
+    `select s.session_id, s.operator_id, s.device_name, s.last_used_at_micros,
+            s.access_expires_at_micros, s.refresh_expires_at_micros,
+            s.created_at_micros as session_created_at_micros,
+            o.operator_name, o.created_at_micros, o.authorization_revision
+       from service_operator_sessions s
+       join service_operators o on o.operator_id = s.operator_id
+      where s.session_id = $1
+        and s.refresh_expires_at_micros > $2
+        and s.revoked_at_micros is null
+        and o.disabled_at_micros is null
+        for share of o, s`,
+    [sessionId, atMicros],
+  )
+  return rows[0] === undefined ? null : toAuthenticated(rows[0])
 }
 
 /** Only forward, so that a late writer changes nothing. */
@@ -208,19 +236,23 @@ export async function findSession(reader: Reader, sessionId: SessionId): Promise
   return rows[0] === undefined ? null : toSession(rows[0])
 }
 
-/** Those that can still be used or refreshed, newest first, at most 1,000. */
+/** Returns those that can still be used or refreshed, newest first, at most `limit`. */
 export async function listActiveSessions(
   reader: Reader,
   operatorId: OperatorId,
   atMicros: bigint,
+  /** Only sessions that are older than this one, which need not exist; null for all. */
+  before: SessionId | null,
+  limit: number,
 ): Promise<Session[]> {
   const rows = await reader.rows(
     `select ${COLUMNS}
        from service_operator_sessions
       where operator_id = $1 and revoked_at_micros is null and refresh_expires_at_micros > $2
+        and ($3::text is null or session_id < $3)
       order by session_id desc
-      limit ${SESSIONS_MAX}`,
-    [operatorId, atMicros],
+      limit $4`,
+    [operatorId, atMicros, before, limit],
   )
   return rows.map(toSession)
 }

@@ -4,7 +4,7 @@
  */
 import { Fault, isFault } from '../../errors/fault.ts'
 import { type AuthMode, admit, type Principal } from '../../value/identities.ts'
-import { credentialLimit, peerOf, requireNoWait } from '../rate-limits.ts'
+import { type ApplicationLimits, credentialLimit, peerOf, requireNoWait } from '../rate-limits.ts'
 import type { ApplicationCaller, Gateway, Incoming } from './gateway.ts'
 
 /** RFC 6750, section 2.1. */
@@ -99,6 +99,15 @@ export function affinityOf(
   )
 }
 
+/**
+ * Rejects a token that was not verified before, once its peer failed too often and was also granted
+ * all the signatures that such a peer is. Others behind one address have good tokens, so failures
+ * alone reject none of them; the bound keeps a flood from having a signature verified each time.
+ */
+function requireVerification({ failures, verifications }: ApplicationLimits, peer: string): void {
+  if (failures.wait(peer) > 0) requireNoWait(verifications.take(peer), 'RATE_LIMITED', FAILURE_RATE)
+}
+
 function present(
   gateway: Gateway,
   incoming: Incoming,
@@ -119,15 +128,16 @@ async function verify(
   // A holder whose token has run out guesses nothing, and a backend sends the tokens of all its
   // users from one address.
   const counts = limits !== null && caller.kind !== 'confidential' && !tokens.knows(token)
-  if (counts) requireNoWait(limits.failures.wait(peerOf(binding)), 'RATE_LIMITED', FAILURE_RATE)
+  if (counts) requireVerification(limits, peerOf(binding))
   try {
     if (token === '' || token.length > TOKEN_CHARACTERS_MAX) {
       throw new Fault('FUNCTIONAL_TOKEN_INVALID', { detail: 'functional token: no bearer' })
     }
     return await tokens.verify(token)
   } catch (error) {
-    if (counts && isFault(error, 'FUNCTIONAL_TOKEN_INVALID'))
-      limits.failures.charge(peerOf(binding))
+    if (counts && isFault(error, 'FUNCTIONAL_TOKEN_INVALID')) {
+      requireNoWait(limits.failures.take(peerOf(binding)), 'RATE_LIMITED', FAILURE_RATE)
+    }
     throw error
   }
 }

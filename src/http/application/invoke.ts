@@ -241,18 +241,20 @@ export function readEnvelope(request: Request): Promise<Uint8Array> {
 function functionOf(release: Release, name: string, kind: FunctionKind): FunctionManifest {
   const definition = release.functions.get(name)
   if (definition?.visibility === 'public' && definition.kind === kind) return definition
+  if (!FUNCTION_NAME.test(name)) {
+    throw new Fault('REQUEST_INVALID', { detail: 'function: not the name of a Function' })
+  }
   throw new Fault('FUNCTION_NOT_FOUND', { detail: whyNotFound(definition, name, kind) })
 }
 
-/** A text that is no name of a Function may be a secret in the wrong place. */
 function whyNotFound(
   found: FunctionManifest | undefined,
   name: string,
   kind: FunctionKind,
 ): string {
   if (found === undefined) {
-    const isName = name.length <= NAME_CHARACTERS_MAX && FUNCTION_NAME.test(name)
-    return `the Release has no Function ${isName ? name : 'of this name'}`
+    const known = name.length <= NAME_CHARACTERS_MAX ? name : 'of this name'
+    return `the Release has no Function ${known}`
   }
   return found.visibility === 'public'
     ? `${name} is no ${kind}: it is a ${found.kind}`

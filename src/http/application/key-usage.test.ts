@@ -5,6 +5,7 @@ import { functionManifest } from '../../../build/testing/products.ts'
 import { issueGuest } from '../../product/functional-tokens/guests.ts'
 import { realSystem } from '../../system/system.ts'
 import { memoryLog } from '../../telemetry/log.ts'
+import { applicationLimits } from '../rate-limits.ts'
 
 /** Of whoever calls a.left. */
 const caller = new AbortController()
@@ -30,7 +31,7 @@ beforeAll(async () => {
         throw new TypeError('x')
       },
     },
-    limited: true,
+    limits: applicationLimits(realSystem()),
     log: memory.log,
   })
 })

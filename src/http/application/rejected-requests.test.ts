@@ -174,8 +174,8 @@ const UNFOUND: readonly Omit<Row, 'names'>[] = [
   {
     title: 'what is no name of a Function',
     sent: { function: CANARY },
-    code: 'FUNCTION_NOT_FOUND',
-    detail: 'the Release has no Function of this name',
+    code: 'REQUEST_INVALID',
+    detail: 'function: not the name of a Function',
   },
   {
     title: 'an internal Function',

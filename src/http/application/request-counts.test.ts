@@ -2,7 +2,8 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { openTestGateway, type TestGateway } from '../../../build/testing/gateways.ts'
 import { functionManifest } from '../../../build/testing/products.ts'
-import { CREDENTIAL_LIMIT, FAILURE_LIMIT } from '../rate-limits.ts'
+import { realSystem } from '../../system/system.ts'
+import { applicationLimits, CREDENTIAL_LIMIT, FAILURE_LIMIT } from '../rate-limits.ts'
 
 /** Of whoever calls a.left. */
 const caller = new AbortController()
@@ -22,7 +23,7 @@ beforeAll(async () => {
         throw new TypeError('x')
       },
     },
-    limited: true,
+    limits: applicationLimits(realSystem()),
   })
 })
 afterAll(() => gateway.close())

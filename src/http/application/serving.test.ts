@@ -15,6 +15,7 @@ import { setServingPolicy } from '../../product/serving/serving-policy.ts'
 import { realSystem } from '../../system/system.ts'
 import { AUTH_MODES } from '../../value/identities.ts'
 import type { ReleaseId } from '../../value/ids.ts'
+import { applicationLimits } from '../rate-limits.ts'
 
 const system = realSystem()
 const clients = ['confidential', 'public'] as const
@@ -52,7 +53,7 @@ beforeEach(async () => {
     functions: FUNCTIONS,
     tables: [],
     providers: [jwtProvider({ keys: { uri: issuer.jwksUri } })],
-    limited: true,
+    limits: applicationLimits(realSystem()),
     handlers: {
       ...Object.fromEntries(fast),
       'query.slow': slow,

@@ -14,11 +14,12 @@ import { environmentScope } from '../../value/scope.ts'
 import { parseStrictJson } from '../../value/strict-json.ts'
 import { OPERATION_ID_HEADER } from '../../wire/operations.ts'
 import { NO_FIELDS, read } from '../../wire/schema.ts'
+import { AuthenticationAttempt } from '../authentication-attempts.ts'
 import { isPacked, readBody, requireJson } from '../bodies.ts'
 import { errorResponse, MANAGEMENT_CODES, toFault } from '../errors.ts'
 import { preferredType } from '../media-types.ts'
 import { PATH_PARAMETERS, type PathParameter } from '../parameters.ts'
-import { type PeerBinding, type PeerLimits, peerOf, requireNoWait } from '../rate-limits.ts'
+import { type ManagementLimits, type PeerBinding, peerOf } from '../rate-limits.ts'
 import type { RequestCounts } from '../request-counts.ts'
 import {
   type Access,
@@ -31,6 +32,8 @@ import {
 
 const ACCESS_TOKEN = /^Bearer (rk_at_v1_[A-Za-z0-9_-]{43})$/
 const AUTHORIZATION_BYTES_MAX = 16 * 1024
+/** Where a body took longer, whatever authorized the request may be gone: it is checked again. */
+const BODY_MILLIS_MAX = 1_000
 
 interface MountOptions<A> {
   readonly app: A & ManagementCore
@@ -38,7 +41,7 @@ interface MountOptions<A> {
   readonly log: Logger
   readonly routes: readonly Route<A>[]
   /** null limits nothing. */
-  readonly limits?: PeerLimits | null
+  readonly limits?: ManagementLimits | null
   readonly counts?: RequestCounts
 }
 
@@ -79,16 +82,16 @@ async function answer<A>(
   const { system, log } = options
   const requestId = system.ids.make('req')
   const started = system.monotonicMillis()
+  const peer = peerOf(context.env as PeerBinding | undefined)
+  const attempt = new AuthenticationAttempt(options.limits ?? null, peer)
   let status = 500
   let errorCode: string | undefined
   try {
-    const reply = await handle(options, context, route, requestId)
+    const reply = await handle(options, context, route, { requestId, attempt })
     status = reply.status
     return render(reply, route, requestId)
   } catch (error) {
-    const fault = faultOf(error, context.req.raw.signal)
-    if (fault.kind === 'unauthenticated')
-      options.limits?.failures.charge(peerOf(context.env as PeerBinding | undefined))
+    const fault = attempt.failed(faultOf(error, context.req.raw.signal))
     options.counts?.failed(fault)
     status = fault.status
     errorCode = fault.code
@@ -117,42 +120,42 @@ function faultOf(error: unknown, { aborted }: AbortSignal): Fault {
     : toFault(error, MANAGEMENT_CODES)
 }
 
-/**
- * Before anything is looked up. A peer that failed too often is refused whatever it presents now,
- * since what it presents would have to be looked up first.
- */
-function checkRate<A>(limits: PeerLimits | null, context: Context, route: Route<A>): void {
-  if (limits === null) return
-  const peer = peerOf(context.env as PeerBinding | undefined)
-  if (route.rate === 'peer') requireNoWait(limits.unauthenticated.take(peer))
-  const authenticates = route.access.kind !== 'public' || route.admit !== null
-  if (authenticates || route.rate === 'peer') requireNoWait(limits.failures.wait(peer))
+interface Received {
+  readonly requestId: RequestId
+  readonly attempt: AuthenticationAttempt
 }
 
 async function handle<A>(
-  { app, limits = null }: MountOptions<A>,
+  { app, system }: MountOptions<A>,
   context: Context,
   route: Route<A>,
-  requestId: RequestId,
+  { requestId, attempt }: Received,
 ): Promise<Reply> {
-  checkRate(limits, context, route)
+  const { rate, recognize } = route
+  if (rate === 'peer' && recognize === null) attempt.asPeer()
   const request = context.req.raw
   checkAccept(request, route)
   route.admit?.({ app, request })
-  const actor = route.access.kind === 'public' ? null : await authenticate(app, request)
+  let actor = route.access.kind === 'public' ? null : await authenticate(app, request, attempt)
   const params = context.req.param() as Record<string, string>
   checkAccess(app, route.access, actor, params)
   checkParams(params)
+  const query = readQuery(request, route)
+  const headers = readHeaders(request, route)
+  const operationId = readOperationId(request, route)!
+  const authorized = <T>(work: (current: Actor) => T): Promise<T> =>
+    app.sessions.whileAuthorized(actor!, (current) => {
+      checkAccess(app, route.access, current, params)
+      return work(current)
+    })
+  const startedAt = system.monotonicMillis()
+  const body = await readRouteBody(request, route)
+  const isSlow = system.monotonicMillis() - startedAt > BODY_MILLIS_MAX
+  if (actor !== null && isSlow) actor = await authorized((current) => current)
+  if (recognize !== null) attempt.asCaller(recognize({ app, body }))
   return route.handle({
-    app,
-    actor: actor!,
-    params,
-    query: readQuery(request, route),
-    headers: readHeaders(request, route),
-    operationId: readOperationId(request, route)!,
-    body: await readRouteBody(request, route),
-    request,
-    requestId,
+    ...{ app, actor: actor!, params, query, headers },
+    ...{ operationId, body, request, requestId, authorized },
   })
 }
 
@@ -163,11 +166,16 @@ function checkAccept<A>(request: Request, { mediaTypes }: Route<A>): void {
 }
 
 /** The grammar admits no comma, so two headers that were joined fail like a wrong one. */
-async function authenticate(app: ManagementCore, request: Request): Promise<Actor> {
+async function authenticate(
+  app: ManagementCore,
+  request: Request,
+  attempt: AuthenticationAttempt,
+): Promise<Actor> {
   const header = request.headers.get('authorization') ?? ''
   const token = header.length > AUTHORIZATION_BYTES_MAX ? null : ACCESS_TOKEN.exec(header)
   if (token === null) throw new Fault('PLATFORM_AUTHENTICATION_FAILED', { detail: 'no token' })
-  return app.authenticate(token[1]!)
+  attempt.asSession(app.sessions.recognize(token[1]!))
+  return app.sessions.authenticate(token[1]!)
 }
 
 function checkAccess(

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { sessionsOf } from '../../../build/testing/operators.ts'
 import type { Actor } from '../../identity/actor.ts'
 import { TestSystem } from '../../system/system.ts'
 import { memoryLog } from '../../telemetry/log.ts'
@@ -14,7 +15,10 @@ const DESCRIBED = { name: 'test', summary: 'A test.', replies: { 204: null } } a
 const hono = mountManagement({
   system: new TestSystem(),
   log: memoryLog().log,
-  app: { environment: null, authenticate: async () => ({ grants: [] }) as unknown as Actor },
+  app: {
+    environment: null,
+    sessions: sessionsOf(async () => ({ grants: [] }) as unknown as Actor),
+  },
   routes: [
     operatorRoute({
       method: 'POST',

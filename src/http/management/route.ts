@@ -82,6 +82,11 @@ export interface Call<
   readonly operationId: { none: null; optional: OperationId | null; required: OperationId }[K]
   readonly request: Request
   readonly requestId: RequestId
+  /**
+   * Runs `work`, once, while nothing can take the caller's authorization for this route away. A
+   * handler that read a body itself, or waited, commits inside of it.
+   */
+  readonly authorized: <W>(work: () => W) => Promise<W>
 }
 
 export type Cache = 'no-store' | 'no-store, max-age=0' | 'public, max-age=300'
@@ -105,6 +110,11 @@ export interface Route<A> {
   readonly admit: ((call: Pick<Call<A, string, unknown>, 'app' | 'request'>) => void) | null
   /** `peer`: each peer address may call it so often, whoever it says it is. */
   readonly rate: 'peer' | 'none'
+  /**
+   * Names the credential in the body of a public route, null for one that this server did not
+   * issue. Reads nothing. A recognized credential is limited by its own use, not by its peer's.
+   */
+  readonly recognize: Recognize<A, string, unknown> | null
   readonly cache: Cache
   /** Forms of a successful answer, the usual one first; failures are JSON. */
   readonly mediaTypes: readonly string[]
@@ -114,6 +124,10 @@ export interface Route<A> {
   /** Erased: mount gives the Operation ID that `operationId` promises to the handler. */
   readonly handle: (call: Call<A, string, unknown, 'required'>) => Promise<Reply> | Reply
 }
+
+type Recognize<A, P extends string, T> = (
+  call: Pick<Call<A, P, T>, 'app' | 'body'>,
+) => string | null
 
 /** A body that is no JSON: the handler reads the request's stream itself. */
 export interface RawBody {
@@ -150,11 +164,12 @@ interface PublicInput<A, P extends string, T, Q, R extends Replies>
   extends Omit<RouteInput<A, P, T, 'none', Q, Headers, R>, 'handle'> {
   /** 'peer' unless given: what is public is cheap to call. */
   readonly rate?: 'peer' | 'none'
+  readonly recognize?: Recognize<A, P, T>
   readonly admit?: Route<A>['admit']
   /** What `admit` asks for; nothing unless given. */
   readonly authorities?: Route<A>['authorities']
   readonly handle: (
-    call: Omit<Call<A, P, T, 'none', Q>, 'actor'>,
+    call: Omit<Call<A, P, T, 'none', Q>, 'actor' | 'authorized'>,
   ) => Promise<ReplyOf<R>> | ReplyOf<R>
 }
 
@@ -163,7 +178,8 @@ export function publicRoute<A, P extends string, R extends Replies, T = undefine
   input: PublicInput<A, P, T, Q, R>,
 ): Route<A> {
   const { authorities = [], admit = null, rate = 'peer' } = input
-  return { ...complete(input as Erased, { kind: 'public' }), authorities, admit, rate }
+  const recognize = (input.recognize ?? null) as Route<A>['recognize']
+  return { ...complete(input as Erased, { kind: 'public' }), authorities, admit, rate, recognize }
 }
 
 /**
@@ -220,6 +236,7 @@ function complete<A>(input: Erased, access: Access): Route<A> {
     operationId: input.operationId ?? 'none',
     admit: null,
     rate: 'none',
+    recognize: null,
     cache: input.cache ?? 'no-store',
     mediaTypes: input.mediaTypes ?? [JSON_MEDIA_TYPE],
     replies: input.replies,
@@ -235,10 +252,25 @@ export const CHANGE_ERRORS = [
   'PLATFORM_UNAVAILABLE',
 ] as const
 
-/** What mount needs of the application beside what the handlers use. */
-export interface ManagementCore {
+/** Who a session stands for. */
+export interface Sessions {
+  /**
+   * Names an access token that this server issued, null for any other text. Reads nothing. A token
+   * that is named may be past its end or revoked.
+   */
+  recognize(accessToken: string): string | null
   /** Throws PLATFORM_AUTHENTICATION_FAILED. Reloads session and grants on every call. */
   authenticate(accessToken: string): Promise<Actor>
+  /**
+   * Runs `work`, once, while the actor's session, operator and grants cannot change, with the
+   * grants of now. Throws PLATFORM_AUTHENTICATION_FAILED where the session has ended.
+   */
+  whileAuthorized<T>(actor: Actor, work: (current: Actor) => T): Promise<T>
+}
+
+/** What mount needs of the application beside what the handlers use. */
+export interface ManagementCore {
+  readonly sessions: Sessions
   /** The one Environment that this server composes; null where no Product root is configured. */
   readonly environment: {
     readonly projectId: ProjectId

@@ -25,7 +25,6 @@ type App = Pick<
 
 export const CHANNELS_MAX = 1_000
 /** Form of a Channel's name. */
-export const CHANNEL_NAME = /^[a-z][a-z0-9-]{0,62}$/
 
 export interface Promoted extends Channel {
   readonly serving: 'pending' | 'converged'

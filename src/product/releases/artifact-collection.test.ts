@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import {
+  AUTHORIZED,
   makePackage,
   openTestProduct,
   REQUEST_ID,
@@ -65,7 +66,7 @@ async function holding(digest: string): Promise<void> {
 
 function push() {
   const input = { frame: [PACKAGE], expectedHead: 'empty', requestId: REQUEST_ID } as const
-  return publish(app, it.actor, input)
+  return publish(app, it.actor, { ...input, authorized: AUTHORIZED })
 }
 
 test('bytes that were named since the files were listed stay', async () => {

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { Random } from '../../../build/testing/fuzzing/fuzz.ts'
 import {
+  AUTHORIZED,
   DYING_COLLECTOR,
   functionManifest,
   makePackage,
@@ -239,6 +240,7 @@ describe('the collection of artifacts', () => {
           frame: [makePackage({ workspace, source: String(random.below(2)) })],
           expectedHead: heads.get(workspace) ?? 'empty',
           requestId: REQUEST_ID,
+          authorized: AUTHORIZED,
         })
         heads.set(workspace, published.revisionId)
         if (random.chance(2)) await it.product.releases.load(published.releaseId)

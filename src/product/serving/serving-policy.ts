@@ -16,6 +16,7 @@ import { canonicalJson } from '../../value/canonical-json.ts'
 import type { OperationId, ReleaseId, RequestId } from '../../value/ids.ts'
 import { digestName } from '../../value/packages/workspace-package.ts'
 import type { Json } from '../../value/strict-json.ts'
+import { POLICY_RELEASES_MAX, WEIGHTS_TOTAL } from '../../value/targets.ts'
 import { requireServable } from '../channels/promote.ts'
 import { SchemaComparison } from '../compatibility/schema-compatibility.ts'
 import { requireFitting } from '../compatibility/stored-documents.ts'
@@ -29,10 +30,6 @@ type App = Pick<
   'system' | 'root' | 'audit' | 'releases' | 'engine' | 'validations' | 'serving'
 >
 
-/** Releases of one policy: a runner of each stays warm. */
-export const POLICY_RELEASES_MAX = 16
-/** Sum of the weights. */
-export const WEIGHTS_TOTAL = 10_000
 /** Pairs that one refusal spells out. */
 const CONFLICTS_SHOWN = 5
 

@@ -8,8 +8,7 @@ import type { ApplicationScope } from '../../storage/control/scopes.ts'
 import { findConvergedPolicy, type WeightedRelease } from '../../storage/control/serving-policy.ts'
 import { findWorkspaceHead } from '../../storage/control/workspaces.ts'
 import { isId, type ReleaseId } from '../../value/ids.ts'
-import { WORKSPACE_NAME } from '../../value/manifest.ts'
-import { CHANNEL_NAME } from '../channels/promote.ts'
+import { TARGET } from '../../value/targets.ts'
 import type { Product } from '../product.ts'
 import type { LoadedRelease } from '../releases/release-cache.ts'
 import type { ServedPolicy } from './serving.ts'
@@ -42,20 +41,12 @@ export function parseTarget(text: string): Target | null {
 }
 
 function readTarget(text: string): Target | null {
-  const split = text.indexOf(':')
-  const name = text.slice(split + 1)
-  switch (text.slice(0, Math.max(split, 0))) {
-    case 'environment':
-      return name === 'default' ? { kind: 'environment' } : null
-    case 'channel':
-      return CHANNEL_NAME.test(name) ? { kind: 'channel', name } : null
-    case 'workspace':
-      return WORKSPACE_NAME.test(name) ? { kind: 'workspace', name } : null
-    case 'release':
-      return isId('rel', name) ? { kind: 'release', releaseId: name } : null
-    default:
-      return null
-  }
+  const found = TARGET.exec(text)
+  if (found === null) return null
+  const [, channel, workspace, releaseId] = found
+  if (channel !== undefined) return { kind: 'channel', name: channel }
+  if (workspace !== undefined) return { kind: 'workspace', name: workspace }
+  return isId('rel', releaseId) ? { kind: 'release', releaseId } : { kind: 'environment' }
 }
 
 /**

@@ -2,6 +2,7 @@ import { readdirSync, truncateSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import {
+  AUTHORIZED,
   DYING_PUBLISHER,
   makePackage,
   OTHER_PROJECT_ID,
@@ -25,7 +26,9 @@ beforeEach(async () => {
 afterEach(() => it.close())
 
 function push(frame: Uint8Array, expectedHead: ExpectedHead) {
-  return publish(it.product, it.actor, { frame: [frame], expectedHead, requestId: REQUEST_ID })
+  const authorized = AUTHORIZED
+  const request = { frame: [frame], expectedHead, requestId: REQUEST_ID, authorized }
+  return publish(it.product, it.actor, request)
 }
 
 /** A package whose manifest says something else than it should. */
@@ -184,6 +187,7 @@ describe('a publisher that dies', () => {
         frame: [makePackage({ source: 'dying' })],
         expectedHead: 'empty',
         requestId: REQUEST_ID,
+        authorized: AUTHORIZED,
       })
       expect(repeated.replayed).toBe(releases.length === 1)
       await after.product.releases.load(repeated.releaseId)

@@ -51,8 +51,9 @@ type App = Pick<
 /**
  * Reads the frame as it arrives, the artifact straight to the disk. Throws PRODUCT_INVALID for a
  * package that breaks a rule or belongs to another Project, PRODUCT_CAS_CONFLICT where the HEAD is
- * not the expected one, PRODUCT_UNAVAILABLE, and what `frame` throws. The same package under the
- * same precondition is answered with the first result, however far the HEAD has moved since.
+ * not the expected one, PRODUCT_UNAVAILABLE, and what `frame` and `authorized` throw. The same
+ * package under the same precondition is answered with the first result, however far the HEAD has
+ * moved since.
  */
 export async function publish(
   app: App,
@@ -61,6 +62,7 @@ export async function publish(
     readonly frame: Chunks
     readonly expectedHead: ExpectedHead
     readonly requestId: RequestId
+    readonly authorized: Authorized
   },
 ): Promise<Published> {
   const staged = await app.root.artifacts.stage()
@@ -74,11 +76,18 @@ export async function publish(
   }
 }
 
+/**
+ * Runs `commit`, once, while the publisher is known to be authorized: a body may be on its way for
+ * hours. Throws before `commit` where the publisher is not authorized any more.
+ */
+export type Authorized = <T>(commit: () => T) => Promise<T>
+
 interface Commit {
   readonly candidate: Candidate
   readonly staged: StagedArtifact
   readonly expectedHead: ExpectedHead
   readonly requestId: RequestId
+  readonly authorized: Authorized
 }
 
 async function commit(app: App, actor: Actor, input: Commit): Promise<Published> {
@@ -89,13 +98,15 @@ async function commit(app: App, actor: Actor, input: Commit): Promise<Published>
     // Before the row that names them, or a crash would leave a pointer to missing bytes.
     await artifacts.put(manifest.digest, manifest.content)
     await staged.keep(artifact.digest)
-    return control.transaction((tx) => {
-      const meanwhile = settle(tx, candidate, input.expectedHead)
-      if (meanwhile !== null) return meanwhile
-      const inserted = insert(app, tx, actor, input)
-      retireUnused(app, tx, actor, input.requestId)
-      return inserted
-    })
+    return input.authorized(() =>
+      control.transaction((tx) => {
+        const meanwhile = settle(tx, candidate, input.expectedHead)
+        if (meanwhile !== null) return meanwhile
+        const inserted = insert(app, tx, actor, input)
+        retireUnused(app, tx, actor, input.requestId)
+        return inserted
+      }),
+    )
   })
   app.collection.collect()
   app.engineCollection.collect()

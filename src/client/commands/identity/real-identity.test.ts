@@ -35,8 +35,7 @@ beforeEach(async () => {
     ...auditRoutes,
   ] as readonly Route<App>[]
   const { identity } = t
-  const authenticate = (token: string) => identity.authenticate(token)
-  const app = { identity, authenticate, environment: null, managementOrigin: null }
+  const app = { identity, sessions: identity, environment: null, managementOrigin: null }
   const server = mountManagement<App>({ app, system: t.system, log: t.log.log, routes })
   lost = []
   owner = new TestClient()
@@ -84,6 +83,26 @@ test('an invitation makes an operator with exactly the grant that was given', as
 
   expect((await owner.run('sessions', 'revoke', self.session.sessionId)).exit).toBe(0)
   expect((await guest.run('whoami')).exit).toBe(3)
+})
+
+test('svc sessions follows the pages to the end', async () => {
+  const ids = Array.from({ length: 2_300 }, () => t.system.ids.make('ops'))
+  await t.sql(
+    `insert into service_operator_sessions
+       (session_id, operator_id, access_digest, access_expires_at_micros, refresh_digest,
+        refresh_generation, refresh_expires_at_micros, created_at_micros, last_used_at_micros)
+     select id, operator_id, sha256(id::bytea), access_expires_at_micros, refresh_digest, 1,
+            refresh_expires_at_micros, created_at_micros, last_used_at_micros
+       from service_operator_sessions, unnest($1::text[]) as id`,
+    [ids],
+  )
+  const { sessions, next } = JSON.parse((await owner.run('sessions', '--json')).out)
+  expect(sessions.map((each: { sessionId: string }) => each.sessionId).slice(0, -1)).toEqual(
+    ids.toReversed(),
+  )
+  expect([sessions.length, sessions.at(-1).current, next]).toEqual([2_301, true, null])
+  const table = (await owner.run('sessions')).out
+  expect(table.match(/ops_/g)).toHaveLength(2_301)
 })
 
 test('a lost answer is settled by the Operation ID, and the lost code revoked', async () => {

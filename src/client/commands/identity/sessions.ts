@@ -1,8 +1,9 @@
 /** `svc sessions`: the operator's own sessions, and the end of one. */
-import { isFault } from '../../../errors/fault.ts'
+import { Fault, isFault } from '../../../errors/fault.ts'
 import { isId } from '../../../value/ids.ts'
 import { formatTimestamp } from '../../../value/plain.ts'
-import { Sessions } from '../../../wire/auth.ts'
+import { type SessionField, Sessions } from '../../../wire/auth.ts'
+import { PAGE_MAX } from '../../../wire/fields.ts'
 import { usage } from '../../arguments.ts'
 import { type CommandSpec, command } from '../../contexts.ts'
 import { OperatorSession } from '../../sessions.ts'
@@ -15,14 +16,9 @@ const list = command({
   details: ['`svc sessions` alone does the same.'],
   options: {},
   async run(context) {
-    const request = new OperatorSession(context).authentication({
-      method: 'GET',
-      path: '/v1/auth/sessions',
-      reply: Sessions,
-      replay: 'safe',
-    })
-    const found = await context.output.progress('reading the sessions', request)
-    const rows = found.sessions.map((session) => [
+    const pages = readSessions(new OperatorSession(context))
+    const sessions = await context.output.progress('reading the sessions', pages)
+    const rows = sessions.map((session) => [
       session.sessionId,
       session.deviceName ?? '-',
       formatTimestamp(BigInt(session.createdAtMicros)),
@@ -31,9 +27,32 @@ const list = command({
       session.current ? 'this one' : '',
     ])
     const head = ['SESSION', 'DEVICE', 'CREATED', 'LAST USED', 'UNTIL', '']
+    const found: Sessions = { version: 1, sessions, next: null }
     await context.output.result(found, context.output.table(head, rows))
   },
 })
+
+/** Reads every page. Throws CLIENT_RESPONSE_INVALID for a cursor that does not lead on. */
+async function readSessions(session: OperatorSession): Promise<SessionField[]> {
+  const sessions: SessionField[] = []
+  let after: string | null = null
+  do {
+    const query: string = after === null ? '' : `&after=${after}`
+    const page: Sessions = await session.authentication({
+      method: 'GET',
+      path: `/v1/auth/sessions?limit=${PAGE_MAX}${query}`,
+      reply: Sessions,
+      replay: 'safe',
+    })
+    sessions.push(...page.sessions)
+    // The newest comes first, so the cursors descend: otherwise the pages would never end.
+    if (page.next !== null && after !== null && page.next >= after) {
+      throw new Fault('CLIENT_RESPONSE_INVALID', { detail: 'The pages of sessions do not end.' })
+    }
+    after = page.next
+  } while (after !== null)
+  return sessions
+}
 
 const revoke: CommandSpec = command({
   name: 'sessions revoke',

@@ -32,7 +32,7 @@ beforeEach(async () => {
   hono = mountManagement<AuthApp>({
     app: {
       identity: t.identity,
-      authenticate: (token: string) => t.identity.authenticate(token),
+      sessions: t.identity,
       environment: null,
       managementOrigin: null,
     },

@@ -53,6 +53,8 @@ export const authRoutes: readonly Route<AuthApp>[] = [
     replies: { 200: Login },
     errors: ['PLATFORM_AUTHENTICATION_FAILED', ...CHANGE_ERRORS],
     cache: SECRETS,
+    recognize: ({ app, body }) =>
+      app.identity.credentials.recognizeRefreshToken(body.refreshToken)?.sessionId ?? null,
     async handle({ app, body, requestId }) {
       const login = await refresh(app.identity, { refreshToken: body.refreshToken, requestId })
       return { status: 200, body: loginBody(login) }

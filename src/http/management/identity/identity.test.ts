@@ -36,7 +36,7 @@ function originOf(identity: Identity): Hono {
   return mountManagement<AuthApp & ResourcesApp>({
     app: {
       identity,
-      authenticate: (token: string) => identity.authenticate(token),
+      sessions: identity,
       environment: null,
       managementOrigin: ENVIRONMENT.managementOrigin,
       linkableEnvironments: async () => [ENVIRONMENT],
@@ -203,6 +203,23 @@ test('an authenticated request costs one statement', async () => {
   }
 })
 
+test('forged tokens of the right form cost no statement', async () => {
+  const { accessToken, refreshToken } = await logIn()
+  const forged = (token: string) => token.slice(0, -3) + (token.endsWith('AAA') ? 'EEE' : 'AAA')
+  const proxy = await postgresProxy(t.url)
+  try {
+    hono = originOf(t.another({ url: proxy.url }))
+    expect((await get('/v1/auth/me', accessToken)).status).toBe(200)
+    const stop = proxy.record()
+    expect((await get('/v1/auth/me', forged(accessToken))).status).toBe(401)
+    const refreshed = await post('/v1/auth/refresh', { refreshToken: forged(refreshToken) })
+    expect(refreshed.status).toBe(401)
+    expect(stop()).toEqual([])
+  } finally {
+    await proxy.close()
+  }
+})
+
 test('resources are those inside of the grants', async () => {
   const login = await logIn()
   const whole = await get('/v1/auth/resources', login.accessToken)
@@ -222,6 +239,22 @@ test('sessions are listed without secrets and end by DELETE', async () => {
   const listed = await get('/v1/auth/sessions', login.accessToken)
   const { sessions } = read(Sessions, await listed.json(), 'PLATFORM_INTERNAL')
   expect(sessions).toEqual([login.session])
+  for (const query of ['limit=1000', 'limit=1', `limit=1&after=${t.system.ids.make('ops')}`]) {
+    const page = await get(`/v1/auth/sessions?${query}`, login.accessToken)
+    const body = { version: 1, sessions: [login.session], next: null }
+    expect(await page.json()).toEqual(body)
+  }
+  for (const query of [
+    'limit=0',
+    'limit=1001',
+    'limit=1&limit=1',
+    'after=',
+    'after=ops_1',
+    'x=1',
+  ]) {
+    const refused = await get(`/v1/auth/sessions?${query}`, login.accessToken)
+    await refusal(refused, 400, 'PLATFORM_REQUEST_INVALID')
+  }
   const path = `/v1/auth/sessions/${login.session.sessionId}`
   expect((await get(path, login.accessToken, 'DELETE')).status).toBe(204)
   await refusal(await get(path, login.accessToken, 'DELETE'), 401, 'PLATFORM_AUTHENTICATION_FAILED')

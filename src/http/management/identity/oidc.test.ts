@@ -249,7 +249,7 @@ it('the log tells why somebody was refused, and nothing that was presented', asy
     ],
     ['no token', () => t.request('GET', '/v1/auth/me', { headers: bearer(canary) })],
     [
-      'no live session of an enabled operator',
+      'not an access token of this server',
       () => t.request('GET', '/v1/auth/me', { headers: bearer(`rk_at_v1_${'D'.repeat(43)}`) }),
     ],
     [

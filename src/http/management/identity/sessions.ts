@@ -1,7 +1,8 @@
 /** Device sessions: the caller's own, and the end of any. */
 import type { Identity } from '../../../identity/identity.ts'
 import { listSessions, revokeSession } from '../../../identity/sessions.ts'
-import { Sessions } from '../../../wire/auth.ts'
+import { Sessions, SessionsQuery } from '../../../wire/auth.ts'
+import { PAGE_DEFAULT } from '../../../wire/fields.ts'
 import { CHANGE_ERRORS, operatorRoute, type Route } from '../route.ts'
 import { sessionField } from './fields.ts'
 
@@ -15,12 +16,15 @@ export const sessionRoutes: readonly Route<SessionsApp>[] = [
     path: '/v1/auth/sessions',
     name: 'listSessions',
     summary: 'The active sessions of the caller, the newest first.',
+    query: SessionsQuery,
     replies: { 200: Sessions },
-    async handle({ app, actor }) {
-      const sessions = await listSessions(app.identity, actor)
+    async handle({ app, actor, query }) {
+      const { after = null, limit = PAGE_DEFAULT } = query
+      const { sessions, next } = await listSessions(app.identity, actor, { after, limit })
       const body: Sessions = {
         version: 1,
         sessions: sessions.map((session) => sessionField(session, actor.sessionId)),
+        next,
       }
       return { status: 200, body }
     },

@@ -1,0 +1,60 @@
+/**
+ * What failed authentication costs on the management origin. A credential that this server issued
+ * is recognized by its MAC without a look-up, and only its own failures limit it: a peer, or the
+ * many that share one address, cannot keep out a session that verifies. What was not issued here is
+ * rejected without a look-up and counts against its peer.
+ */
+import { Fault } from '../errors/fault.ts'
+import { type ManagementLimits, type RateLimiter, requireNoWait } from './rate-limits.ts'
+
+/** One request. Every method may throw PLATFORM_RATE_LIMITED, `failed` apart, which returns it. */
+export class AuthenticationAttempt {
+  readonly #limits: ManagementLimits | null
+  readonly #peer: string
+  /** The bucket that was asked before the credential is looked up, and pays if it is no good. */
+  #admitted: { readonly limiter: RateLimiter; readonly key: string } | null = null
+
+  /** null limits nothing. */
+  constructor(limits: ManagementLimits | null, peer: string) {
+    this.#limits = limits
+    this.#peer = peer
+  }
+
+  /** Admits a request to a public route that needs a look-up to tell a credential from a guess. */
+  asPeer(): void {
+    if (this.#limits === null) return
+    requireNoWait(this.#limits.unauthenticated.take(this.#peer))
+    this.#admit(this.#limits.failures, this.#peer)
+  }
+
+  /** Admits a request to a public route by its credential; null where it is not of this server. */
+  asCaller(credential: string | null): void {
+    if (this.#limits === null) return
+    requireNoWait(this.#limits.unauthenticated.take(credential ?? this.#peer))
+    this.asSession(credential)
+  }
+
+  /** Admits the look-up of a recognized credential; null looks nothing up and is left to fail. */
+  asSession(credential: string | null): void {
+    if (this.#limits === null || credential === null) return
+    this.#admit(this.#limits.credentialFailures, credential)
+  }
+
+  /** Counts the failure of the request. Returns the failure that answers it. */
+  failed(fault: Fault): Fault {
+    if (this.#limits === null || fault.kind !== 'unauthenticated') return fault
+    if (this.#admitted !== null) {
+      const { limiter, key } = this.#admitted
+      limiter.charge(key)
+      return fault
+    }
+    const retryAfterSeconds = this.#limits.failures.take(this.#peer)
+    if (retryAfterSeconds === 0) return fault
+    return new Fault('PLATFORM_RATE_LIMITED', { retryAfterSeconds, detail: fault.detail })
+  }
+
+  #admit(limiter: RateLimiter, key: string): void {
+    requireNoWait(limiter.wait(key))
+    this.#admitted = { limiter, key }
+  }
+}

@@ -1,0 +1,86 @@
+/** A body may take its time: what authorized its request is looked at again once it is whole. */
+import { expect, test } from 'vitest'
+import * as z from 'zod'
+import { actorWith } from '../../build/testing/products.ts'
+import { Fault } from '../errors/fault.ts'
+import type { Actor } from '../identity/actor.ts'
+import { TestSystem } from '../system/system.ts'
+import { memoryLog } from '../telemetry/log.ts'
+import type { Capability } from '../value/capabilities.ts'
+import { mountManagement } from './management/mount.ts'
+import { operatorRoute, type Sessions } from './management/route.ts'
+
+const CAPABILITY: Capability = 'operators:manage'
+
+/** Sends a body that takes `bodyMillis`, after which the session is what `later` says. */
+async function send(bodyMillis: number, later: () => Actor) {
+  const system = new TestSystem()
+  const seen: Actor[] = []
+  let looked = 0
+  const sessions: Sessions = {
+    recognize: (token) => token,
+    authenticate: async () => actorWith([CAPABILITY]),
+    whileAuthorized: async (_, work) => {
+      looked += 1
+      return work(later())
+    },
+  }
+  const hono = mountManagement({
+    system,
+    log: memoryLog().log,
+    app: { environment: null, sessions },
+    routes: [
+      operatorRoute({
+        method: 'POST',
+        path: '/',
+        name: 'test',
+        summary: 'A test.',
+        capability: CAPABILITY,
+        body: { schema: z.strictObject({}) },
+        replies: { 204: null },
+        handle({ actor }) {
+          seen.push(actor)
+          return { status: 204 }
+        },
+      }),
+    ],
+  })
+  const source: UnderlyingDefaultSource<Uint8Array> = {
+    pull(controller) {
+      system.advance(bodyMillis)
+      controller.enqueue(new TextEncoder().encode('{}'))
+      controller.close()
+    },
+  }
+  // Nothing is pulled before it is read.
+  const body = new ReadableStream(source, { highWaterMark: 0 })
+  const headers = {
+    authorization: `Bearer rk_at_v1_${'A'.repeat(43)}`,
+    'content-type': 'application/json',
+  }
+  const { status } = await hono.request('/', { method: 'POST', headers, body })
+  return { status, seen, looked }
+}
+
+const ended = (): Actor => {
+  throw new Fault('PLATFORM_AUTHENTICATION_FAILED')
+}
+
+test('a request whose session ended meanwhile does nothing', async () => {
+  expect(await send(5_000, ended)).toEqual({ status: 401, seen: [], looked: 1 })
+})
+
+test('a request whose operator lost the capability meanwhile does nothing', async () => {
+  const less = () => actorWith(['logs:read'])
+  expect(await send(5_000, less)).toEqual({ status: 403, seen: [], looked: 1 })
+})
+
+test('a handler gets the grants of the end of a slow body', async () => {
+  const now = actorWith([CAPABILITY, 'logs:read'])
+  expect(await send(5_000, () => now)).toEqual({ status: 204, seen: [now], looked: 1 })
+})
+
+test('a body that is there at once costs no second look', async () => {
+  const { status, looked } = await send(10, ended)
+  expect([status, looked]).toEqual([204, 0])
+})
