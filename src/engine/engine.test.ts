@@ -278,7 +278,7 @@ describe('the engine', () => {
     expect(outcomes.filter(({ status }) => status === 'fulfilled')).toHaveLength(1)
     for (const outcome of outcomes) {
       if (outcome.status === 'rejected')
-        expect(outcome.reason).toMatchObject({ code: 'FUNCTION_FAILED' })
+        expect(outcome.reason).toMatchObject({ code: 'UNIQUE_VIOLATION' })
     }
     expect((await bench.query('names')).value).toEqual(['same'])
   })
