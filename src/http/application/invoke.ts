@@ -129,10 +129,24 @@ async function repeated(
 ): Promise<Invoked> {
   const { gateway, incoming, caller } = call
   if (!mayInvoke(caller, 'mutation')) throw rejection
-  const outcome = await gateway.engine.repeated(envelope, possibleCallers(call))
+  const outcome = await recorded(call, envelope, rejection)
   if (outcome === null) throw rejection
   const invocationId = incoming.invocationId ?? gateway.system.ids.make('ivc')
   return mutated({ context: { requestId: incoming.requestId, invocationId } }, outcome)
+}
+
+/** A retired Release alone gives way to the record of another request with the operation ID. */
+async function recorded(
+  call: Call,
+  envelope: MutationEnvelope,
+  rejection: Fault,
+): Promise<MutationOutcome | null> {
+  try {
+    return await call.gateway.engine.repeated(envelope, possibleCallers(call))
+  } catch (error) {
+    if (isFault(error, 'OPERATION_REUSED') && rejection.code !== 'RELEASE_RETIRED') return null
+    throw error
+  }
 }
 
 function mutated(request: Invoking, outcome: MutationOutcome): Invoked {

@@ -84,6 +84,17 @@ describe('a record of a rejection names', () => {
     expect(rejected).toMatchObject([{ ...bench.credentialOf(key), ...reason }])
   })
 
+  test('a request while nothing is served', async () => {
+    const { engine } = bench.gateway
+    const { ready } = engine
+    Object.assign(engine, { ready: () => false })
+    const { code, records } = await send()
+    Object.assign(engine, { ready })
+    expect(code).toBe('UNAVAILABLE')
+    const detail = 'nothing is served yet'
+    expect(records).toMatchObject([{ event: 'request.rejected', level: 'warn', peer, detail }])
+  })
+
   test('a request that the listener rejects', () => {
     const before = bench.memory.records().length
     const fault = new Fault('REQUEST_INVALID', { detail: 'host: one name' })

@@ -221,7 +221,7 @@ describe('an exact repeat', () => {
     expect(await send(same)).toEqual({ ...original, replayed: true })
     const { target } = same
     expect((await send({ target })).outcome).toBe('RELEASE_RETIRED')
-    expect((await send({ ...same, text: 'another note' })).outcome).toBe('RELEASE_RETIRED')
+    expect((await send({ ...same, text: 'another note' })).outcome).toBe('OPERATION_REUSED')
   })
 
   test('waits for the original that runs still', async () => {
