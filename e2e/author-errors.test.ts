@@ -1,6 +1,6 @@
 /**
- * What an author and an operator find of a call that was rejected or failed, with the compiled
- * server: errors by their class, traces with lines of the Workspace, a record of each rejection.
+ * Rejected and failed calls as authors and operators see them, with the compiled server: errors by
+ * their class, traces with lines of the Workspace, and one record of each rejection.
  */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -21,7 +21,7 @@ import { operationCaller, possibleCallers } from './operation-callers.ts'
 
 /** Bytes of a public request envelope (Document 2, Limits). */
 export const ENVELOPE_BYTES_MAX = 2 * 1024 * 1024
-/** Of a name of a Function that the log shows although no Function has it. */
+/** Longest name that the log shows although no Function has it. */
 const NAME_CHARACTERS_MAX = 128
 /** Rejections that follow from the Release of now: the original may have met another one. */
 const RELEASE_REJECTIONS = [
@@ -48,7 +48,7 @@ export class Call implements Departure, AffinitySource {
   readonly bytes: Uint8Array
   /** Of a Mutation, once it was read. */
   operationId: string | null = null
-  /** Of the Function, once it was found. */
+  /** Auth mode of the Function, once the Function was found. */
   mode: AuthMode | null = null
 
   constructor(gateway: Gateway, incoming: Incoming, caller: ApplicationCaller, bytes: Uint8Array) {

@@ -1,4 +1,4 @@
-/** What a record of a rejection is attributed to, and how many of them there are. */
+/** Attribution and bounds of the records that rejections leave. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { ORIGIN } from '../../../build/testing/gateways.ts'
 import { publishRelease, REQUEST_ID } from '../../../build/testing/products.ts'
