@@ -223,7 +223,7 @@ test('a Mutation is repeated by its user with a fresh token, and by nobody else'
   expect(other.status).toBe(409)
 })
 
-test('the guesses of an address are rejected, and its good tokens are served', async () => {
+test('an address that guesses tokens has only its guesses rejected', async () => {
   const key = await publicKey()
   // The proxy before the server says who it is.
   const from = (peer: string, headers: Record<string, string>) =>

@@ -25,7 +25,7 @@ export const entries = (...given: readonly (readonly [key: string, value: Tagged
   value: given.map(([key, value]) => ({ key, value })),
 })
 
-/** What a request has other than a good Query of `a.one` with the gateway's own key. */
+/** Differences of a request from a good Query of `a.one` with the gateway's own key. */
 export interface Sent {
   readonly path?: string
   readonly method?: string

@@ -1,4 +1,4 @@
-/** What the README shows of errors is what the types of a Workspace take. */
+/** The README's example of an error compiles against the types of a Workspace. */
 import { spawnSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -22,7 +22,7 @@ beforeAll(() => {
 })
 afterAll(() => rmSync(join(workspace, '..'), { recursive: true, force: true }))
 
-/** What the compiler says; nothing where all is well. */
+/** Returns the output of the compiler: nothing where all is well. */
 function compile(text: string): string {
   writeFileSync(join(workspace, 'functions/example.ts'), text)
   return spawnSync(TSC, ['-p', workspace], { encoding: 'utf8' }).stdout

@@ -74,7 +74,10 @@ export interface Engine {
   prepare(release: Release, tables?: ReadonlySet<string>): Promise<readonly PreparationCheck[]>
   query(request: QueryRequest): MaybePromise<QueryOutcome>
   mutation(request: MutationRequest): Promise<MutationOutcome>
-  /** The original's outcome for an exact repeat by one of the callers; null for what is none. */
+  /**
+   * The outcome of the original for an exact repeat by one of the callers; null for an operation
+   * that is not known. Rejects with OPERATION_REUSED where its ID was used for anything else.
+   */
   repeated(repeat: Repeat, callers: AsyncIterable<string>): Promise<MutationOutcome | null>
   action(request: QueryRequest): Promise<ActionOutcome>
   /** Whether the first call of the Release would wait for nothing. */

@@ -195,7 +195,7 @@ export interface RejectedOperation {
   readonly message: string
   /** Of a Function that failed. */
   readonly code: string | null
-  /** Of a write that violates a unique index. */
+  /** The unique index that a write violates; null for any other error. */
   readonly violated: ViolatedIndex | null
 }
 

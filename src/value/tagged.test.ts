@@ -122,6 +122,6 @@ test.each([
   ['{"\\ud800":1}', '$: no lone surrogate in a key'],
   ['{"$a":1,"b":2}', '$: a second $ in a key that begins with one'],
   ['{"me@example.com":{"$i":"x"}}', '$.*: a canonical int64'],
-])('stored JSON with a bad key is refused by its rule: %s', (text, message) => {
+])('stored JSON with a bad key is rejected by its rule: %s', (text, message) => {
   expect(() => decodeStored(text)).toThrow(message)
 })

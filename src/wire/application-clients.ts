@@ -21,11 +21,12 @@ export const ClientRequest = documented(
     clientId: idField('app'),
     name: Name,
     kind: Kind,
-    maximumScopes: Scopes,
+    maximumScopes: documented(Scopes, {
+      description: 'scopes, each once; of a development Client workspace alone',
+    }),
     createdAtMicros: Micros,
   }),
   {
-    description: 'A development Client has the scope workspace alone.',
     if: { properties: { kind: { const: 'development' } }, required: ['kind'] },
     // biome-ignore lint/suspicious/noThenProperty: a keyword of JSON Schema.
     then: { properties: { maximumScopes: { items: { const: 'workspace' } } } },

@@ -15,11 +15,13 @@ export const ConfigurationSet = documented(
   z.strictObject({
     expectedRevision: Revision,
     kind: Kind,
-    value: documented(z.string(), { maxLength: CONFIGURATION_VALUE_BYTES_MAX }),
+    value: documented(z.string(), {
+      description: `at most ${CONFIGURATION_VALUE_BYTES_MAX} bytes of UTF-8`,
+      maxLength: CONFIGURATION_VALUE_BYTES_MAX,
+    }),
     changedAtMicros: Micros,
   }),
   {
-    description: `A value has at most ${CONFIGURATION_VALUE_BYTES_MAX} bytes of UTF-8.`,
     // An empty secret is a pipe or a variable that was not filled.
     if: { properties: { kind: { const: 'secret' } }, required: ['kind'] },
     // biome-ignore lint/suspicious/noThenProperty: a keyword of JSON Schema.

@@ -22,7 +22,7 @@ export const ServingPolicySet = documented(
     expectedRevision: Revision,
     mode: Mode,
     releases: documented(WeightedReleases, {
-      description: `Sorted by releaseId, each once; the weights are ${WEIGHTS_TOTAL} together.`,
+      description: `sorted by releaseId, each once, with weights of ${WEIGHTS_TOTAL} together`,
       minItems: 1,
       maxItems: POLICY_RELEASES_MAX,
       uniqueItems: true,

@@ -43,7 +43,7 @@ export class ActionHost implements RunnerHost {
   readonly #depth: number
   /** Codes that called Functions failed with: where nobody caught one, it is the Action's. */
   readonly failures = new Map<string, DeclaredErrorKind>()
-  /** The same for violations of unique indexes. */
+  /** Violations of unique indexes that called Functions ended with, by message. */
   readonly violations: Violations = new Map()
   readonly #calls = new Slots(ACTION_CALLS_MAX)
   /** Of its requests. */

@@ -100,8 +100,9 @@ export class Mutations {
   }
 
   /**
-   * What the operation came to that this is an exact repeat of, by one of the callers; null where
-   * it is none. Of an operation that nobody knows no caller is asked for.
+   * The outcome of the operation that this is an exact repeat of, by one of the callers; null for
+   * an operation that is not known, for which no caller is asked for. Rejects with OPERATION_REUSED
+   * where the ID was used for anything else.
    */
   async repeated(repeat: Repeat, callers: AsyncIterable<string>): Promise<MutationOutcome | null> {
     const { operationId, target } = repeat
@@ -115,7 +116,7 @@ export class Mutations {
       if (!digestEquals(known.fingerprint, fingerprint)) continue
       return 'outcome' in known ? replayed(known.outcome!) : replay(known, fingerprint)
     }
-    return null
+    throw new Fault('OPERATION_REUSED')
   }
 
   /** `found` is null where there is no record of the operation. */

@@ -24,7 +24,7 @@ export interface ApplicationCaller {
   readonly rateLimit: number | null
 }
 
-/** Why a text is no active Application Key; for the log alone. */
+/** The reason why a text is no active Application Key; for the log alone. */
 export interface KeyRejection {
   readonly reason: string
   /** The credential that the key belonged to; null for a key that is unknown. */
@@ -86,7 +86,7 @@ export interface Gateway {
   readonly allowedOrigins: ReadonlySet<string>
   /** Null for a key that is unknown, revoked or deleted. */
   authenticateKey(key: string): ApplicationCaller | null
-  /** Why `authenticateKey` returned null. */
+  /** Returns the reason why `authenticateKey` returned null. */
   explainKey(key: string): KeyRejection
   /** Throws TARGET_NOT_FOUND, TARGET_DENIED, RELEASE_RETIRED, UNAVAILABLE or REQUEST_INVALID. */
   resolveTarget(

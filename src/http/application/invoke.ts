@@ -26,7 +26,7 @@ import { operationCaller, possibleCallers } from './operation-callers.ts'
 
 /** Bytes of a public request envelope (Document 2, Limits). */
 export const ENVELOPE_BYTES_MAX = 2 * 1024 * 1024
-/** Of a name of a Function that the log shows although no Function has it. */
+/** Longest name that the log shows although no Function has it. */
 const NAME_CHARACTERS_MAX = 128
 /** Rejections that follow from the Release of now: the original may have met another one. */
 const RELEASE_REJECTIONS = [
@@ -53,7 +53,7 @@ export class Call implements CancellationToken, AffinitySource {
   readonly bytes: Uint8Array
   /** Of a Mutation, once it was read. */
   operationId: string | null = null
-  /** Of the Function, once it was found. */
+  /** Auth mode of the Function, once the Function was found. */
   mode: AuthMode | null = null
 
   constructor(gateway: Gateway, incoming: Incoming, caller: ApplicationCaller, bytes: Uint8Array) {
@@ -134,10 +134,24 @@ async function repeated(
 ): Promise<Invoked> {
   const { gateway, incoming, caller } = call
   if (!mayInvoke(caller, 'mutation')) throw rejection
-  const outcome = await gateway.engine.repeated(envelope, possibleCallers(call))
+  const outcome = await recorded(call, envelope, rejection)
   if (outcome === null) throw rejection
   const invocationId = incoming.invocationId ?? gateway.system.ids.make('ivc')
   return mutated({ context: { requestId: incoming.requestId, invocationId } }, outcome)
+}
+
+/** A retired Release alone gives way to the record of another request with the operation ID. */
+async function recorded(
+  call: Call,
+  envelope: MutationEnvelope,
+  rejection: Fault,
+): Promise<MutationOutcome | null> {
+  try {
+    return await call.gateway.engine.repeated(envelope, possibleCallers(call))
+  } catch (error) {
+    if (isFault(error, 'OPERATION_REUSED') && rejection.code !== 'RELEASE_RETIRED') return null
+    throw error
+  }
 }
 
 function mutated(request: Invoking, outcome: MutationOutcome): Invoked {

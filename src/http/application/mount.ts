@@ -164,7 +164,7 @@ function rendered(answer: Invoked, requestId: RequestId): Response {
 
 /** An origin as a browser sends it; any other text may be a secret in the wrong place. */
 const BROWSER_ORIGIN =
-  /^[a-z][a-z0-9+.-]{0,31}:\/\/(?:[a-z0-9-]{1,63}\.){0,8}[a-z0-9-]{1,63}(?::[0-9]{1,5})?$/
+  /^(?:null|[a-z][a-z0-9+.-]{0,31}:\/\/(?:[a-z0-9-]{1,63}\.){0,8}[a-z0-9-]{1,63}(?::[0-9]{1,5})?)$/
 
 function originDenied(origin: string | null): Fault {
   const isShown = origin !== null && BROWSER_ORIGIN.test(origin)
@@ -174,9 +174,10 @@ function originDenied(origin: string | null): Fault {
 }
 
 /** Returns whether the request was turned away, rather than failed or answered by its Function. */
-function isRejection({ code, status }: Fault, { invocationId }: Incoming): boolean {
+function isRejection({ code, status, cause }: Fault, { caller }: Incoming): boolean {
   if (status < 500) return !code.startsWith('APP_')
-  return code === 'BUSY' || (code === 'UNAVAILABLE' && invocationId === null)
+  // Nothing is served: anybody may ask, so these too have a bound.
+  return code === 'BUSY' || (code === 'UNAVAILABLE' && caller === null && cause === undefined)
 }
 
 function failed(gateway: Gateway, error: unknown, incoming: Incoming): Response {

@@ -57,6 +57,12 @@ const UNREAD: readonly Omit<Row, 'names'>[] = [
     detail: 'the origin https://other.test:8443 is not listed in SERVICE_PRODUCT_ALLOWED_ORIGINS',
   },
   {
+    title: 'the origin of a sandboxed page',
+    sent: { headers: { origin: 'null' } },
+    code: 'ORIGIN_DENIED',
+    detail: 'the origin null is not listed in SERVICE_PRODUCT_ALLOWED_ORIGINS',
+  },
+  {
     title: 'a secret as its origin',
     sent: { headers: { origin: `https://${CANARY}` } },
     code: 'ORIGIN_DENIED',

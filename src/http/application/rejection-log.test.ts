@@ -1,4 +1,4 @@
-/** What a record of a rejection is attributed to, and how many of them there are. */
+/** Attribution and bounds of the records that rejections leave. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { ORIGIN } from '../../../build/testing/gateways.ts'
 import { publishRelease, REQUEST_ID } from '../../../build/testing/products.ts'
@@ -85,6 +85,17 @@ describe('a record of a rejection names', () => {
     for (let i = 0; i < 100 && rejected.length === 0; i++) rejected = (await send({ key })).records
     const reason = { errorCode: 'RATE_LIMITED', detail: 'the rate of requests of the credential' }
     expect(rejected).toMatchObject([{ ...bench.credentialOf(key), ...reason }])
+  })
+
+  test('a request while nothing is served', async () => {
+    const { engine } = bench.gateway
+    const { ready } = engine
+    Object.assign(engine, { ready: () => false })
+    const { code, records } = await send()
+    Object.assign(engine, { ready })
+    expect(code).toBe('UNAVAILABLE')
+    const detail = 'nothing is served yet'
+    expect(records).toMatchObject([{ event: 'request.rejected', level: 'warn', peer, detail }])
   })
 
   test('a request that the listener rejects', () => {

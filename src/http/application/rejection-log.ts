@@ -62,8 +62,8 @@ export class RejectionLog {
     if (!rejections.count(fault.code)) return
     const reason = reasonOf(fault)
     // What a call took may be the start of an overload.
-    const level = fault.code === 'LIMIT_EXCEEDED' && request.invocationId ? 'warn' : 'info'
-    this.#log[level]('request.rejected', {
+    const isOverload = fault.code === 'LIMIT_EXCEEDED' && Boolean(request.invocationId)
+    this.#log[isOverload || fault.status >= 500 ? 'warn' : 'info']('request.rejected', {
       message: `Rejected with ${fault.code}: ${reason}.`,
       requestId: request.requestId,
       invocationId: request.invocationId ?? undefined,

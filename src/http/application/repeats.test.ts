@@ -221,7 +221,7 @@ describe('an exact repeat', () => {
     expect(await send(same)).toEqual({ ...original, replayed: true })
     const { target } = same
     expect((await send({ target })).outcome).toBe('RELEASE_RETIRED')
-    expect((await send({ ...same, text: 'another note' })).outcome).toBe('RELEASE_RETIRED')
+    expect((await send({ ...same, text: 'another note' })).outcome).toBe('OPERATION_REUSED')
   })
 
   test('waits for the original that runs still', async () => {
@@ -311,7 +311,7 @@ describe('a Function that takes callers with a token and without', () => {
     ['a token, then none', 'user-1', undefined],
     ['one user, then another', 'user-1', 'user-2'],
   ]
-  test.each(CALLERS)('refuses an operation that was sent with %s', async (_, first, then) => {
+  test.each(CALLERS)('rejects an operation that was sent with %s', async (_, first, then) => {
     await bind(await release(write({ auth: 'optional' })))
     const operationId = system.ids.make('opn')
     const as = async (sub?: string) =>

@@ -76,8 +76,8 @@ export class ApplicationKeys {
   }
 
   /**
-   * Why `authenticate` returned null, for the log. Throws UNAVAILABLE or INTERNAL where the key
-   * cannot be looked up.
+   * Returns the reason why `authenticate` returned null, for the log. Throws UNAVAILABLE or
+   * INTERNAL where the key cannot be looked up.
    */
   explain(text: string): {
     readonly reason: string

@@ -59,7 +59,7 @@ export function makeReport(
 ) {
   const { stringify } = JSON
   const { errorCharacters: charactersMax, scriptName } = bounds
-  /** Of a stack with the frames of this realm, which a report leaves out. */
+  /** Length of a stack with the frames of this realm, which a report leaves out. */
   const stackCharactersMax = 8 * charactersMax
   const frame = new RegExp(`^ *(at .*?${scriptName.replace('.', '\\.')}:)(\\d+)(.*)$`)
   /** The wrapper stands on a line of its own above the script. */

@@ -132,18 +132,20 @@ describe('sessions', () => {
 })
 
 describe('audit', () => {
+  const CURSORS = [`cursor_-${'A'.repeat(35)}`, `next_-${'A'.repeat(37)}`] as const
+
   it('asks for one page with exactly the filters that are given', async () => {
     const operator = newId.make('opr')
     const times = ['--from', '2026-01-31T08:00:00Z', '--to', '1800000000000000']
-    const more = ['--limit', '7', '--after', 'cursor_-']
+    const more = ['--limit', '7', '--after', CURSORS[0]]
     const filters = ['--operator', operator, '--operation', 'session.create', ...times, ...more]
     server.identity.auditItems.push(server.identity.auditRecord('session.create'))
-    server.identity.auditNext = 'next_-'
+    server.identity.auditNext = CURSORS[1]
     const ran = await client.run('audit', ...filters, '--json')
     expect(JSON.parse(ran.out)).toEqual({
       version: 1,
       items: server.identity.auditItems,
-      next: 'next_-',
+      next: CURSORS[1],
     })
     const [request] = server.requests
     const url = new URL(request!.path, server.origin)
@@ -154,13 +156,13 @@ describe('audit', () => {
       from: '1769846400000000',
       to: '1800000000000000',
       limit: '7',
-      after: 'cursor_-',
+      after: CURSORS[0],
     })
     const human = await client.run('audit')
     expect(server.requests.at(-1)!.path).toBe('/v1/access/audit')
     expect(human.out).toMatch(/^TIME +OPERATION +OUTCOME +ACTOR +SUBJECT +REQUEST\n/)
     expect(human.out).toContain('2027-01-15T08:00:00Z  session.create  succeeded  opr_')
-    expect(human.err).toBe('More: --after next_-\n')
+    expect(human.err).toBe(`More: --after ${CURSORS[1]}\n`)
   })
 
   it.each([
