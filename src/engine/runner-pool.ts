@@ -5,7 +5,7 @@
  * takes its ten minutes, or is killed, holds up no Query.
  */
 import { Fault } from '../errors/fault.ts'
-import { SELF_TEST_FLAG } from '../runner/messages.ts'
+import { GROWTH_BYTES_MAX, SELF_TEST_FLAG, THREADS_MAX } from '../runner/messages.ts'
 import type { SpawnRunner } from '../runner/processes.ts'
 import type { System } from '../system/system.ts'
 import type { Logger } from '../telemetry/log.ts'
@@ -112,6 +112,9 @@ const LIMITS: Omit<PoolLimits, 'runners' | 'runnersOfAll' | 'actionRunnersOfAll'
   loadCpuMillis: 2_000,
   callGrowthBytes: 64 * MEBIBYTE,
   runnerGrowthBytes: 256 * MEBIBYTE,
+  processGrowthBytes: GROWTH_BYTES_MAX,
+  processThreads: THREADS_MAX,
+  unexplainedCpuMillis: 10_000,
   resultBytes: RESULT_BYTES_MAX,
   operations: 100_000,
   backlogBytes: 32 * MEBIBYTE,

@@ -99,6 +99,10 @@ describe.runIf(onLinux)('the kernel shows of a runner', () => {
     }
   })
 
+  test('the first place among those that the kernel ends when memory runs out', () => {
+    expect(read('oom_score_adj').trim()).toBe('1000')
+  })
+
   test('a directory that is not the server’s', () => {
     expect(readlinkSync(`/proc/${runner.pid}/cwd`)).toBe('/')
   })

@@ -35,6 +35,7 @@ import {
   type LoadLimits,
   type RefusedOperation,
 } from './messages.ts'
+import { ProcessCounts } from './process-counts.ts'
 import { PROGRESS_BYTES, type ProgressRecord, readProgress } from './progress.ts'
 
 export type { ProgressRecord } from './progress.ts'
@@ -90,6 +91,10 @@ export interface RunnerProcess {
   kill(): void
   progress(): ProgressRecord
   usage(): RunnerUsage
+  /** Microseconds of CPU that all of its threads have used; null where the kernel says nothing. */
+  processCpuMicros(): number | null
+  /** Threads that it has; 0 where the kernel says nothing. */
+  threads(): number
   /** Whether the kernel shows every thread as contained; null where it shows nothing. */
   isContained(): boolean | null
 }
@@ -112,6 +117,7 @@ class SpawnedRunner implements RunnerProcess {
   #sent = 0
   readonly #cpuFile: KernelFile | null
   readonly #memoryFile: KernelFile | null
+  readonly #counts: ProcessCounts | null
   readonly #pageBytes = process.platform === 'linux' ? libc().getpagesize() : 0
   /** The kernel counts the memory of the process that it was forked from as its own. */
   readonly #inheritedBytes = process.resourceUsage().maxRSS * 1024
@@ -128,6 +134,7 @@ class SpawnedRunner implements RunnerProcess {
     const { pid } = this.#child
     this.#cpuFile = KernelFile.open(`/proc/${pid}/task/${pid}/schedstat`)
     this.#memoryFile = KernelFile.open(`/proc/${pid}/statm`)
+    this.#counts = process.platform === 'linux' ? ProcessCounts.open(pid) : null
     void this.#watch(events)
   }
 
@@ -225,6 +232,14 @@ class SpawnedRunner implements RunnerProcess {
     }
   }
 
+  processCpuMicros(): number | null {
+    return this.#counts?.cpuMicros() ?? null
+  }
+
+  threads(): number {
+    return this.#counts?.threads() ?? 0
+  }
+
   isContained(): boolean | null {
     if (process.platform !== 'linux') return null
     const tasks = `/proc/${this.pid}/task`
@@ -244,6 +259,7 @@ class SpawnedRunner implements RunnerProcess {
     closeSync(this.#record)
     this.#cpuFile?.close()
     this.#memoryFile?.close()
+    this.#counts?.close()
     const most = this.#child.resourceUsage()?.maxRSS ?? 0
     const residentBytesMax = most > this.#inheritedBytes ? most : null
     events.onExit({

@@ -37,8 +37,8 @@ export const COUNTERS = {
   functionCpuMicros: 'Time of the CPU that runs claimed, each at most for the time that it took',
   runnersStarted: 'Runner processes that were started',
   runnersStopped: 'Runner processes that were no longer needed',
-  runnersKilledForCpu: 'Runner processes that were killed over a call without end',
-  runnersKilledForMemory: 'Runner processes that ended over a call that took too much memory',
+  runnersKilledForCpu: 'Runner processes that were killed over the CPU that they took',
+  runnersKilledForMemory: 'Runner processes that ended over the memory that they took',
   runnersBroken: 'Runner processes that crashed, broke their protocol or never answered',
   runnerCpuMicros: 'Time of the CPU of all runners, as the kernel counts it',
 
