@@ -12,7 +12,7 @@ import type { Logger } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics/metrics.ts'
 import type { ReleaseId } from '../value/ids.ts'
 import type { Json } from '../value/strict-json.ts'
-import { RESULT_BYTES_MAX } from './limits.ts'
+import { ACTIONS_MAX, NESTED_ACTIONS_MAX, RESULT_BYTES_MAX } from './limits.ts'
 import type { ReleaseCode } from './release.ts'
 import {
   type ContainmentLevel,
@@ -39,6 +39,7 @@ export interface PoolLimits extends RunnerLimits, GroupLimits {
   readonly runnersOfAll: number
   /** The same of Actions. */
   readonly actionRunners: number
+  readonly actionCallsPerRunner: number
   readonly actionRunnersOfAll: number
   /** Milliseconds after its last call that the runners of a Release may stay without one. */
   readonly idleMillis: number
@@ -109,6 +110,8 @@ const LIMITS: Omit<PoolLimits, 'runners' | 'runnersOfAll' | 'actionRunnersOfAll'
   callCpuMillis: 1_000,
   actionCpuMillis: 60_000,
   actionRunners: 2,
+  // One that waits for an Action that it called must not wait for a runner, which may not start.
+  actionCallsPerRunner: ACTIONS_MAX + NESTED_ACTIONS_MAX,
   loadCpuMillis: 2_000,
   callGrowthBytes: 64 * MEBIBYTE,
   runnerGrowthBytes: 256 * MEBIBYTE,
@@ -257,14 +260,18 @@ class Pool implements RunnerPool {
     let group = groups.get(code.releaseId)
     if (group === undefined) {
       const { system } = this.#options
-      const { actionRunners } = this.#limits
-      const limits = role === 'actions' ? { ...this.#limits, runners: actionRunners } : this.#limits
+      const limits = role === 'actions' ? this.#actionLimits : this.#limits
       group = new RunnerGroup(code, { role, take: () => this.#take(role), limits, system })
       if (this.#closed) group.close()
       else groups.set(code.releaseId, group)
     }
     group.usedAtMillis = this.#options.system.monotonicMillis()
     return group
+  }
+
+  get #actionLimits(): GroupLimits {
+    const { actionRunners: runners, actionCallsPerRunner: callsPerRunner } = this.#limits
+    return { ...this.#limits, runners, callsPerRunner }
   }
 
   #tick(): void {

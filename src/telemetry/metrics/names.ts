@@ -66,6 +66,8 @@ export const GAUGES = {
   queryCacheCharacters: 'Characters of kept keys and results, and bytes of their read sets',
   queryCacheHitPercent: 'Hits among the look-ups since the start',
   invocationsInFlight: 'Calls that are admitted and not answered',
+  actionsRunning: 'Actions that run, those that Actions called included',
+  actionsWaiting: 'Actions that wait until they may run',
   durableSequence: 'The newest durable commit',
   releasesLoaded: 'Releases that have a runner or wait for one',
   transactionRunners: 'Runners of Queries and Mutations',
