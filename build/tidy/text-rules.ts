@@ -118,6 +118,14 @@ const BANS: readonly Ban[] = [
     replacement: 'the Node API that Bun shares',
     allowed: (path) => !path.startsWith('src/client/') || isTest(path),
   },
+  {
+    text: /(?<![.#\w])fetch\(|\bglobalThis\.fetch\b/,
+    within: 'code',
+    rule: "the runtime's own fetch, which obeys proxy variables",
+    replacement: 'the fetch of the environment (src/client/network)',
+    allowed: (path) =>
+      !path.startsWith('src/client/') || isTest(path) || below('src/client/testing/')(path),
+  },
 ]
 
 export function textFindings(file: SourceFile): Finding[] {

@@ -155,7 +155,8 @@ describe('call', () => {
         arguments: {},
       }
       server.functions = [...(server.functions as Json[]), action]
-      client.fetch = (url, init) => fetch(url.includes('/functions?') ? url : withTls(url), init)
+      const { fetch: send } = client
+      client.fetch = (url, init) => send(url.includes('/functions?') ? url : withTls(url), init)
       const ran = await call(...(name === SEND[0] ? SEND : [name]))
       expect([ran.exit, ran.err]).toEqual([5, expect.stringContaining('SERVER_UNREACHABLE')])
     },
@@ -163,8 +164,9 @@ describe('call', () => {
 
   it('that was sent once may have arrived, although its repeats were never sent', async () => {
     server.intercept = ({ path }) => (path === '/v1/mutation' ? 'drop-after' : null)
+    const { fetch: send } = client
     client.fetch = (url, init) =>
-      fetch(server.asked('POST', '/v1/mutation').length > 0 ? withTls(url) : url, init)
+      send(server.asked('POST', '/v1/mutation').length > 0 ? withTls(url) : url, init)
     const ran = await call(...SEND)
     expect(server.asked('POST', '/v1/mutation')).toHaveLength(1)
     expect([ran.exit, ran.err]).toEqual([9, expect.stringContaining('Repeat the call')])

@@ -13,6 +13,7 @@ import {
 import type { WorkspaceTools } from '../contexts.ts'
 import type { ClientEnvironment } from '../environment.ts'
 import { runClient } from '../main.ts'
+import { createFetch } from '../network/fetch.ts'
 import { type FakeServer, INVITATION } from './fake-server.ts'
 
 export interface Ran {
@@ -28,7 +29,7 @@ export class TestClient implements Disposable {
   typed: string[] | null = null
   stdin = ''
   tools: WorkspaceTools | null = null
-  fetch: ClientEnvironment['fetch'] = (url, init) => fetch(url, init)
+  fetch: ClientEnvironment['fetch'] = createFetch((name) => this.variables[name])
   openBrowser: ClientEnvironment['openBrowser'] = async () => false
   /** Called with every text that goes to stderr, while the command runs. */
   onError: (text: string) => void = () => {}
