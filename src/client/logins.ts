@@ -3,10 +3,10 @@ import { Fault } from '../errors/fault.ts'
 import { AuthConfig, Login } from '../wire/auth.ts'
 import type { Context } from './contexts.ts'
 import { parseOrigin } from './origins.ts'
-import { printable } from './output.ts'
 import { ProfileStore } from './profiles.ts'
 import { type Call, send } from './requests.ts'
 import { type LoginOrigins, profileOf } from './sessions.ts'
+import { printable } from './visible-text.ts'
 
 export type LoginMethod = AuthConfig['methods'][number]
 

@@ -69,6 +69,16 @@ describe('call', () => {
     expect([misplaced.exit, misplaced.err.includes('claims')]).toEqual([2, false])
   })
 
+  it('prints a result with hidden characters as JSON that a terminal shows', async () => {
+    const value = 'a\u202e\u{e0041}\u009bb'
+    server.result = { type: 'string', value }
+    const [human, json] = [await call('messages.list'), await call('messages.list', '--json')]
+    expect(human.out).toBe('"a\\u202e\\udb40\\udc41\\u009bb"\n')
+    expect(JSON.parse(human.out)).toBe(value)
+    expect(json.out).toContain('"a\\u202e\\udb40\\udc41\\u009bb"')
+    expect(JSON.parse(json.out).result).toBe(value)
+  })
+
   it('sends a Query with its arguments in the declared types', async () => {
     server.result = {
       type: 'array',

@@ -2,8 +2,8 @@
 import { Fault } from '../../../errors/fault.ts'
 import { formatTimestamp } from '../../../value/plain.ts'
 import { command } from '../../contexts.ts'
-import { printable } from '../../output.ts'
 import { ProfileStore } from '../../profiles.ts'
+import { printable } from '../../visible-text.ts'
 
 export const authStatusCommand = command({
   name: 'auth status',
