@@ -58,7 +58,7 @@ export async function logIn(
   origins: LoginOrigins,
   { body, ...call }: LoginCall,
 ): Promise<void> {
-  const store = new ProfileStore(context.environment)
+  const store = new ProfileStore(context)
   const network = { environment: context.environment, signal: new AbortController().signal }
   const login = await context.uninterrupted(
     store.change(context.signal, async () => {

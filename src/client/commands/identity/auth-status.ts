@@ -14,7 +14,7 @@ export const authStatusCommand = command({
   ],
   options: {},
   async run({ environment, output }) {
-    const store = new ProfileStore(environment)
+    const store = new ProfileStore({ environment, output })
     const profile = store.read()
     if (profile === null) throw new Fault('CLIENT_NOT_LOGGED_IN')
     const { accessExpiresAtMicros, refreshExpiresAtMicros } = profile
