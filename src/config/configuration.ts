@@ -21,6 +21,7 @@ import { isPepper, type OidcProvider, readOidcConfig } from './oidc.ts'
 import {
   deprecatedNames,
   type Environment,
+  exposedNames,
   fault,
   invalid,
   readPlain,
@@ -50,6 +51,8 @@ export interface ServerConfiguration {
   readonly sandbox: 'preferred' | 'required'
   /** Deprecated names in use, for a warning. */
   readonly deprecatedNames: readonly string[]
+  /** Settings whose secret file every user of the machine can read, for a warning. */
+  readonly exposedNames: readonly string[]
 }
 
 export interface ManagementConfiguration {
@@ -117,6 +120,7 @@ export function parseConfiguration(
       'SERVICE_IDENTITY_DATABASE_URL',
       'SERVICE_PLATFORM_DATABASE_URL',
     ]),
+    exposedNames: exposedNames(environment),
   }
   requireDistinctListeners(configuration)
   requireRecoveryPhrase(environment, mode)

@@ -66,6 +66,9 @@ function sandbox(sandbox: ServerConfiguration['sandbox']): string {
 
 function notes(configuration: ServerConfiguration, environment: Environment): string[] {
   const deprecated = configuration.deprecatedNames.map((name) => `Deprecated name in use: ${name}`)
+  const exposed = configuration.exposedNames.map(
+    (name) => `Readable by every user: the file of ${name}`,
+  )
   const unread = unreadNames(environment).map((name) => `Not a setting of this server: ${name}`)
-  return [...deprecated, ...unread]
+  return [...deprecated, ...exposed, ...unread]
 }
