@@ -86,6 +86,38 @@ export function readSecretFile(path: string, { bytesMax }: { bytesMax: number })
   }
 }
 
+const PRIVATE_FILE = 0o600
+/** Bits of a mode that let anybody but the owner use a file. */
+const NOT_OWNER = 0o077
+
+/** The mode of a file before and after `restrictToOwner`. */
+export interface RestrictedMode {
+  readonly before: number
+  /** Still open where the file system keeps no modes. */
+  readonly after: number
+}
+
+/**
+ * Takes a regular file of this user away from everybody else; null where nobody else could use it,
+ * or where it is of another user. Throws FileFailure.
+ */
+export function restrictToOwner(path: string): RestrictedMode | null {
+  requireAbsolute(path)
+  const owner = process.geteuid?.()
+  if (owner === undefined) return null
+  return attempt(() => {
+    const file = openSync(path, constants.O_RDONLY | NOFOLLOW | NONBLOCK)
+    try {
+      const { mode, uid } = fstatSync(file)
+      if (uid !== owner || (mode & NOT_OWNER) === 0) return null
+      fchmodSync(file, PRIVATE_FILE)
+      return { before: mode & 0o777, after: fstatSync(file).mode & 0o777 }
+    } finally {
+      closeSync(file)
+    }
+  })
+}
+
 /** Reads one byte more than allowed, because a file may grow after its size was looked at. */
 function readBounded(file: number, bytesMax: number): Uint8Array {
   const bytes = new Uint8Array(bytesMax + 1)
