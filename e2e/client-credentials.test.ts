@@ -15,17 +15,20 @@ describe.each(CLIENTS)('$build', ({ command, needs }) => {
   const svc = (args: readonly string[], environment: Environment) =>
     run([...command, ...args], { environment: { ...needs, ...environment } })
 
-  test.each([0o644, 0o640, 0o620, 0o666])('restores 0600 on a file of mode %o', async (mode) => {
-    using session = storedSession({ authentication: server.origin() })
-    chmodSync(session.credentials, mode)
-    const first = await svc(['auth', 'status', '--json'], session.environment)
-    expect(first.stderr).toContain(`${session.credentials} was open to other users`)
-    expect(first.stderr).toContain(`(mode 0${mode.toString(8)})`)
-    expect(JSON.parse(first.stdout)).toMatchObject({ loggedIn: true })
-    expect(statSync(session.credentials).mode & 0o777).toBe(0o600)
-    const second = await svc(['auth', 'status'], session.environment)
-    expect(second.stderr).toBe('')
-  })
+  test.each(['0644', '0640', '0620', '0666'])(
+    'restores 0600 on a file of mode %s',
+    async (mode) => {
+      using session = storedSession({ authentication: server.origin() })
+      chmodSync(session.credentials, Number.parseInt(mode, 8))
+      const first = await svc(['auth', 'status', '--json'], session.environment)
+      expect(first.stderr).toContain(`${session.credentials} was open to other users`)
+      expect(first.stderr).toContain(`(mode ${mode})`)
+      expect(JSON.parse(first.stdout)).toMatchObject({ loggedIn: true })
+      expect(statSync(session.credentials).mode & 0o777).toBe(0o600)
+      const second = await svc(['auth', 'status'], session.environment)
+      expect(second.stderr).toBe('')
+    },
+  )
 
   test.each(['authentication', 'management'] as const)(
     'sends nothing to an %s origin in the file that --url would not accept',
