@@ -29,7 +29,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[] | 'all'>> = {
 /** The folders that alone may import a library. */
 export const OWNERS: readonly { readonly library: RegExp; readonly folders: readonly string[] }[] =
   [
-    { library: /^zod$/, folders: ['wire'] },
+    { library: /^arktype(\/|$)/, folders: ['wire'] },
     { library: /^pg$/, folders: ['database', 'build/testing', 'build/bench'] },
     { library: /^bun:sqlite$/, folders: ['documents', 'storage', 'build/bench'] },
     { library: /^bun:(ffi|jsc|test)$/, folders: ['runner'] },

@@ -11,7 +11,7 @@ import { Malformed } from '../value/malformed.ts'
 import type { Secret } from '../value/secret.ts'
 import { type Json, parseStrictJson } from '../value/strict-json.ts'
 import { isJson } from '../wire/media-types.ts'
-import { read, type Schema } from '../wire/schema.ts'
+import type { Schema } from '../wire/schema.ts'
 import type { ClientEnvironment } from './environment.ts'
 import { pause } from './pauses.ts'
 
@@ -216,9 +216,12 @@ export function systemCode(error: unknown): string | null {
   return null
 }
 
-function readReply<T>(call: Call<T>, response: Response, bytes: Uint8Array): T {
+async function readReply<T>(call: Call<T>, response: Response, bytes: Uint8Array): Promise<T> {
   if (call.reply === null) return undefined as T
-  return read(call.reply, jsonOf(response, bytes), 'CLIENT_RESPONSE_INVALID')
+  const json = jsonOf(response, bytes)
+  // What reads schemas takes 0.1 s to load, which no command spends without an answer.
+  const { read } = await import('../wire/reading/read.ts')
+  return read(call.reply, json, 'CLIENT_RESPONSE_INVALID')
 }
 
 /** Strict JSON. Faults: CLIENT_RESPONSE_INVALID. */

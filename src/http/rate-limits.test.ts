@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
-import * as z from 'zod'
 import { Fault } from '../errors/fault.ts'
 import type { Actor } from '../identity/actor.ts'
 import { TestSystem } from '../system/system.ts'
 import { memoryLog } from '../telemetry/log.ts'
+import { schema } from '../wire/schema.ts'
 import { healthRoutes } from './management/health.ts'
 import { mountManagement } from './mount.ts'
 import { type PeerLimits, peerLimits, RateLimiter } from './rate-limits.ts'
@@ -91,7 +91,7 @@ function mounted(limits: PeerLimits | null, system: TestSystem) {
         method: 'GET',
         path: '/v1/auth/open',
         ...DESCRIBED,
-        query: z.strictObject({ token: z.string().exactOptional() }),
+        query: schema({ 'token?': 'string' }),
         handle({ app, query }) {
           app.answer(query.token ?? '')
           return { status: 204 }

@@ -7,7 +7,7 @@ import { PROVIDER } from '../../../build/testing/providers/identity-providers.ts
 import { encodeBase64Url } from '../../value/base64url.ts'
 import { Secret } from '../../value/secret.ts'
 import { Login } from '../../wire/auth.ts'
-import { read } from '../../wire/schema.ts'
+import { read } from '../../wire/reading/read.ts'
 
 let t: ExternalLogins
 

@@ -1,0 +1,37 @@
+/** Rules that arktype has no keyword for: predicates that say what they expect. */
+
+/** Draft 2020-12. */
+export interface JsonSchema {
+  readonly [keyword: string]: unknown
+}
+
+/** A predicate, with its rule in words and, where it can say it, in JSON Schema. */
+export interface Rule<T> {
+  (data: T): boolean
+  readonly expected: string
+  readonly jsonSchema: JsonSchema
+}
+
+export function rule<T>(
+  expected: string,
+  fits: (data: T) => boolean,
+  jsonSchema: JsonSchema = {},
+): Rule<T> {
+  return Object.assign((data: T) => fits(data), { expected, jsonSchema })
+}
+
+export function isRule(predicate: object): predicate is Rule<unknown> {
+  return 'expected' in predicate && 'jsonSchema' in predicate
+}
+
+/** Counts code points, as `maxLength` of JSON Schema does; arktype counts UTF-16 code units. */
+export function atMostCharacters(max: number): Rule<string> {
+  return rule(
+    `at most ${max} characters`,
+    (text) => text.length <= max || (text.length <= 2 * max && Array.from(text).length <= max),
+    { maxLength: max },
+  )
+}
+
+/** Excludes lists, which arktype takes for objects where no field is required. */
+export const NO_LIST: Rule<object> = rule('an object', (data) => !Array.isArray(data))
