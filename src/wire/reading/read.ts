@@ -17,12 +17,26 @@ const compiler = scope({}, { jitless: false })
 
 /** Throws a Fault with `code` and a violation for each place, whose paths begin with `at`. */
 export function read<T>(schema: Schema<T>, data: unknown, code: TableCode, at?: string): T {
+  const result = apply(schema, data)
+  if (!(result instanceof ArkErrors)) return result
+  throw new Fault(code, { violations: violationsOf(result, data, at), detail: 'schema' })
+}
+
+/** Throws what `failure` makes of the first violation. */
+export function readOr<T>(
+  schema: Schema<T>,
+  data: unknown,
+  failure: (violation: Violation) => Error,
+): T {
+  const result = apply(schema, data)
+  if (!(result instanceof ArkErrors)) return result
+  throw failure(violationsOf(result, data)[0]!)
+}
+
+function apply<T>(schema: Schema<T>, data: unknown): T | ArkErrors {
   schema.check ??= compile(schema)
   const { keepsData, allows, apply } = schema.check
-  if (keepsData && allows(data)) return data as T
-  const result = apply(data)
-  if (!(result instanceof ArkErrors)) return result as T
-  throw new Fault(code, { violations: violationsOf(result, data, at), detail: 'schema' })
+  return keepsData && allows(data) ? (data as T) : (apply(data) as T | ArkErrors)
 }
 
 function compile(schema: Schema<unknown>): Check {
@@ -54,7 +68,7 @@ function resolve(definition: unknown): unknown {
   return object.allows([]) ? object.filter(NO_LIST) : object
 }
 
-function violationsOf(errors: ArkErrors, data: unknown, at: string | undefined): Violation[] {
+function violationsOf(errors: ArkErrors, data: unknown, at?: string): Violation[] {
   const rules = new Map<string, string>()
   for (const error of errors) {
     const { path, rule } = placed(error, data)
