@@ -7,7 +7,7 @@
 import { decodeBase64Url, encodeBase64Url } from './base64url.ts'
 import { isTableName, tableOfId } from './ids.ts'
 import { Malformed } from './malformed.ts'
-import type { Json } from './strict-json.ts'
+import { isJsonObject, type Json } from './strict-json.ts'
 import { parseInt64 } from './tagged.ts'
 import { compileValidator, type FieldsJson, type ValidatorJson } from './validators.ts'
 import { Timestamp, TypedId, typeOf, type Value, type ValueObject } from './values.ts'
@@ -157,9 +157,7 @@ function entries(
   path: string,
   each: (item: Json, name: string, path: string) => Value,
 ): Value {
-  if (json === null || typeof json !== 'object' || Array.isArray(json)) {
-    throw new Malformed('an object', path)
-  }
+  if (!isJsonObject(json)) throw new Malformed('an object', path)
   return new Map(
     Object.entries(json).map(([name, item]) => [name, each(item, name, `${path}.${name}`)]),
   )

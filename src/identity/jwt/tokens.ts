@@ -7,8 +7,8 @@ import { compactVerify } from 'jose'
 import { decodeBase64Url } from '../../value/base64url.ts'
 import type { SignatureAlgorithm } from '../../value/jwt-providers.ts'
 import { Malformed } from '../../value/malformed.ts'
-import { parseStrictJson } from '../../value/strict-json.ts'
-import { type JsonObject, readObject, type VerificationKey } from './key-sets.ts'
+import { type JsonObject, parseStrictJson } from '../../value/strict-json.ts'
+import { readObject, type VerificationKey } from './key-sets.ts'
 
 export const TOKEN_BYTES_MAX = 16 * 1024
 /** Core 1.0, section 2: a `sub` has at most 255 characters. */

@@ -5,7 +5,7 @@
 import { Fault, isFault } from '../../errors/fault.ts'
 import type { System } from '../../system/system.ts'
 import { Malformed } from '../../value/malformed.ts'
-import type { JsonObject } from '../jwt/key-sets.ts'
+import type { JsonObject } from '../../value/strict-json.ts'
 import {
   checkHeader,
   checkSignature,

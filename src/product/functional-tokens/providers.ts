@@ -3,7 +3,7 @@
  * claims make of the caller. The provider is the one whose issuer the token names, exactly.
  */
 import { Fault } from '../../errors/fault.ts'
-import { type JsonObject, readKeySet, type VerificationKey } from '../../identity/jwt/key-sets.ts'
+import { readKeySet, type VerificationKey } from '../../identity/jwt/key-sets.ts'
 import { PublishedKeys, selectKey } from '../../identity/jwt/published-keys.ts'
 import {
   checkHeader,
@@ -19,7 +19,7 @@ import type { Logger } from '../../telemetry/log.ts'
 import type { ProvidedIdentity } from '../../value/identities.ts'
 import type { ClaimPath, JwtProvider } from '../../value/jwt-providers.ts'
 import { Malformed } from '../../value/malformed.ts'
-import type { Json } from '../../value/strict-json.ts'
+import { isJsonObject, type Json, type JsonObject } from '../../value/strict-json.ts'
 
 export interface ProvidersOptions {
   readonly providers: readonly JwtProvider[]
@@ -144,7 +144,7 @@ function identityOf({ kind, issuer, claims }: JwtProvider, said: JsonObject): Pr
 function claimAt(claims: JsonObject, path: ClaimPath): Json | undefined {
   let value: Json | undefined = claims as { [key: string]: Json }
   for (const key of path) {
-    if (value === null || typeof value !== 'object' || Array.isArray(value)) return undefined
+    if (!isJsonObject(value)) return undefined
     value = Object.hasOwn(value, key) ? value[key] : undefined
     if (value === undefined) return undefined
   }

@@ -6,7 +6,7 @@
  */
 import { canonicalJson } from '../canonical-json.ts'
 import { Malformed } from '../malformed.ts'
-import { type Json, parseStrictJson } from '../strict-json.ts'
+import { isJsonObject, type Json, parseStrictJson } from '../strict-json.ts'
 
 /** Bytes in, 32 bytes out. */
 export type Sha256 = (bytes: Uint8Array) => Uint8Array
@@ -151,9 +151,7 @@ export function readIndex(bytes: Uint8Array): IndexEntry[] {
 }
 
 function indexEntry(json: Json, path: string): IndexEntry {
-  if (json === null || typeof json !== 'object' || Array.isArray(json)) {
-    throw new Malformed('an entry', 'index')
-  }
+  if (!isJsonObject(json)) throw new Malformed('an entry', 'index')
   const { bytes, digest } = json
   const fits =
     Object.keys(json).length === 3 &&

@@ -6,6 +6,7 @@ import './arktype-settings.ts'
 import { type ArkError, ArkErrors, scope, type Type, type } from 'arktype'
 import type { TableCode } from '../../errors/codes.ts'
 import { Fault, type Violation } from '../../errors/fault.ts'
+import { isJsonObject } from '../../value/strict-json.ts'
 import { NO_LIST } from '../rules.ts'
 import { type Check, isSchema, type Schema } from '../schema.ts'
 
@@ -89,17 +90,13 @@ function placed(error: ArkError, data: unknown): PlacedRule {
   // arktype names a field even of what is no object, such as the `kind` that tells a union apart.
   let part: unknown = data
   for (const [depth, key] of path.entries()) {
-    const fits = typeof key === 'number' ? Array.isArray(part) : isObject(part)
+    const fits = typeof key === 'number' ? Array.isArray(part) : isJsonObject(part)
     if (!fits) return { path: path.slice(0, depth), rule: NO_LIST.expected }
     part = (part as Readonly<Record<PropertyKey, unknown>>)[key]
   }
   // The name of an unknown field is the caller's text: it may be a secret in the wrong place.
   if (error.expected === 'removed') return { path: path.slice(0, -1), rule: 'no unknown field' }
   return { path, rule: ruleOf(error) }
-}
-
-function isObject(data: unknown): boolean {
-  return typeof data === 'object' && data !== null && !Array.isArray(data)
 }
 
 /** Returns what is expected; arktype's text of several errors names what was received. */
