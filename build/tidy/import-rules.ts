@@ -12,7 +12,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[] | 'all'>> = {
   config: ['wire', ...BASE],
   database: BASE,
   documents: ['database', ...BASE],
-  storage: BASE,
+  storage: ['wire', ...BASE],
   telemetry: ['storage', ...BASE],
   runner: ['value'],
   sdk: ['value'],

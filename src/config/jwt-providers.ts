@@ -9,7 +9,7 @@ import {
   type SignatureAlgorithm,
 } from '../value/jwt-providers.ts'
 import { integer } from '../wire/fields.ts'
-import { rule } from '../wire/rules.ts'
+import { rule, someEntries } from '../wire/rules.ts'
 import { type Infer, schema } from '../wire/schema.ts'
 import { parseUrl } from './addresses.ts'
 import { differentStrings, isPlainUrl, jsonFile, printable } from './json-files.ts'
@@ -36,7 +36,7 @@ const Jwk = schema([
 ])
 
 const KeySet = schema({
-  keys: [[Jwk, '[]'], ':', rule(`a list of 1 to ${KEYS_MAX} keys`, hasEntries(KEYS_MAX))],
+  keys: [[Jwk, '[]'], ':', someEntries(KEYS_MAX, `a list of 1 to ${KEYS_MAX} keys`)],
 })
 
 /** The name of a claim, or a JSON Pointer (RFC 6901) to one inside of another. */
@@ -83,7 +83,7 @@ const Descriptor = schema({
   providers: [
     [Provider, '[]'],
     ':',
-    rule(`a list of 1 to ${PROVIDERS_MAX} providers`, hasEntries(PROVIDERS_MAX)),
+    someEntries(PROVIDERS_MAX, `a list of 1 to ${PROVIDERS_MAX} providers`),
   ],
 })
 
@@ -112,10 +112,6 @@ function providerOf(provider: Infer<typeof Provider>): JwtProvider {
     clockToleranceSeconds: provider.clockToleranceSeconds ?? TOLERANCE_SECONDS,
     maximumLifetimeSeconds: provider.maximumLifetimeSeconds ?? LIFETIME_SECONDS,
   }
-}
-
-function hasEntries(max: number) {
-  return ({ length }: readonly unknown[]) => length > 0 && length <= max
 }
 
 function isAlgorithm(name: string): name is SignatureAlgorithm {

@@ -33,5 +33,10 @@ export function atMostCharacters(max: number): Rule<string> {
   )
 }
 
+/** 1 to `max` entries. */
+export function someEntries(max: number, expected: string): Rule<readonly unknown[]> {
+  return rule(expected, ({ length }) => length > 0 && length <= max)
+}
+
 /** Excludes lists, which arktype takes for objects where no field is required. */
 export const NO_LIST: Rule<object> = rule('an object', (data) => !Array.isArray(data))

@@ -22,7 +22,11 @@ export const buildCommand = command({
   },
   examples: ['svc build --root . --out app.svcpkg'],
   async run(context, { root, workspace, out }) {
-    const frame = await buildWorkspace(context, openRoot(context.environment, root), workspace)
+    const frame = await buildWorkspace(
+      context,
+      await openRoot(context.environment, root),
+      workspace,
+    )
     const { manifest, packageDigest } = check(frame)
     const path = out === undefined ? null : resolvePath(context.environment, out)
     if (path !== null) {

@@ -18,7 +18,7 @@ const get: CommandSpec = command({
   summary: 'Show the configuration of the Environment and whether it serves',
   options: REMOTE,
   async run(context, { root }) {
-    const request = readEnvironment(openRemote(context, root))
+    const request = readEnvironment(await openRemote(context, root))
     const state = await context.output.progress('reading the Environment', request)
     const { configuration } = state.desired
     const rows = Object.entries(configuration).map(([name, value]) => [name, value ?? '(none)'])
@@ -111,7 +111,7 @@ async function change(
   { expected, ...intent }: ChangeIntent,
   asked: (state: EnvironmentState) => Promise<Parameters<typeof changeEnvironment>[2]>,
 ): Promise<void> {
-  const remote: Remote = openRemote(context, root)
+  const remote: Remote = await openRemote(context, root)
   const work = async (): Promise<EnvironmentChanged> => {
     const state = await readEnvironment(remote)
     const expectedRevision = expected ?? state.desired.revision

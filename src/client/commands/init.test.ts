@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSy
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { Fault } from '../../errors/fault.ts'
-import { parseKeyring, parseRootDescriptor } from '../../value/product-root.ts'
+import { parseKeyring, parseRootDescriptor } from '../../wire/files/product-root.ts'
 import { TestClient } from '../testing/test-client.ts'
 
 let client: TestClient

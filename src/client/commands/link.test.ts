@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { parseRootDescriptor } from '../../value/product-root.ts'
+import { parseRootDescriptor } from '../../wire/files/product-root.ts'
 import { FakeServer, failure, newId } from '../testing/fake-server.ts'
 import { TestClient } from '../testing/test-client.ts'
 

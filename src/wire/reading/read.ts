@@ -6,6 +6,7 @@ import './arktype-settings.ts'
 import { type ArkError, ArkErrors, scope, type Type, type } from 'arktype'
 import type { TableCode } from '../../errors/codes.ts'
 import { Fault, type Violation } from '../../errors/fault.ts'
+import { Malformed } from '../../value/malformed.ts'
 import { isJsonObject } from '../../value/strict-json.ts'
 import { NO_LIST } from '../rules.ts'
 import { type Check, isSchema, type Schema } from '../schema.ts'
@@ -32,6 +33,13 @@ export function readOr<T>(
   const result = apply(schema, data)
   if (!(result instanceof ArkErrors)) return result
   throw failure(violationsOf(result, data)[0]!)
+}
+
+/** Throws a Malformed with the first violation, whose path begins with `$`. */
+export function parse<T>(schema: Schema<T>, data: unknown): T {
+  return readOr(schema, data, ({ path, rule }) => {
+    return new Malformed(rule, path === '$' ? path : `$.${path}`)
+  })
 }
 
 function apply<T>(schema: Schema<T>, data: unknown): T | ArkErrors {

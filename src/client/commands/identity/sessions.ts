@@ -15,7 +15,7 @@ const list = command({
   details: ['`svc sessions` alone does the same.'],
   options: {},
   async run(context) {
-    const request = new OperatorSession(context).authentication({
+    const request = (await OperatorSession.open(context)).authentication({
       method: 'GET',
       path: '/v1/auth/sessions',
       reply: Sessions,
@@ -47,7 +47,7 @@ const revoke: CommandSpec = command({
   examples: ['svc sessions revoke ops_...'],
   async run(context, _, [sessionId]) {
     if (!isId('ops', sessionId)) throw usage('SESSION is an ops_ identifier.', revoke)
-    const session = new OperatorSession(context)
+    const session = await OperatorSession.open(context)
     const own = session.profile.sessionId === sessionId
     const request = session
       .authentication({
