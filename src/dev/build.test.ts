@@ -290,12 +290,17 @@ const REFUSED: readonly [rule: string, files: Record<string, string>, said: stri
   [
     'a setting that does not exist is refused',
     { 'functions/a.ts': PING, 'svc.json': '{ "name": "x" }' },
-    'svc.json\n  There is no setting named "name".',
+    'svc.json\n  Expected no unknown field ($).',
   ],
   [
     'a Workspace name must be one',
     { 'functions/a.ts': PING, 'svc.json': '{ "workspace": "My app" }' },
-    'svc.json\n  "workspace" is not a name.',
+    'svc.json\n  Expected a Workspace name ($.workspace).',
+  ],
+  [
+    'settings are no list',
+    { 'functions/a.ts': PING, 'svc.json': '[]' },
+    'svc.json\n  Expected an object ($).',
   ],
   [
     'settings must be JSON',

@@ -42,6 +42,11 @@ export function parse<T>(schema: Schema<T>, data: unknown): T {
   })
 }
 
+/** Tells data that may have another form; for schemas that keep data as it is. */
+export function fits<T>(schema: Schema<T>, data: unknown): data is T {
+  return !(apply(schema, data) instanceof ArkErrors)
+}
+
 function apply<T>(schema: Schema<T>, data: unknown): T | ArkErrors {
   schema.check ??= compile(schema)
   const { keepsData, allows, apply } = schema.check
