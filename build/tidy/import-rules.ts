@@ -18,7 +18,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[] | 'all'>> = {
   sdk: ['value'],
   engine: ['documents', 'telemetry', 'runner', ...BASE],
   identity: ['database', 'telemetry', ...BASE],
-  product: ['identity', 'engine', 'documents', 'storage', 'telemetry', ...BASE],
+  product: ['identity', 'engine', 'documents', 'storage', 'telemetry', 'wire', ...BASE],
   http: ['product', 'identity', 'engine', 'telemetry', 'wire', ...BASE],
   client: ['wire', ...BASE],
   dev: 'all',

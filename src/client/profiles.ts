@@ -55,9 +55,12 @@ export class ProfileStore {
   async read(): Promise<Profile | null> {
     const bytes = readIfPresent(this.path, CREDENTIALS_BYTES_MAX)
     if (bytes === null) return null
-    const { parse } = await import('../wire/reading/read.ts')
+    const { readOr } = await import('../wire/reading/read.ts')
     try {
-      return profileOf(parse(CredentialsFile, parseStrictJson(bytes)))
+      const file = readOr(CredentialsFile, parseStrictJson(bytes), ({ path, rule }) => {
+        return new Malformed(rule, path)
+      })
+      return profileOf(file)
     } catch (error) {
       if (!(error instanceof Malformed)) throw error
       throw new Fault('CLIENT_CREDENTIALS_INVALID', { detail: `${this.path}: ${error.message}.` })

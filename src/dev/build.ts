@@ -4,9 +4,10 @@
  */
 import { sha256 } from '../system/digests.ts'
 import { Malformed } from '../value/malformed.ts'
-import { parseDescription, type WorkspaceDescription } from '../value/manifest.ts'
+import type { WorkspaceDescription } from '../value/manifest.ts'
 import { encodeArtifact } from '../value/packages/workspace-package.ts'
 import type { Json } from '../value/strict-json.ts'
+import { parseDescription } from '../wire/files/manifest.ts'
 import { type Bundle, bundleWorkspace } from './bundles.ts'
 import { describeMalformed, descriptionProblems } from './descriptions.ts'
 import { loadFailure } from './load-failures.ts'

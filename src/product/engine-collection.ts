@@ -10,7 +10,7 @@ import type { ControlDatabase } from '../storage/control/database.ts'
 import { listLiveReleases, type ReleaseRecord } from '../storage/control/releases.ts'
 import type { Logger } from '../telemetry/log.ts'
 import type { ReleaseId } from '../value/ids.ts'
-import { parseManifest } from '../value/manifest.ts'
+import { parseManifest } from '../wire/files/manifest.ts'
 import { Background, type Serial } from './concurrency.ts'
 import type { ReleaseEngine } from './product.ts'
 

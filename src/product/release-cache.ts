@@ -10,8 +10,9 @@ import { findRelease, type ReleaseRecord } from '../storage/control/releases.ts'
 import { sha256 } from '../system/digests.ts'
 import type { ReleaseId } from '../value/ids.ts'
 import { Malformed } from '../value/malformed.ts'
-import { parseManifest, type WorkspaceManifest } from '../value/manifest.ts'
+import type { WorkspaceManifest } from '../value/manifest.ts'
 import { decodeArtifact } from '../value/packages/workspace-package.ts'
+import { parseManifest } from '../wire/files/manifest.ts'
 
 export interface LoadedRelease extends Release {
   readonly manifest: WorkspaceManifest

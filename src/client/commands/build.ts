@@ -27,7 +27,7 @@ export const buildCommand = command({
       await openRoot(context.environment, root),
       workspace,
     )
-    const { manifest, packageDigest } = check(frame)
+    const { manifest, packageDigest } = await check(frame)
     const path = out === undefined ? null : resolvePath(context.environment, out)
     if (path !== null) {
       withPath(path, () => writeFileAtomic(path, frame, { mode: PACKAGE_FILE_MODE }))

@@ -8,9 +8,9 @@ import {
 } from '../../../build/testing/fuzzing/fuzz.ts'
 import { functionManifest, workspaceParts } from '../../../build/testing/products.ts'
 import { sha256, sha256Stream } from '../../system/digests.ts'
+import { parseDescription, parseManifest } from '../../wire/files/manifest.ts'
 import { canonicalJson } from '../canonical-json.ts'
 import { Malformed } from '../malformed.ts'
-import { parseDescription, parseManifest } from '../manifest.ts'
 import type { Json } from '../strict-json.ts'
 import { readPackage, type StreamedPackage } from './package-stream.ts'
 import {

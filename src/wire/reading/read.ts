@@ -21,7 +21,7 @@ const compiler = scope({}, { jitless: false })
 export function read<T>(schema: Schema<T>, data: unknown, code: TableCode, at?: string): T {
   const result = apply(schema, data)
   if (!(result instanceof ArkErrors)) return result
-  throw new Fault(code, { violations: violationsOf(result, data, at), detail: 'schema' })
+  throw new Fault(code, { violations: violationsOf(result, data, { at }), detail: 'schema' })
 }
 
 /** Throws what `failure` makes of the first violation. */
@@ -32,14 +32,15 @@ export function readOr<T>(
 ): T {
   const result = apply(schema, data)
   if (!(result instanceof ArkErrors)) return result
-  throw failure(violationsOf(result, data)[0]!)
+  throw failure(violationsOf(result, data)[0])
 }
 
-/** Throws a Malformed with the first violation, whose path begins with `$`. */
+/** For what its reader wrote: throws a Malformed whose path may be that of an unknown field. */
 export function parse<T>(schema: Schema<T>, data: unknown): T {
-  return readOr(schema, data, ({ path, rule }) => {
-    return new Malformed(rule, path === '$' ? path : `$.${path}`)
-  })
+  const result = apply(schema, data)
+  if (!(result instanceof ArkErrors)) return result
+  const [{ path, rule }] = violationsOf(result, data, { at: '$', namesUnknown: true })
+  throw new Malformed(rule, path)
 }
 
 /** Tells data that may have another form; for schemas that keep data as it is. */
@@ -82,15 +83,26 @@ function resolve(definition: unknown): unknown {
   return object.allows([]) ? object.filter(NO_LIST) : object
 }
 
-function violationsOf(errors: ArkErrors, data: unknown, at?: string): Violation[] {
+interface Manner {
+  /** What paths begin with. */
+  readonly at?: string | undefined
+  /** The name of an unknown field is a caller's text: it may be a secret in the wrong place. */
+  readonly namesUnknown?: boolean
+}
+
+function violationsOf(
+  errors: ArkErrors,
+  data: unknown,
+  { at, namesUnknown = false }: Manner = {},
+): [Violation, ...Violation[]] {
   const rules = new Map<string, string>()
   for (const error of errors) {
-    const { path, rule } = placed(error, data)
+    const { path, rule } = placed(error, data, namesUnknown)
     const place = placeOf(path, at)
     if (!rules.has(place)) rules.set(place, rule)
     if (rules.size === VIOLATIONS_MAX) break
   }
-  return Array.from(rules, ([path, rule]) => ({ path, rule }))
+  return Array.from(rules, ([path, rule]) => ({ path, rule })) as [Violation, ...Violation[]]
 }
 
 interface PlacedRule {
@@ -98,7 +110,7 @@ interface PlacedRule {
   readonly rule: string
 }
 
-function placed(error: ArkError, data: unknown): PlacedRule {
+function placed(error: ArkError, data: unknown, namesUnknown: boolean): PlacedRule {
   const path = [...error.path]
   // arktype names a field even of what is no object, such as the `kind` that tells a union apart.
   let part: unknown = data
@@ -107,8 +119,9 @@ function placed(error: ArkError, data: unknown): PlacedRule {
     if (!fits) return { path: path.slice(0, depth), rule: NO_LIST.expected }
     part = (part as Readonly<Record<PropertyKey, unknown>>)[key]
   }
-  // The name of an unknown field is the caller's text: it may be a secret in the wrong place.
-  if (error.expected === 'removed') return { path: path.slice(0, -1), rule: 'no unknown field' }
+  if (error.expected === 'removed') {
+    return { path: namesUnknown ? path : path.slice(0, -1), rule: 'no unknown field' }
+  }
   return { path, rule: ruleOf(error) }
 }
 
