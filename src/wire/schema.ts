@@ -5,7 +5,7 @@
  */
 import type { type } from 'arktype'
 
-/** A definition as code. */
+/** A definition that data can be held against. */
 export interface Check {
   /** Whether data that fits is what is read, or what is read is made of it. */
   readonly keepsData: boolean
@@ -16,7 +16,8 @@ export interface Check {
 
 class Definition {
   readonly definition: unknown
-  /** Made by read.ts when the schema is first used. */
+  isUsed = false
+  /** The code that read.ts makes of the definition. */
   check: Check | null = null
 
   constructor(definition: unknown) {

@@ -14,7 +14,7 @@ import { type Check, isSchema, type Schema } from '../schema.ts'
 const VIOLATIONS_MAX = 16
 
 const types = new WeakMap<Schema<unknown>, Type>()
-/** The scope whose types become code, which takes 1 ms each. */
+/** The scope whose types become code, which takes some milliseconds each. */
 const compiler = scope({}, { jitless: false })
 
 /** Throws a Fault with `code` and a violation for each place, whose paths begin with `at`. */
@@ -49,14 +49,26 @@ export function fits<T>(schema: Schema<T>, data: unknown): data is T {
 }
 
 function apply<T>(schema: Schema<T>, data: unknown): T | ArkErrors {
-  schema.check ??= compile(schema)
-  const { keepsData, allows, apply } = schema.check
+  const { keepsData, allows, apply } = schema.check ?? firstCheck(schema, data)
   return keepsData && allows(data) ? (data as T) : (apply(data) as T | ArkErrors)
 }
 
-function compile(schema: Schema<unknown>): Check {
-  const code = compiler.type.raw(typeOf(schema)) as Type
-  return { keepsData: code.in === code, allows: code.allows, apply: (data) => code(data) }
+/**
+ * Makes code of a schema when it is used a second time: a command uses most of its schemas once.
+ * Data that does not fit needs code at once, which alone tells the branches of a union apart.
+ */
+function firstCheck(schema: Schema<unknown>, data: unknown): Check {
+  if (!schema.isUsed) {
+    schema.isUsed = true
+    const check = checkOf(typeOf(schema))
+    if (check.keepsData && check.allows(data)) return check
+  }
+  schema.check = checkOf(compiler.type.raw(typeOf(schema)) as Type)
+  return schema.check
+}
+
+function checkOf(type: Type): Check {
+  return { keepsData: type.in === type, allows: type.allows, apply: (data) => type(data) }
 }
 
 /** Returns the type that a schema describes, made when it is first needed. */
