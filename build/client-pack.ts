@@ -1,6 +1,7 @@
 /**
  * The svc client alone as one file for Node 20.12 and newer, dist/svc-client/svc.mjs, for pipelines
- * that have Node and want no executable. esbuild takes the types away, ncc packs the rest.
+ * that have Node and want no executable. esbuild makes one module in which what is imported on
+ * demand still loads on demand, ncc packs it.
  */
 import { spawnSync } from 'node:child_process'
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -42,7 +43,6 @@ async function pack(): Promise<void> {
     stdin: ENTRY,
     outfile: join(WORK, 'svc.mjs'),
     bundle: true,
-    packages: 'external',
     format: 'esm',
     platform: 'node',
     target: 'node20',
@@ -67,23 +67,7 @@ async function pack(): Promise<void> {
   const text = readFileSync(join(WORK, 'out', file), 'utf8')
   writeFileSync(join(OUT, 'svc.mjs'), `#!/usr/bin/env node\n${text}`, { mode: 0o755 })
   rmSync(WORK, { recursive: true })
-  await writeLicences()
-}
-
-/** The packages inside, which esbuild finds when it bundles them as ncc does. */
-async function writeLicences(): Promise<void> {
-  const whole = await build({
-    absWorkingDir: ROOT,
-    stdin: ENTRY,
-    bundle: true,
-    format: 'esm',
-    platform: 'node',
-    metafile: true,
-    write: false,
-    outdir: 'dist/svc-client',
-    logLevel: 'error',
-  })
-  writeFileSync(join(OUT, 'THIRD-PARTY-LICENSES'), licences(whole.metafile))
+  writeFileSync(join(OUT, 'THIRD-PARTY-LICENSES'), licences(result.metafile))
 }
 
 if (import.meta.main) {

@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { VERSION } from '../src/value/version.ts'
 import { importFindings, MAY_IMPORT } from './tidy/import-rules.ts'
+import { lazyFindings } from './tidy/lazy-libraries.ts'
 import { type Finding, parseSource, readSourceFiles } from './tidy/source-files.ts'
 import { folderFindings, functionFindings, textFindings } from './tidy/text-rules.ts'
 import { unusedFindings } from './tidy/unused-files.ts'
@@ -28,6 +29,18 @@ test('every folder of src is in the import table', () => {
     files.filter((f) => f.path.startsWith('src/')).map((f) => f.path.split('/')[1]!),
   )
   expect([...folders].filter((folder) => MAY_IMPORT[folder] === undefined)).toEqual([])
+})
+
+test('no command line loads a slow library before it needs it', () => {
+  expect(report(lazyFindings(files))).toBe('')
+  const eager = parseSource(
+    'src/client/main.ts',
+    "import { Login } from '../wire/auth.ts'\nimport { read } from '../wire/reading/read.ts'",
+  )
+  const others = files.filter((file) => file.path !== eager.path)
+  expect(report(lazyFindings([...others, eager]))).toMatch(
+    /^src\/client\/main\.ts:2: loads \.\.\/wire\/reading\/read\.ts -> .*arktype/,
+  )
 })
 
 test('files, functions and lines stay short, and banned text stays out', () => {
@@ -85,11 +98,13 @@ test('the rules see through comments, strings, templates and regular expressions
   const file = parseSource('src/wire/x.ts', text)
   const lines = textFindings(file).map((finding) => finding.line)
   expect(lines).toEqual([4])
-  expect(file.imports.map((each) => [each.specifier, each.path, each.typeOnly])).toEqual([
-    ['./a.ts', 'src/wire/a.ts', false],
-    ['../b.ts', 'src/b.ts', false],
-    ['hono', null, true],
-  ])
+  expect(file.imports.map((each) => [each.specifier, each.path, each.typeOnly, each.lazy])).toEqual(
+    [
+      ['./a.ts', 'src/wire/a.ts', false, false],
+      ['../b.ts', 'src/b.ts', false, true],
+      ['hono', null, true, false],
+    ],
+  )
   expect(importFindings(file).map((finding) => finding.rule)).toEqual([
     'wire may not import b.ts',
     'hono belongs to http, server, build/bench',

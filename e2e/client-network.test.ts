@@ -117,6 +117,15 @@ describe.each(CLIENTS)('$build', ({ command, needs }) => {
     },
   )
 
+  test('a tunnel needs the certificate of the very name that was asked for', async () => {
+    await restartProxy({ tunnels: { 'other.test:443': secure.port } })
+    const variables = { HTTPS_PROXY: proxyUrl() }
+    const result = await whoami('https://other.test', variables, { trusts: true })
+    expect(proxy.asked[0]).toBe('CONNECT other.test:443')
+    expect(secure.requests).toEqual([])
+    expect(result.stderr).toContain('ERR_TLS_CERT_ALTNAME_INVALID')
+  })
+
   test.each(['HTTP_PROXY', 'ALL_PROXY', 'all_proxy'])(
     '%s is not the proxy of an HTTPS origin',
     async (name) => {

@@ -3,15 +3,34 @@
  * runs its own code only. Each case plants something that leaves a file behind when it runs; the
  * last ones show that the traps work, on the runtime as it was before the build changed it.
  */
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { NEUTRALISED, NEUTRALISED_SOMEWHERE } from '../build/runtime/variables.ts'
+import { HARMLESS, NEUTRALISED, NEUTRALISED_SOMEWHERE } from '../build/runtime/variables.ts'
 import { RecordingServer } from '../build/testing/servers/recording-server.ts'
 import about from '../package.json' with { type: 'json' }
-import { CLIENT, CLIENTS, run, runSync, SERVER } from './harness.ts'
+import {
+  CLIENT,
+  CLIENTS,
+  call,
+  type Environment,
+  installation,
+  loginAsOwner,
+  run,
+  runSync,
+  SERVER,
+  text,
+} from './harness.ts'
 import { ACCESS_TOKEN, REFRESH_TOKEN, storedSession } from './stored-sessions.ts'
 
 let directory: string
@@ -93,6 +112,19 @@ test.each(['1', './written-by-the-runtime'])(
   },
 )
 
+test('a server that is started with all of them serves', async () => {
+  const names = [...NEUTRALISED, ...NEUTRALISED_SOMEWHERE, 'BUN_JSC_useJIT', 'JSC_useJIT']
+  const here = await installation()
+  try {
+    const server = await here.start(Object.fromEntries(names.map((name) => [name, '0'])))
+    const login = await loginAsOwner(here, server)
+    const token = text(login, 'accessToken')
+    expect((await call(server.management, 'GET', '/v1/auth/me', { token })).status).toBe(200)
+  } finally {
+    await here.dispose()
+  }
+})
+
 test.each(CLIENTS)('no variable makes $build print a token', async ({ command, needs }) => {
   using server = await RecordingServer.start(() => ({ status: 404, body: '{}' }))
   using session = storedSession({ authentication: server.origin() })
@@ -110,6 +142,29 @@ test.each(CLIENTS)('no variable makes $build print a token', async ({ command, n
   expect(server.requests.map(({ headers }) => headers.authorization)).toEqual(
     Array(3).fill(`Bearer ${ACCESS_TOKEN}`),
   )
+})
+
+test('no variable that stays changes the bytes of a package', () => {
+  const svc = (args: readonly string[], environment: Environment = {}) => {
+    const result = runSync([CLIENT, ...args], { directory, environment })
+    expect(result.stderr).not.toContain('CLIENT_')
+    expect(result.status).toBe(0)
+  }
+  svc(['init', '--root', 'root', '--workspace', 'app', '--name', 'chat'])
+  svc(['build', '--root', 'root', '--out', 'usual.pkg'])
+  // Wrong directories stop any program, and so does a library that a loader cannot find.
+  const rows = HARMLESS.filter(({ reason }) => !/directories|allocator/.test(reason))
+  expect(rows).toHaveLength(HARMLESS.length - 2)
+  const environment = {
+    ...Object.fromEntries(rows.flatMap(({ names }) => names).map((name) => [name, '1'])),
+    NODE_ENV: 'development',
+    BUN_ENV: 'development',
+    NODE_PATH: join(directory, 'node_modules'),
+  }
+  svc(['build', '--root', 'root', '--out', 'hostile.pkg'], environment)
+  const bytesOf = (name: string) => readFileSync(join(directory, name))
+  expect(bytesOf('hostile.pkg').equals(bytesOf('usual.pkg'))).toBe(true)
+  expect(existsSync(mark)).toBe(false)
 })
 
 test('NODE_PG_FORCE_NATIVE loads no module of the working directory', () => {

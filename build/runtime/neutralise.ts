@@ -9,7 +9,8 @@ import { NEUTRALISED, NEUTRALISED_SOMEWHERE } from './variables.ts'
 const EQUALS = 0x3d
 /** The longest first, because one name may begin another. */
 const NAMES = [...NEUTRALISED, ...NEUTRALISED_SOMEWHERE].sort((a, b) => b.length - a.length)
-const BEGINNINGS = new Set(NAMES.map((name) => name.slice(0, name.indexOf('_') + 1)))
+const BEGINNING_LENGTH = 4
+const BEGINNINGS = new Set(NAMES.map((name) => name.slice(0, BEGINNING_LENGTH)))
 const NAME_LENGTH_MAX = NAMES[0]!.length
 
 /** Changes the bytes in place. Throws where the runtime lacks a name that every target has. */

@@ -1,10 +1,10 @@
 /** A gateway whose rejections are observed: a real Product with real keys, tokens and documents. */
 
-import type { ApplicationScope } from '../../src/http/application/gateway.ts'
 import type { RejectionLog } from '../../src/http/application/rejection-log.ts'
 import { applicationLimits } from '../../src/http/rate-limits.ts'
 import { realSystem } from '../../src/system/system.ts'
 import { type LogRecord, type MemoryLog, memoryLog } from '../../src/telemetry/log.ts'
+import type { ApplicationScope } from '../../src/value/application-scopes.ts'
 import type { FunctionManifest, TableManifest } from '../../src/value/manifest.ts'
 import { DeclaredFailure } from './engine/in-process-pool.ts'
 import { type GatewayInput, openTestGateway, type TestGateway } from './gateways.ts'

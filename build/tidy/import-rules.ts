@@ -12,13 +12,13 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[] | 'all'>> = {
   settings: ['wire', ...BASE],
   database: BASE,
   documents: ['database', ...BASE],
-  storage: BASE,
+  storage: ['wire', ...BASE],
   telemetry: ['storage', ...BASE],
   runner: ['value'],
   sdk: ['value'],
   engine: ['documents', 'telemetry', 'runner', ...BASE],
   identity: ['database', 'telemetry', ...BASE],
-  product: ['identity', 'engine', 'documents', 'storage', 'telemetry', ...BASE],
+  product: ['identity', 'engine', 'documents', 'storage', 'telemetry', 'wire', ...BASE],
   http: ['product', 'identity', 'engine', 'telemetry', 'wire', ...BASE],
   client: ['wire', ...BASE],
   dev: 'all',
@@ -29,7 +29,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[] | 'all'>> = {
 /** The folders that alone may import a library. */
 export const OWNERS: readonly { readonly library: RegExp; readonly folders: readonly string[] }[] =
   [
-    { library: /^zod$/, folders: ['wire'] },
+    { library: /^arktype(\/|$)/, folders: ['wire'] },
     { library: /^pg$/, folders: ['database', 'build/testing', 'build/bench'] },
     { library: /^bun:sqlite$/, folders: ['documents', 'storage', 'build/bench'] },
     { library: /^bun:(ffi|jsc|test)$/, folders: ['runner', 'build/testing/hostile'] },

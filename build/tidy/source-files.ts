@@ -8,6 +8,8 @@ export interface Import {
   /** Path from the project's root where the specifier is relative, else null. */
   readonly path: string | null
   readonly typeOnly: boolean
+  /** Whether it is loaded when the program comes to it, not before the program starts. */
+  readonly lazy: boolean
   readonly line: number
 }
 
@@ -79,6 +81,7 @@ function findImports(path: string, text: string, code: string): Import[] {
         ? posix.normalize(posix.join(posix.dirname(path), specifier))
         : null,
       typeOnly: match[2] !== undefined,
+      lazy: match[4] !== undefined,
       line: code.slice(0, match.index).split('\n').length,
     })
   }

@@ -28,7 +28,7 @@ const MARK_BYTES = 12
 export class Output {
   readonly json: boolean
   readonly #environment: ClientEnvironment
-  /** Stands around styled text until it is printed. Nobody can guess it, so no server styles. */
+  /** Delimiter of styled text until it is printed; unguessable, so that no server styles text. */
   readonly #mark: string
 
   constructor(environment: ClientEnvironment, options: { readonly json: boolean }) {

@@ -2,7 +2,7 @@
 import { resolve } from 'node:path'
 import { Fault } from '../errors/fault.ts'
 import { sha256 } from '../system/digests.ts'
-import { parseManifest, type WorkspaceManifest } from '../value/manifest.ts'
+import type { WorkspaceManifest } from '../value/manifest.ts'
 import {
   decodePackage,
   encodePackage,
@@ -47,7 +47,7 @@ export async function loadPackage(
   if (ways.filter((way) => way !== undefined).length > 1) {
     throw usage('Give one of --package, --manifest with --artifact, and --workspace.')
   }
-  const loaded = check(await frameOf(context, root, options))
+  const loaded = await check(await frameOf(context, root, options))
   const { projectId } = root.descriptor
   if (loaded.manifest.projectId === projectId) return loaded
   throw new Fault('CLIENT_PACKAGE_INVALID', {
@@ -106,7 +106,8 @@ export async function requireTools(context: Context, what: string): Promise<Work
 }
 
 /** What the server would refuse is refused before it travels. */
-export function check(frame: Uint8Array): LoadedPackage {
+export async function check(frame: Uint8Array): Promise<LoadedPackage> {
+  const { parseManifest } = await import('../wire/files/manifest.ts')
   return packageInvalid(() => {
     const { manifest, packageDigest } = decodePackage(frame, sha256)
     return { frame, manifest: parseManifest(manifest), packageDigest }

@@ -12,11 +12,14 @@ import {
   writeFileAtomic,
 } from '../system/files.ts'
 import { canonicalJson } from '../value/canonical-json.ts'
-import { isId, type OperatorId, type SessionId } from '../value/ids.ts'
+import type { OperatorId, SessionId } from '../value/ids.ts'
 import { Secret } from '../value/secret.ts'
-import { type Json, parseStrictJson } from '../value/strict-json.ts'
-import { parseInt64 } from '../value/tagged.ts'
+import { parseStrictJson } from '../value/strict-json.ts'
+import { INT64 } from '../value/tagged.ts'
 import { ValidationError } from '../value/validation-error.ts'
+import { idField, text } from '../wire/fields.ts'
+import { rule } from '../wire/rules.ts'
+import { type Infer, schema } from '../wire/schema.ts'
 import { usage } from './arguments.ts'
 import type { Context } from './contexts.ts'
 import type { ClientEnvironment } from './environment.ts'
@@ -54,11 +57,11 @@ export class ProfileStore {
   }
 
   /**
-   * Null where nobody is logged in. Faults: CLIENT_CREDENTIALS_INVALID, CLIENT_FILE_FAILED,
-   * CLIENT_ORIGIN_INVALID for an origin that no login would accept now.
+   * Returns null where no session is stored. Faults: CLIENT_CREDENTIALS_INVALID,
+   * CLIENT_FILE_FAILED, and CLIENT_ORIGIN_INVALID for an origin that no login would accept now.
    */
-  read(): Profile | null {
-    const profile = this.#readAny()
+  async read(): Promise<Profile | null> {
+    const profile = await this.#readAny()
     if (profile !== null) {
       this.#requireOrigin(profile.authenticationOrigin)
       this.#requireOrigin(profile.managementOrigin)
@@ -78,13 +81,17 @@ export class ProfileStore {
     }
   }
 
-  /** The stored profile, also one whose origins only a login may replace. */
-  #readAny(): Profile | null {
+  /** Returns the stored profile, also one whose origins only a login may replace. */
+  async #readAny(): Promise<Profile | null> {
     const bytes = readIfPresent(this.path, CREDENTIALS_BYTES_MAX)
     if (bytes === null) return null
     this.#restrict()
+    const { readOr } = await import('../wire/reading/read.ts')
     try {
-      return parseProfile(parseStrictJson(bytes))
+      const file = readOr(CredentialsFile, parseStrictJson(bytes), ({ path, rule }) => {
+        return new ValidationError(rule, path)
+      })
+      return profileOf(file)
     } catch (error) {
       if (!(error instanceof ValidationError)) throw error
       throw new Fault('CLIENT_CREDENTIALS_INVALID', { detail: `${this.path}: ${error.message}.` })
@@ -110,7 +117,7 @@ export class ProfileStore {
     withPath(this.#directory, () => ensurePrivateDirectory(this.#directory))
     return withLock(this.#lock, this.#context.environment.system, signal, async () => {
       sweepTemporaries(this.path)
-      return work(this.#readAny())
+      return work(await this.#readAny())
     })
   }
 
@@ -174,51 +181,43 @@ export function isRefreshToken(text: string): boolean {
   return /^rk_rt_v1_[A-Za-z0-9_-]{96}$/.test(text)
 }
 
-const SESSION_FIELDS = [
-  'operatorId',
-  'operatorName',
-  'sessionId',
-  'accessToken',
-  'accessExpiresAtMicros',
-  'refreshToken',
-  'refreshExpiresAtMicros',
-]
+const Origin = schema([
+  'string',
+  ':',
+  rule('a canonical origin', (text: string) => canonicalOrigin(text) === text),
+])
+const Micros = schema([
+  text(INT64, 'a time'),
+  ':',
+  rule('a time', (decimal: string) => BigInt.asIntN(64, BigInt(decimal)) === BigInt(decimal)),
+])
 
-/** Either schema. Throws Malformed, whose text never has a token in it. */
-export function parseProfile(json: Json): Profile {
-  if (json === null || typeof json !== 'object' || Array.isArray(json)) {
-    throw new ValidationError('an object')
-  }
-  const origins =
-    json.version === 2 ? ['authenticationOrigin', 'managementOrigin'] : ['managementOrigin']
-  if (json.version !== 1 && json.version !== 2)
-    throw new ValidationError('version 1 or 2', '$.version')
-  const fields = ['version', ...origins, ...SESSION_FIELDS]
-  for (const key of Object.keys(json)) {
-    if (!fields.includes(key)) throw new ValidationError('no unknown field', '$')
-  }
-  const text = (key: string, fits: (value: string) => boolean, rule: string): string => {
-    const value = json[key]
-    if (typeof value !== 'string' || !fits(value)) throw new ValidationError(rule, `$.${key}`)
-    return value
-  }
-  const origin = (key: string): string =>
-    text(key, (value) => canonicalOrigin(value) === value, 'a canonical origin')
-  const micros = (key: string): bigint =>
-    parseInt64(
-      text(key, () => true, 'a time'),
-      `$.${key}`,
-    )
-  const managementOrigin = origin('managementOrigin')
+const SessionFields = schema({
+  managementOrigin: Origin,
+  operatorId: idField('opr'),
+  operatorName: ['string', ':', rule('a name', (name: string) => name.length <= 512)],
+  sessionId: idField('ops'),
+  accessToken: ['string', ':', rule('an access token', isAccessToken)],
+  accessExpiresAtMicros: Micros,
+  refreshToken: ['string', ':', rule('a refresh token', isRefreshToken)],
+  refreshExpiresAtMicros: Micros,
+})
+
+/** Either version; no rule has a token in it. */
+const CredentialsFile = schema([
+  { '...': SessionFields, version: '1' },
+  '|',
+  { '...': SessionFields, version: '2', authenticationOrigin: Origin },
+])
+
+function profileOf(file: Infer<typeof CredentialsFile>): Profile {
+  const { managementOrigin, operatorId, operatorName, sessionId } = file
   return {
-    authenticationOrigin: json.version === 2 ? origin('authenticationOrigin') : managementOrigin,
-    managementOrigin,
-    operatorId: text('operatorId', (id) => isId('opr', id), 'an operator ID') as OperatorId,
-    operatorName: text('operatorName', (name) => name.length <= 512, 'a name'),
-    sessionId: text('sessionId', (id) => isId('ops', id), 'a session ID') as SessionId,
-    accessToken: new Secret(text('accessToken', isAccessToken, 'an access token')),
-    accessExpiresAtMicros: micros('accessExpiresAtMicros'),
-    refreshToken: new Secret(text('refreshToken', isRefreshToken, 'a refresh token')),
-    refreshExpiresAtMicros: micros('refreshExpiresAtMicros'),
+    authenticationOrigin: file.version === 2 ? file.authenticationOrigin : managementOrigin,
+    ...{ managementOrigin, operatorId, operatorName, sessionId },
+    accessToken: new Secret(file.accessToken),
+    accessExpiresAtMicros: BigInt(file.accessExpiresAtMicros),
+    refreshToken: new Secret(file.refreshToken),
+    refreshExpiresAtMicros: BigInt(file.refreshExpiresAtMicros),
   }
 }

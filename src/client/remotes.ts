@@ -46,15 +46,15 @@ export type Expected<T extends string> = T | typeof EMPTY
  * The root, its link and the stored session, which must be one. Faults: CLIENT_ROOT_INVALID,
  * CLIENT_NOT_LOGGED_IN, CLIENT_ORIGIN_MISMATCH.
  */
-export function openRemote(context: Context, path: string | undefined): Remote {
-  const root = openRoot(context.environment, path)
-  const origin = readLink(root.directory)
+export async function openRemote(context: Context, path: string | undefined): Promise<Remote> {
+  const root = await openRoot(context.environment, path)
+  const origin = await readLink(root.directory)
   if (origin === null) {
     throw new Fault('CLIENT_ROOT_INVALID', {
       detail: `${root.directory} is not linked; run \`svc link --root ${path ?? '.'}\`.`,
     })
   }
-  const session = new OperatorSession(context)
+  const session = await OperatorSession.open(context)
   requireOrigin(session, origin, 'The root is linked to')
   return { ...root, session, base: basePath(root.descriptor) }
 }

@@ -10,8 +10,9 @@ import { isId } from '../value/ids.ts'
 import type { Secret } from '../value/secret.ts'
 import { type Json, parseStrictJson } from '../value/strict-json.ts'
 import { ValidationError } from '../value/validation-error.ts'
+import { text } from '../wire/fields.ts'
 import { isJson } from '../wire/media-types.ts'
-import { read, type Schema } from '../wire/schema.ts'
+import { type Schema, schema } from '../wire/schema.ts'
 import type { ClientEnvironment } from './environment.ts'
 import { ConnectFailure } from './network/connections.ts'
 import { pause } from './pauses.ts'
@@ -129,7 +130,7 @@ async function sendOnce<T>(network: Network, call: Call<T>, leftMs: number): Pro
     throw transportFault(network, call, deadline.aborted ? deadline.reason : error)
   }
   if (response.status >= 200 && response.status <= 299) return readReply(call, response, bytes)
-  throw failureOf(call, response, bytes)
+  throw await failureOf(call, response, bytes)
 }
 
 function headersOf(call: Call<unknown>): Record<string, string> {
@@ -200,9 +201,12 @@ export function systemCode(error: unknown): string | null {
   return null
 }
 
-function readReply<T>(call: Call<T>, response: Response, bytes: Uint8Array): T {
+async function readReply<T>(call: Call<T>, response: Response, bytes: Uint8Array): Promise<T> {
   if (call.reply === null) return undefined as T
-  return read(call.reply, jsonOf(response, bytes), 'CLIENT_RESPONSE_INVALID')
+  const json = jsonOf(response, bytes)
+  // What reads schemas takes 0.1 s to load, which no command spends without an answer.
+  const { read } = await import('../wire/reading/read.ts')
+  return read(call.reply, json, 'CLIENT_RESPONSE_INVALID')
 }
 
 /** Strict JSON. Faults: CLIENT_RESPONSE_INVALID. */
@@ -225,8 +229,12 @@ export function jsonOf(response: Response, bytes: Uint8Array): Json {
 /** What a gateway in between answers when the server is away. */
 const GATEWAY: readonly number[] = [502, 503, 504]
 
-function failureOf(call: Call<unknown>, response: Response, bytes: Uint8Array): Fault {
-  const envelope = errorEnvelope(response, bytes)
+async function failureOf(
+  call: Call<unknown>,
+  response: Response,
+  bytes: Uint8Array,
+): Promise<Fault> {
+  const envelope = await errorEnvelope(response, bytes)
   if (envelope === null) {
     const detail = `${call.origin} answered HTTP ${response.status} in another form.`
     if (!GATEWAY.includes(response.status)) return new Fault('CLIENT_RESPONSE_INVALID', { detail })
@@ -254,35 +262,42 @@ interface ErrorEnvelope {
   readonly violations: readonly Violation[]
 }
 
-const CODE = /^[A-Z][A-Z0-9_]{0,127}$/
+/** What is read of a failure; the rest may be newer than this client. */
+const FailureReply = schema({
+  version: '1',
+  status: "'error'",
+  'requestId?': 'unknown',
+  error: {
+    code: text(/^[A-Z][A-Z0-9_]{0,127}$/, 'a code'),
+    message: 'string',
+    'retryable?': 'unknown',
+    'violations?': 'unknown',
+    '+': 'ignore',
+  },
+  '+': 'ignore',
+})
+const ViolationField = schema({ path: 'string', rule: 'string', '+': 'ignore' })
 
-function errorEnvelope(response: Response, bytes: Uint8Array): ErrorEnvelope | null {
+async function errorEnvelope(response: Response, bytes: Uint8Array): Promise<ErrorEnvelope | null> {
   let json: Json
   try {
     json = jsonOf(response, bytes)
   } catch {
     return null
   }
-  if (json === null || typeof json !== 'object' || Array.isArray(json)) return null
-  const { error, requestId, status, version } = json
-  if (version !== 1 || status !== 'error' || error === null || typeof error !== 'object')
-    return null
-  if (Array.isArray(error)) return null
-  const { code, message, retryable, violations } = error
-  if (typeof code !== 'string' || !CODE.test(code) || typeof message !== 'string') return null
+  const { fits } = await import('../wire/reading/read.ts')
+  if (!fits(FailureReply, json)) return null
+  const { error, requestId } = json
+  const violations = Array.isArray(error.violations) ? error.violations : []
   return {
     requestId: isId('req', requestId) ? requestId : null,
-    code,
-    message,
-    retryable: retryable === true,
-    violations: Array.isArray(violations) ? violations.flatMap(violationOf) : [],
+    code: error.code,
+    message: error.message,
+    retryable: error.retryable === true,
+    violations: violations
+      .filter((each) => fits(ViolationField, each))
+      .map(({ path, rule }) => ({ path, rule })),
   }
-}
-
-function violationOf(json: Json): Violation[] {
-  if (json === null || typeof json !== 'object' || Array.isArray(json)) return []
-  const { path, rule } = json
-  return typeof path === 'string' && typeof rule === 'string' ? [{ path, rule }] : []
 }
 
 function kindOfStatus(status: number): Kind {

@@ -8,18 +8,28 @@ import { canonicalJson } from '../value/canonical-json.ts'
 import {
   DESCRIPTOR_FILE,
   formatRootDescriptor,
-  parseRootDescriptor,
   ROOT_FILE_BYTES_MAX,
   type RootDescriptor,
 } from '../value/product-root.ts'
 import { parseStrictJson } from '../value/strict-json.ts'
 import { ValidationError } from '../value/validation-error.ts'
+import { rule } from '../wire/rules.ts'
+import { schema } from '../wire/schema.ts'
 import type { ClientEnvironment } from './environment.ts'
 import { createFile, readIfPresent } from './files.ts'
 import { canonicalOrigin } from './origins.ts'
 
 export const LINK_FILE = 'management.json'
 const PUBLIC_FILE = 0o644
+
+const LinkFile = schema({
+  version: '1',
+  managementOrigin: [
+    'string',
+    ':',
+    rule('a canonical origin', (text: string) => canonicalOrigin(text) === text),
+  ],
+})
 
 export interface Root {
   /** Absolute. */
@@ -32,16 +42,22 @@ export function resolvePath(environment: ClientEnvironment, path: string): strin
 }
 
 /** The working directory unless one is given. Faults: CLIENT_ROOT_INVALID, CLIENT_FILE_FAILED. */
-export function openRoot(environment: ClientEnvironment, path: string | undefined): Root {
+export async function openRoot(
+  environment: ClientEnvironment,
+  path: string | undefined,
+): Promise<Root> {
   const directory = resolvePath(environment, path ?? '.')
-  const descriptor = readDescriptor(directory)
+  const descriptor = await readDescriptor(directory)
   if (descriptor === null) throw invalid(directory, `has no ${DESCRIPTOR_FILE}`)
   return { directory, descriptor }
 }
 
 /** Null where there is none. Faults: CLIENT_ROOT_INVALID, CLIENT_FILE_FAILED. */
-export function readDescriptor(directory: string): RootDescriptor | null {
-  return readRootFile(join(directory, DESCRIPTOR_FILE), parseRootDescriptor)
+export function readDescriptor(directory: string): Promise<RootDescriptor | null> {
+  return readRootFile(join(directory, DESCRIPTOR_FILE), async (text) => {
+    const { parseRootDescriptor } = await import('../wire/files/product-root.ts')
+    return parseRootDescriptor(text)
+  })
 }
 
 /** False where there is one already. */
@@ -51,8 +67,11 @@ export function createDescriptor(directory: string, descriptor: RootDescriptor):
 }
 
 /** Null where the root is not linked. Faults: CLIENT_ROOT_INVALID, CLIENT_FILE_FAILED. */
-export function readLink(directory: string): string | null {
-  return readRootFile(join(directory, LINK_FILE), parseLink)
+export function readLink(directory: string): Promise<string | null> {
+  return readRootFile(join(directory, LINK_FILE), async (text) => {
+    const { parse } = await import('../wire/reading/read.ts')
+    return parse(LinkFile, parseStrictJson(text)).managementOrigin
+  })
 }
 
 /** False where there is one already. */
@@ -61,29 +80,15 @@ export function createLink(directory: string, managementOrigin: string): boolean
   return createFile(join(directory, LINK_FILE), content, PUBLIC_FILE)
 }
 
-function parseLink(text: string): string {
-  const json = parseStrictJson(text)
-  if (json === null || typeof json !== 'object' || Array.isArray(json)) {
-    throw new ValidationError('an object')
-  }
-  const { version, managementOrigin } = json
-  if (version !== 1) throw new ValidationError('version 1', '$.version')
-  if (Object.keys(json).length !== 2) throw new ValidationError('no unknown field')
-  if (
-    typeof managementOrigin !== 'string' ||
-    canonicalOrigin(managementOrigin) !== managementOrigin
-  ) {
-    throw new ValidationError('a canonical origin', '$.managementOrigin')
-  }
-  return managementOrigin
-}
-
 /** Null where it is missing. Faults: CLIENT_FILE_FAILED, CLIENT_ROOT_INVALID for what is in it. */
-export function readRootFile<T>(path: string, parse: (text: string) => T): T | null {
+export async function readRootFile<T>(
+  path: string,
+  parse: (text: string) => Promise<T>,
+): Promise<T | null> {
   const bytes = readIfPresent(path, ROOT_FILE_BYTES_MAX)
   if (bytes === null) return null
   try {
-    return parse(new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes))
+    return await parse(new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes))
   } catch (error) {
     const rule = error instanceof ValidationError ? error.message : 'UTF-8 text'
     throw new Fault('CLIENT_ROOT_INVALID', { detail: `${path}: ${rule}.` })

@@ -45,13 +45,18 @@ export class OperatorSession {
   readonly #store: ProfileStore
   #profile: Profile
 
-  /** Faults: CLIENT_NOT_LOGGED_IN, CLIENT_CREDENTIALS_INVALID. */
-  constructor(context: Context) {
+  private constructor(context: Context, store: ProfileStore, profile: Profile) {
     this.#context = context
-    this.#store = new ProfileStore(context)
-    const profile = this.#store.read()
-    if (profile === null) throw new Fault('CLIENT_NOT_LOGGED_IN')
+    this.#store = store
     this.#profile = profile
+  }
+
+  /** Faults: CLIENT_NOT_LOGGED_IN, CLIENT_CREDENTIALS_INVALID. */
+  static async open(context: Context): Promise<OperatorSession> {
+    const store = new ProfileStore(context)
+    const profile = await store.read()
+    if (profile === null) throw new Fault('CLIENT_NOT_LOGGED_IN')
+    return new OperatorSession(context, store, profile)
   }
 
   get profile(): Profile {

@@ -8,8 +8,8 @@ import { describeHere } from '../../build/testing/describe-here.ts'
 import { Fault } from '../errors/fault.ts'
 import { sha256 } from '../system/digests.ts'
 import { parseId } from '../value/ids.ts'
-import { parseManifest } from '../value/manifest.ts'
 import { decodeArtifact, decodePackage } from '../value/packages/workspace-package.ts'
+import { parseManifest } from '../wire/files/manifest.ts'
 import { buildWorkspace, type WorkspaceBuild } from './build.ts'
 import { writeWorkspace } from './new-workspaces.ts'
 import { encodeWorkspacePackage } from './package.ts'
@@ -290,12 +290,12 @@ const REFUSED: readonly [rule: string, files: Record<string, string>, said: stri
   [
     'a setting that does not exist is refused',
     { 'functions/a.ts': PING, 'svc.json': '{ "name": "x" }' },
-    'svc.json\n  There is no setting named "name".',
+    'svc.json\n  Expected no unknown field ($.name).',
   ],
   [
     'a Workspace name must be one',
     { 'functions/a.ts': PING, 'svc.json': '{ "workspace": "My app" }' },
-    'svc.json\n  "workspace" is not a name.',
+    'svc.json\n  Expected a Workspace name ($.workspace).',
   ],
   [
     'settings must be JSON',
@@ -394,7 +394,7 @@ test('a description that no manifest may carry names the Function', async () => 
     }),
   ).toContain('functions/a.ts:2\n  a.b: expected at most 32 levels at returns.items')
   expect(await refusal({ 'functions/a.ts': PING.replace('ping', 'größe') })).toBe(
-    'functions/a.ts:2\n  a.größe: expected an allowed name at name.\n' +
+    'functions/a.ts:2\n  a.größe: expected the name of a Function at name.\n' +
       '  Rename the export with letters, digits, _ and $ only.',
   )
 })

@@ -3,10 +3,11 @@
  * loaded. Loading is left to a sandboxed runner; here nothing of the Workspace is executed.
  */
 import { sha256 } from '../system/digests.ts'
-import { parseDescription, type WorkspaceDescription } from '../value/manifest.ts'
+import type { WorkspaceDescription } from '../value/manifest.ts'
 import { encodeArtifact } from '../value/packages/workspace-package.ts'
 import type { Json } from '../value/strict-json.ts'
 import { ValidationError } from '../value/validation-error.ts'
+import { parseDescription } from '../wire/files/manifest.ts'
 import { type Bundle, bundleWorkspace } from './bundles.ts'
 import { describeValidationError, descriptionProblems } from './descriptions.ts'
 import { loadFailure } from './load-failures.ts'

@@ -6,6 +6,9 @@
 import { readFileSync, statSync } from 'node:fs'
 import { isBuiltin } from 'node:module'
 import { dirname, join } from 'node:path'
+import { isJsonObject } from '../value/strict-json.ts'
+import { fits } from '../wire/reading/read.ts'
+import { type Infer, schema } from '../wire/schema.ts'
 import type { Problem } from './problems.ts'
 
 export const BUILTIN_NAMESPACE = 'svc-builtin'
@@ -41,7 +44,7 @@ function replacedForBrowsers(specifier: string, start: string): boolean {
     const json = packageJson(directory)
     if (json === null) continue
     const { browser } = json
-    return typeof browser === 'object' && browser !== null && Object.hasOwn(browser, specifier)
+    return isJsonObject(browser) && Object.hasOwn(browser, specifier)
   }
   return false
 }
@@ -72,10 +75,18 @@ function* upwards(start: string): Generator<string> {
   }
 }
 
-function packageJson(directory: string): { readonly [name: string]: unknown } | null {
+/** What names the entry of a package, in whatever form others gave it. */
+const PackageFile = schema({
+  'browser?': 'unknown',
+  'module?': 'unknown',
+  'main?': 'unknown',
+  '+': 'ignore',
+})
+
+function packageJson(directory: string): Infer<typeof PackageFile> | null {
   try {
     const json: unknown = JSON.parse(readFileSync(join(directory, 'package.json'), 'utf8'))
-    return typeof json === 'object' ? (json as { readonly [name: string]: unknown } | null) : null
+    return fits(PackageFile, json) ? json : null
   } catch {
     // Absent, or not JSON: then the bundler reports it, if it needs it.
     return null

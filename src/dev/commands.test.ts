@@ -5,8 +5,8 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import { describeHere } from '../../build/testing/describe-here.ts'
 import { sha256 } from '../system/digests.ts'
 import { parseId } from '../value/ids.ts'
-import { parseManifest } from '../value/manifest.ts'
 import { decodePackage } from '../value/packages/workspace-package.ts'
+import { parseManifest } from '../wire/files/manifest.ts'
 import { runBuild, runPackage, workspaceTools } from './commands.ts'
 
 const projectId = parseId('prj', 'prj_01JZ0000000000000000000000')

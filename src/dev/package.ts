@@ -2,10 +2,11 @@
 import { sha256 } from '../system/digests.ts'
 import { canonicalJson } from '../value/canonical-json.ts'
 import type { ProjectId } from '../value/ids.ts'
-import { parseManifest, type WorkspaceManifest } from '../value/manifest.ts'
+import type { WorkspaceManifest } from '../value/manifest.ts'
 import { digestName, encodePackage } from '../value/packages/workspace-package.ts'
 import type { Json } from '../value/strict-json.ts'
 import { ValidationError } from '../value/validation-error.ts'
+import { parseManifest } from '../wire/files/manifest.ts'
 import type { WorkspaceBuild } from './build.ts'
 import { fileProblem, workspaceFault } from './problems.ts'
 

@@ -42,6 +42,22 @@ test('settings may begin with a byte order mark, as editors of Windows write it'
   expect(readWorkspaceFiles(directory).workspace).toBe('marked')
 })
 
+test.each([
+  ['[]', 'Expected an object ($).'],
+  ['["workspace"]', 'Expected an object ($).'],
+  ['null', 'Expected an object ($).'],
+  ['{ "workspace": null }', 'Expected a Workspace name ($.workspace).'],
+  ['{ "workspace": ["default"] }', 'Expected a Workspace name ($.workspace).'],
+  ['{ "workspace": "Default" }', 'Expected a Workspace name ($.workspace).'],
+  ['{ "workspace": "default", "Workspace": "x" }', 'Expected no unknown field ($.Workspace).'],
+])('settings %s are rejected', (content, said) => {
+  const directory = mkdtempSync(join(tmpdir(), 'svc-files-'))
+  onTestFinished(() => rmSync(directory, { recursive: true }))
+  writeFileSync(join(directory, 'schema.ts'), '')
+  writeFileSync(join(directory, 'svc.json'), content)
+  expect(failureOf(directory).detail).toContain(`svc.json\n  ${said}`)
+})
+
 function failureOf(directory: string): Fault {
   try {
     readWorkspaceFiles(directory)

@@ -1,9 +1,11 @@
 /** The files of a Workspace: which ones count, what they are called, and what svc.json says. */
 import { type Dirent, readdirSync, readFileSync, realpathSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { WORKSPACE_NAME } from '../value/manifest.ts'
-import { type Json, parseWrittenJson } from '../value/strict-json.ts'
+import { parseWrittenJson } from '../value/strict-json.ts'
 import { ValidationError } from '../value/validation-error.ts'
+import { parse } from '../wire/reading/read.ts'
+import { schema } from '../wire/schema.ts'
+import { WorkspaceName } from '../wire/workspace.ts'
 import { fileProblem, type Problem, workspaceFault } from './problems.ts'
 
 export interface WorkspaceModule {
@@ -24,6 +26,11 @@ export interface WorkspaceFiles {
 
 export const SCHEMA_FILE = 'schema.ts'
 const SETTINGS_FILE = 'svc.json'
+const SettingsFile = schema({ 'workspace?': WorkspaceName })
+const DEFAULT_WORKSPACE = 'default'
+const SETTINGS_HINT =
+  'Write { "workspace": "default" }, or another name: a lower-case letter, then lower-case ' +
+  'letters, digits and -, at most 63 characters. There is no other setting.'
 const FUNCTIONS_DIRECTORY = 'functions'
 const SEGMENT = /^[A-Za-z0-9_-]+$/
 const SOURCE = /\.[cm]?[jt]sx?$/
@@ -144,37 +151,16 @@ function checkCase(modules: readonly WorkspaceModule[], problems: Problem[]): vo
 
 function readSettings(directory: string, problems: Problem[]): string {
   const path = join(directory, SETTINGS_FILE)
-  if (!isFile(path)) return 'default'
-  let json: Json
+  if (!isFile(path)) return DEFAULT_WORKSPACE
   try {
-    json = parseWrittenJson(readFileSync(path))
+    const { workspace } = parse(SettingsFile, parseWrittenJson(readFileSync(path)))
+    return workspace ?? DEFAULT_WORKSPACE
   } catch (error) {
     problems.push(
       error instanceof ValidationError
-        ? fileProblem(
-            SETTINGS_FILE,
-            `Expected ${error.rule} (${error.path}).`,
-            'Write JSON: { "workspace": "default" }',
-          )
+        ? fileProblem(SETTINGS_FILE, `Expected ${error.rule} (${error.path}).`, SETTINGS_HINT)
         : unreadable(SETTINGS_FILE, error),
     )
-    return 'default'
+    return DEFAULT_WORKSPACE
   }
-  const settings = json !== null && typeof json === 'object' && !Array.isArray(json) ? json : null
-  const unknown = Object.keys(settings ?? {}).find((name) => name !== 'workspace')
-  const { workspace = 'default' } = settings ?? {}
-  if (settings === null || unknown !== undefined) {
-    const message =
-      settings === null ? 'Expected an object.' : `There is no setting named "${unknown}".`
-    problems.push(fileProblem(SETTINGS_FILE, message, 'Write { "workspace": "default" }'))
-  } else if (typeof workspace !== 'string' || !WORKSPACE_NAME.test(workspace)) {
-    problems.push(
-      fileProblem(
-        SETTINGS_FILE,
-        '"workspace" is not a name.',
-        'Use a lower-case letter, then lower-case letters, digits and -, at most 63 characters.',
-      ),
-    )
-  }
-  return workspace as string
 }

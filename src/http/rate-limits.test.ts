@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest'
-import * as z from 'zod'
 import { sessionsOf } from '../../build/testing/operators.ts'
 import { Fault } from '../errors/fault.ts'
 import type { Actor } from '../identity/actor.ts'
 import { TestSystem } from '../system/system.ts'
 import { memoryLog } from '../telemetry/log.ts'
+import { schema } from '../wire/schema.ts'
 import { healthRoutes } from './management/health.ts'
 import { mountManagement } from './management/mount.ts'
 import { operatorRoute, publicRoute } from './management/route.ts'
@@ -103,7 +103,7 @@ function mounted(limits: ManagementLimits | null, system: TestSystem) {
         method: 'GET',
         path: '/v1/auth/open',
         ...DESCRIBED,
-        query: z.strictObject({ token: z.string().exactOptional() }),
+        query: schema({ 'token?': 'string' }),
         handle({ app, query }) {
           app.answer(query.token ?? '')
           return { status: 204 }
@@ -113,7 +113,7 @@ function mounted(limits: ManagementLimits | null, system: TestSystem) {
         method: 'POST',
         path: '/v1/auth/recognized',
         ...DESCRIBED,
-        body: { schema: z.strictObject({ token: z.string() }) },
+        body: { schema: schema({ token: 'string' }) },
         recognize: ({ body }) => (ISSUED.includes(body.token) ? body.token : null),
         handle({ body }) {
           if (body.token !== 'A') throw new Fault('PLATFORM_AUTHENTICATION_FAILED')

@@ -1,12 +1,12 @@
 /** A body may take its time: what authorized its request is looked at again once it is whole. */
 import { expect, test } from 'vitest'
-import * as z from 'zod'
 import { actorWith } from '../../build/testing/products.ts'
 import { Fault } from '../errors/fault.ts'
 import type { Actor } from '../identity/actor.ts'
 import { TestSystem } from '../system/system.ts'
 import { memoryLog } from '../telemetry/log.ts'
 import type { Capability } from '../value/capabilities.ts'
+import { NO_FIELDS } from '../wire/schema.ts'
 import { mountManagement } from './management/mount.ts'
 import { operatorRoute, type Sessions } from './management/route.ts'
 
@@ -36,7 +36,7 @@ async function send(bodyMillis: number, later: () => Actor) {
         name: 'test',
         summary: 'A test.',
         capability: CAPABILITY,
-        body: { schema: z.strictObject({}) },
+        body: { schema: NO_FIELDS },
         replies: { 204: null },
         handle({ actor }) {
           seen.push(actor)

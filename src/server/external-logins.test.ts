@@ -12,7 +12,8 @@ import {
 import { type ServerProcess, startServer } from '../../build/testing/servers/server-process.ts'
 import { Login } from '../wire/auth.ts'
 import { ManagedGrants, OidcConfig } from '../wire/oidc.ts'
-import { read, type Schema } from '../wire/schema.ts'
+import { read } from '../wire/reading/read.ts'
+import type { Schema } from '../wire/schema.ts'
 
 const TOKEN = 'canary-managed-enrollment-token-of-the-gateway'
 let t: TestIdentity

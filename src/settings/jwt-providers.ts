@@ -3,151 +3,129 @@
  * Function's caller is. Whether the keys of an inline set fit is left to whoever imports them.
  */
 import {
-  type ClaimMapping,
   type ClaimPath,
   type JwtProvider,
   SIGNATURE_ALGORITHMS,
   type SignatureAlgorithm,
 } from '../value/jwt-providers.ts'
-import type { Json } from '../value/strict-json.ts'
+import { integer } from '../wire/fields.ts'
+import { rule, someEntries } from '../wire/rules.ts'
+import { type Infer, schema } from '../wire/schema.ts'
 import { parseUrl } from './addresses.ts'
-import { type Fields, isPlainUrl, jsonFile } from './json-files.ts'
+import { differentStrings, isPlainUrl, jsonFile, printable } from './json-files.ts'
 import type { VariableName } from './variables.ts'
 
 const VARIABLE: VariableName = 'SERVICE_PRODUCT_AUTH_CONFIG'
-const PROVIDER_FIELDS = [
-  'name',
-  'kind',
-  'issuer',
-  'audience',
-  'algorithms',
-  'jwksUri',
-  'jwks',
-  'requiredType',
-  'claims',
-  'clockToleranceSeconds',
-  'maximumLifetimeSeconds',
-]
 const PROVIDERS_MAX = 16
 const KEYS_MAX = 64
 /** Members of a JWK that no public key has. */
 const PRIVATE_MEMBERS = ['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth', 'k']
 const PUBLIC_KEY_TYPES: readonly unknown[] = ['RSA', 'EC', 'OKP']
-const TOLERANCE = { least: 0, most: 300, otherwise: 60 }
-const LIFETIME = { least: 1, most: 2_592_000, otherwise: 86_400 }
-const { open, read, refused, strings, text } = jsonFile('SERVER_CONFIGURATION_INVALID', VARIABLE)
+const TOLERANCE_SECONDS = 60
+const LIFETIME_SECONDS = 86_400
+const { read, refused } = jsonFile('SERVER_CONFIGURATION_INVALID', VARIABLE)
+
+/** A private key does not belong in this file, so one is told instead of left out. */
+const Jwk = schema([
+  { '+': 'ignore' },
+  ':',
+  rule('a public key of RSA, EC or OKP', (key: object) => {
+    const isPublic = PUBLIC_KEY_TYPES.includes((key as { readonly kty?: unknown }).kty)
+    return isPublic && !PRIVATE_MEMBERS.some((member) => Object.hasOwn(key, member))
+  }),
+])
+
+const KeySet = schema({
+  keys: [[Jwk, '[]'], ':', someEntries(KEYS_MAX, `a list of 1 to ${KEYS_MAX} keys`)],
+})
+
+/** The name of a claim, or a JSON Pointer (RFC 6901) to one inside of another. */
+const Claim = schema([
+  printable(256),
+  ':',
+  rule('a claim, or a JSON Pointer to one', (name: string) => !/^\/.*~(?![01])/.test(name)),
+])
+
+const ProviderFields = schema({
+  name: printable(64),
+  kind: "'user' | 'service'",
+  issuer: printable(2048),
+  audience: printable(1024),
+  algorithms: [
+    differentStrings(SIGNATURE_ALGORITHMS.length),
+    ':',
+    rule(`some of ${SIGNATURE_ALGORITHMS.join(', ')}`, (names: string[]) =>
+      names.every(isAlgorithm),
+    ),
+  ],
+  'jwksUri?': [
+    printable(2048),
+    ':',
+    rule('an HTTPS URL, or HTTP of a literal loopback address', isKeySetUrl),
+  ],
+  'jwks?': KeySet,
+  'requiredType?': printable(128),
+  'claims?': { 'subject?': Claim, 'roles?': Claim, 'email?': Claim },
+  'clockToleranceSeconds?': integer(0, 300),
+  'maximumLifetimeSeconds?': integer(1, 2_592_000),
+})
+
+const Provider = schema([
+  ProviderFields,
+  ':',
+  rule('exactly one of jwksUri and jwks', ({ jwksUri, jwks }: Infer<typeof ProviderFields>) => {
+    return (jwksUri === undefined) !== (jwks === undefined)
+  }),
+])
+
+const Descriptor = schema({
+  version: '1',
+  providers: [
+    [Provider, '[]'],
+    ':',
+    someEntries(PROVIDERS_MAX, `a list of 1 to ${PROVIDERS_MAX} providers`),
+  ],
+})
 
 /** Throws SERVER_CONFIGURATION_INVALID. */
 export function readJwtProviders(path: string): readonly JwtProvider[] {
-  const fields = open(read(path), 'the file', ['version', 'providers'])
-  if (fields.version !== 1) throw refused('version', 'exactly 1')
-  const list = fields.providers
-  if (!Array.isArray(list) || list.length === 0 || list.length > PROVIDERS_MAX) {
-    throw refused('providers', `a list of 1 to ${PROVIDERS_MAX} providers`)
-  }
-  const providers = list.map((json, i) => parseProvider(json, `providers[${i}]`))
+  const { providers } = read(path, Descriptor)
   for (const key of ['name', 'issuer'] as const) {
     const values = new Set(providers.map((provider) => provider[key]))
     if (values.size !== providers.length) throw refused('providers', `each ${key} once`)
   }
-  return providers
+  return providers.map(providerOf)
 }
 
-function parseProvider(json: Json, at: string): JwtProvider {
-  const fields = open(json, at, PROVIDER_FIELDS)
-  const { requiredType } = fields
+function providerOf(provider: Infer<typeof Provider>): JwtProvider {
+  const { name, kind, issuer, audience, jwksUri, jwks, claims = {} } = provider
   return {
-    name: text(fields, 'name', 64, `${at}.name`),
-    kind: kind(fields, at),
-    issuer: text(fields, 'issuer', 2048, `${at}.issuer`),
-    audience: text(fields, 'audience', 1024, `${at}.audience`),
-    algorithms: algorithms(fields, at),
-    keys: keys(fields, at),
-    requiredType:
-      requiredType === undefined ? null : text(fields, 'requiredType', 128, `${at}.requiredType`),
-    claims: claims(fields.claims, `${at}.claims`),
-    clockToleranceSeconds: seconds(fields, 'clockToleranceSeconds', TOLERANCE, at),
-    maximumLifetimeSeconds: seconds(fields, 'maximumLifetimeSeconds', LIFETIME, at),
+    ...{ name, kind, issuer, audience },
+    algorithms: SIGNATURE_ALGORITHMS.filter((each) => provider.algorithms.includes(each)),
+    keys: jwksUri === undefined ? { document: JSON.stringify(jwks) } : { uri: jwksUri },
+    requiredType: provider.requiredType ?? null,
+    claims: {
+      subject: claimPath(claims.subject) ?? ['sub'],
+      roles: claimPath(claims.roles),
+      email: claimPath(claims.email),
+    },
+    clockToleranceSeconds: provider.clockToleranceSeconds ?? TOLERANCE_SECONDS,
+    maximumLifetimeSeconds: provider.maximumLifetimeSeconds ?? LIFETIME_SECONDS,
   }
 }
 
-function kind(fields: Fields, at: string): JwtProvider['kind'] {
-  if (fields.kind === 'user' || fields.kind === 'service') return fields.kind
-  throw refused(`${at}.kind`, 'user or service')
+function isAlgorithm(name: string): name is SignatureAlgorithm {
+  return (SIGNATURE_ALGORITHMS as readonly string[]).includes(name)
 }
 
-function algorithms(fields: Fields, at: string): readonly SignatureAlgorithm[] {
-  const named = strings(fields, 'algorithms', SIGNATURE_ALGORITHMS.length, `${at}.algorithms`)
-  const known = SIGNATURE_ALGORITHMS.filter((algorithm) => named.includes(algorithm))
-  if (known.length !== named.length) {
-    throw refused(`${at}.algorithms`, `some of ${SIGNATURE_ALGORITHMS.join(', ')}`)
-  }
-  return known
+function isKeySetUrl(text: string): boolean {
+  const url = parseUrl(text)
+  return url !== null && isPlainUrl(url, ['https', 'loopback-http'])
 }
 
-function keys(fields: Fields, at: string): JwtProvider['keys'] {
-  const { jwksUri, jwks } = fields
-  if ((jwksUri === undefined) === (jwks === undefined)) {
-    throw refused(at, 'exactly one of jwksUri and jwks')
-  }
-  if (jwks !== undefined) return { document: keySet(jwks, `${at}.jwks`) }
-  const uri = text(fields, 'jwksUri', 2048, `${at}.jwksUri`)
-  const url = parseUrl(uri)
-  if (url === null || !isPlainUrl(url, ['https', 'loopback-http'])) {
-    throw refused(`${at}.jwksUri`, 'an HTTPS URL, or HTTP of a literal loopback address')
-  }
-  return { uri }
-}
-
-function keySet(json: Json, at: string): string {
-  const list = open(json, at, ['keys']).keys
-  if (!Array.isArray(list) || list.length === 0 || list.length > KEYS_MAX) {
-    throw refused(`${at}.keys`, `a list of 1 to ${KEYS_MAX} keys`)
-  }
-  for (const [i, key] of list.entries()) {
-    if (!isPublicKey(key)) throw refused(`${at}.keys[${i}]`, 'a public key of RSA, EC or OKP')
-  }
-  return JSON.stringify(json)
-}
-
-/** A private key does not belong in this file, so one is told instead of left out. */
-function isPublicKey(json: Json): boolean {
-  if (json === null || typeof json !== 'object' || Array.isArray(json)) return false
-  return (
-    PUBLIC_KEY_TYPES.includes(json.kty) &&
-    !PRIVATE_MEMBERS.some((member) => Object.hasOwn(json, member))
-  )
-}
-
-function claims(json: Json | undefined, at: string): ClaimMapping {
-  const fields = json === undefined ? {} : open(json, at, ['subject', 'roles', 'email'])
-  return {
-    subject: claim(fields, 'subject', at) ?? ['sub'],
-    roles: claim(fields, 'roles', at),
-    email: claim(fields, 'email', at),
-  }
-}
-
-/** The name of a claim, or a JSON Pointer (RFC 6901) to one inside of another. */
-function claim(fields: Fields, key: string, at: string): ClaimPath | null {
-  if (fields[key] === undefined) return null
-  const name = text(fields, key, 256, `${at}.${key}`)
+function claimPath(name: string | undefined): ClaimPath | null {
+  if (name === undefined) return null
   if (!name.startsWith('/')) return [name]
-  if (/~(?![01])/.test(name)) throw refused(`${at}.${key}`, 'a claim, or a JSON Pointer to one')
   const tokens = name.slice(1).split('/')
   return tokens.map((token) => token.replaceAll('~1', '/').replaceAll('~0', '~'))
-}
-
-function seconds(
-  fields: Fields,
-  key: string,
-  { least, most, otherwise }: typeof TOLERANCE,
-  at: string,
-): number {
-  const value = fields[key]
-  if (value === undefined) return otherwise
-  if (typeof value !== 'number' || !Number.isInteger(value) || value < least || value > most) {
-    throw refused(`${at}.${key}`, `a whole number from ${least} to ${most}`)
-  }
-  return value
 }

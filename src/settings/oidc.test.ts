@@ -62,7 +62,7 @@ const FIELDS: readonly (readonly [rule: string, field: string, change: Change])[
   ['discovery has no userinfo', 'discoveryUrl', { discoveryUrl: 'https://u@canary.test/' }],
   ['discovery is a URL', 'discoveryUrl', { discoveryUrl: '/canary' }],
   ['origins are not empty', 'allowedOrigins', { allowedOrigins: [] }],
-  ['origins are strings', 'allowedOrigins', { allowedOrigins: ['https://canary.test', 1] }],
+  ['origins are strings', 'allowedOrigins[1]', { allowedOrigins: ['https://canary.test', 1] }],
   ['origins are HTTPS', 'allowedOrigins', { allowedOrigins: ['http://canary.test'] }],
   ['origins are not loopback HTTP', 'allowedOrigins', { ...LOOPBACK, allowLoopbackHttp: false }],
   ['origins are canonical', 'allowedOrigins', { allowedOrigins: ['https://canary.test/'] }],

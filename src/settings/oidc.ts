@@ -2,9 +2,10 @@
 import { absolutePath, FILE_RULES } from '../system/files.ts'
 import { decodeBase64Url } from '../value/base64url.ts'
 import { Secret } from '../value/secret.ts'
-import type { Json } from '../value/strict-json.ts'
+import { rule } from '../wire/rules.ts'
+import { type Infer, schema } from '../wire/schema.ts'
 import { isOrigin, type OriginScheme, parseUrl } from './addresses.ts'
-import { type Fields, isPlainUrl, jsonFile } from './json-files.ts'
+import { differentStrings, isPlainUrl, jsonFile, printable } from './json-files.ts'
 import { invalid } from './sources.ts'
 import type { VariableName } from './variables.ts'
 
@@ -37,116 +38,83 @@ export interface NativeClient {
 }
 
 const VARIABLE: VariableName = 'SERVICE_PLATFORM_OIDC_CONFIG'
-const FIELDS = [
-  'providerId',
-  'issuer',
-  'discoveryUrl',
-  'audience',
-  'allowedOrigins',
-  'discriminatorClaim',
-  'discriminatorValue',
-  'algorithm',
-  'requiredType',
-  'subjectPepper',
-  'nativeClient',
-  'allowLoopbackHttp',
-]
-const NATIVE_FIELDS = ['authorizationEndpoint', 'tokenEndpoint', 'clientId', 'scopes', 'resource']
 const ORIGINS_MAX = 64
 const SCOPES_MAX = 64
 /** RFC 6749, section 3.3. */
 const SCOPE = /^[\x21\x23-\x5b\x5d-\x7e]{1,256}$/
-const { open, read, refused, strings, text } = jsonFile('SERVER_OIDC_CONFIG_INVALID', VARIABLE)
+const { read, refused } = jsonFile('SERVER_OIDC_CONFIG_INVALID', VARIABLE)
+
+const NativeClientFile = schema({
+  authorizationEndpoint: printable(2048),
+  tokenEndpoint: printable(2048),
+  clientId: printable(512),
+  scopes: [
+    differentStrings(SCOPES_MAX),
+    ':',
+    rule('scope names of RFC 6749', (scopes: string[]) =>
+      scopes.every((scope) => SCOPE.test(scope)),
+    ),
+  ],
+  'resource?': printable(1024),
+})
+
+/** What depends on other fields is left to the functions below. */
+const OidcFile = schema({
+  providerId: printable(256),
+  issuer: [
+    printable(2048),
+    ':',
+    rule('an exact HTTPS issuer without query and fragment', isIssuer),
+  ],
+  discoveryUrl: printable(2048),
+  audience: printable(1024),
+  allowedOrigins: differentStrings(ORIGINS_MAX),
+  discriminatorClaim: printable(256),
+  discriminatorValue: printable(1024),
+  algorithm: ['===', ...OIDC_ALGORITHMS],
+  'requiredType?': printable(128),
+  subjectPepper: [
+    'string',
+    ':',
+    rule('URL-safe base64 without padding of exactly 32 bytes', isPepper),
+  ],
+  'nativeClient?': NativeClientFile,
+  'allowLoopbackHttp?': 'boolean',
+})
+type OidcFile = Infer<typeof OidcFile>
+type NativeClientFile = Infer<typeof NativeClientFile>
 
 /** Throws SERVER_OIDC_CONFIG_INVALID, or SERVER_CONFIGURATION_INVALID for a relative path. */
 export function readOidcConfig(path: string): OidcProvider {
   if (absolutePath(path) === null) throw invalid(VARIABLE, FILE_RULES.not_absolute)
-  return parseOidcConfig(read(path))
+  return providerOf(read(path, OidcFile))
 }
 
-export function parseOidcConfig(json: Json): OidcProvider {
-  const fields = open(json, 'the file', FIELDS)
-  const allowLoopbackHttp = boolean(fields, 'allowLoopbackHttp')
-  const allowedOrigins = origins(fields, allowLoopbackHttp)
-  const audience = text(fields, 'audience', 1024)
+function providerOf(file: OidcFile): OidcProvider {
+  const { audience, allowedOrigins, allowLoopbackHttp = false } = file
+  const surroundings = { audience, allowedOrigins, allowLoopbackHttp }
+  checkOrigins(surroundings)
+  checkDiscoveryUrl(file.discoveryUrl, surroundings)
   return {
-    providerId: text(fields, 'providerId', 256),
-    issuer: issuer(fields),
-    discoveryUrl: discoveryUrl(fields, allowedOrigins),
-    audience,
-    allowedOrigins,
-    discriminatorClaim: text(fields, 'discriminatorClaim', 256),
-    discriminatorValue: text(fields, 'discriminatorValue', 1024),
-    algorithm: algorithm(fields),
-    requiredType: fields.requiredType === undefined ? null : text(fields, 'requiredType', 128),
-    subjectPepper: pepper(fields),
-    nativeClient:
-      fields.nativeClient === undefined
-        ? null
-        : nativeClient(fields.nativeClient, { audience, allowedOrigins, allowLoopbackHttp }),
+    ...file,
     allowLoopbackHttp,
+    requiredType: file.requiredType ?? null,
+    subjectPepper: new Secret(file.subjectPepper),
+    nativeClient:
+      file.nativeClient === undefined ? null : nativeClient(file.nativeClient, surroundings),
   }
 }
 
-function boolean(fields: Fields, key: string): boolean {
-  const value = fields[key] ?? false
-  if (typeof value !== 'boolean' || fields[key] === null) throw refused(key, 'true or false')
-  return value
+/** Compared byte for byte with the token's `iss`, so only the canonical spelling can ever match. */
+function isIssuer(text: string): boolean {
+  const url = parseUrl(text)
+  const canonical = url !== null && (url.href === text || url.href === `${text}/`)
+  return canonical && isPlainUrl(url, ['https']) && !/[?#]/.test(text)
 }
 
-function issuer(fields: Fields): string {
-  const value = text(fields, 'issuer', 2048)
-  // Compared byte for byte with the token's `iss`, so only the canonical spelling can ever match.
-  const url = parseUrl(value)
-  const canonical = url !== null && (url.href === value || url.href === `${value}/`)
-  if (!canonical || !isPlainUrl(url, ['https']) || /[?#]/.test(value)) {
-    throw refused('issuer', 'an exact HTTPS issuer without query and fragment')
-  }
-  return value
-}
-
-/** The flag turns the list into one literal-loopback origin: it is for local conformance alone. */
-function origins(fields: Fields, allowLoopbackHttp: boolean): readonly string[] {
-  const list = strings(fields, 'allowedOrigins', ORIGINS_MAX)
-  if (allowLoopbackHttp) {
-    const [only] = list
-    if (list.length !== 1 || !isOrigin(only!, ['loopback-http'])) {
-      const rule = 'exactly one literal-loopback HTTP origin where allowLoopbackHttp is true'
-      throw refused('allowedOrigins', rule)
-    }
-  } else if (!list.every((origin) => isOrigin(origin, ['https']))) {
-    throw refused('allowedOrigins', 'canonical HTTPS origins such as https://idp.example.com')
-  }
-  return list
-}
-
-function discoveryUrl(fields: Fields, allowedOrigins: readonly string[]): string {
-  const value = text(fields, 'discoveryUrl', 2048)
-  const url = parseUrl(value)
-  const allowed = url !== null && allowedOrigins.includes(url.origin)
-  if (!allowed || !isPlainUrl(url, ['https', 'loopback-http'])) {
-    throw refused('discoveryUrl', 'a URL whose origin is one of allowedOrigins')
-  }
-  return value
-}
-
-function algorithm(fields: Fields): OidcAlgorithm {
-  const found = OIDC_ALGORITHMS.find((name) => name === fields.algorithm)
-  if (found === undefined) throw refused('algorithm', `one of ${OIDC_ALGORITHMS.join(', ')}`)
-  return found
-}
-
-function pepper(fields: Fields): Secret {
-  const value = fields.subjectPepper
-  if (typeof value !== 'string' || !isPepper(value)) {
-    throw refused('subjectPepper', 'URL-safe base64 without padding of exactly 32 bytes')
-  }
-  return new Secret(value)
-}
-
-export function isPepper(value: string): boolean {
+export function isPepper(text: string): boolean {
   try {
-    return decodeBase64Url(value).length === 32
+    return decodeBase64Url(text).length === 32
   } catch {
     return false
   }
@@ -158,42 +126,48 @@ interface Surroundings {
   readonly allowLoopbackHttp: boolean
 }
 
-function nativeClient(json: Json, surroundings: Surroundings): NativeClient {
-  const fields = open(json, 'nativeClient', NATIVE_FIELDS)
-  const scopes = strings(fields, 'scopes', SCOPES_MAX, 'nativeClient.scopes')
-  if (!scopes.every((scope) => SCOPE.test(scope))) {
-    throw refused('nativeClient.scopes', 'scope names of RFC 6749')
-  }
-  return {
-    authorizationEndpoint: endpoint(fields, 'authorizationEndpoint', surroundings),
-    tokenEndpoint: endpoint(fields, 'tokenEndpoint', surroundings),
-    clientId: text(fields, 'clientId', 512, 'nativeClient.clientId'),
-    scopes,
-    resource: fields.resource === undefined ? null : resource(fields, surroundings),
+/** The flag turns the list into one literal-loopback origin: it is for local conformance alone. */
+function checkOrigins({ allowedOrigins, allowLoopbackHttp }: Surroundings): void {
+  if (allowLoopbackHttp) {
+    const [only] = allowedOrigins
+    if (allowedOrigins.length !== 1 || !isOrigin(only!, ['loopback-http'])) {
+      const rule = 'exactly one literal-loopback HTTP origin where allowLoopbackHttp is true'
+      throw refused('allowedOrigins', rule)
+    }
+  } else if (!allowedOrigins.every((origin) => isOrigin(origin, ['https']))) {
+    throw refused('allowedOrigins', 'canonical HTTPS origins such as https://idp.example.com')
   }
 }
 
-function endpoint(fields: Fields, key: string, surroundings: Surroundings): string {
-  const at = `nativeClient.${key}`
-  const value = text(fields, key, 2048, at)
-  const url = parseUrl(value)
-  const secure = url !== null && (isPlainUrl(url, ['https']) || isConformance(url, surroundings))
-  if (!secure) throw refused(at, 'an HTTPS URL without userinfo and fragment')
-  return value
+function checkDiscoveryUrl(text: string, { allowedOrigins }: Surroundings): void {
+  const url = parseUrl(text)
+  const allowed = url !== null && allowedOrigins.includes(url.origin)
+  if (!allowed || !isPlainUrl(url, ['https', 'loopback-http'])) {
+    throw refused('discoveryUrl', 'a URL whose origin is one of allowedOrigins')
+  }
 }
 
-function resource(fields: Fields, surroundings: Surroundings): string {
+function nativeClient(client: NativeClientFile, surroundings: Surroundings): NativeClient {
+  for (const field of ['authorizationEndpoint', 'tokenEndpoint'] as const) {
+    const url = parseUrl(client[field])
+    const secure = url !== null && (isPlainUrl(url, ['https']) || isConformance(url, surroundings))
+    if (!secure) {
+      throw refused(`nativeClient.${field}`, 'an HTTPS URL without userinfo and fragment')
+    }
+  }
+  const { resource = null } = client
+  if (resource !== null) checkResource(resource, surroundings)
+  return { ...client, resource }
+}
+
+function checkResource(text: string, { audience, allowLoopbackHttp }: Surroundings): void {
   const at = 'nativeClient.resource'
-  const value = text(fields, 'resource', 1024, at)
-  const url = parseUrl(value)
-  const schemes: OriginScheme[] = surroundings.allowLoopbackHttp
-    ? ['https', 'loopback-http']
-    : ['https']
+  const url = parseUrl(text)
+  const schemes: OriginScheme[] = allowLoopbackHttp ? ['https', 'loopback-http'] : ['https']
   if (url === null || !isPlainUrl(url, schemes)) {
     throw refused(at, 'an HTTPS URL without userinfo and fragment')
   }
-  if (value !== surroundings.audience) throw refused(at, 'equal to audience')
-  return value
+  if (text !== audience) throw refused(at, 'equal to audience')
 }
 
 function isConformance(url: URL, { allowLoopbackHttp, allowedOrigins }: Surroundings): boolean {

@@ -6,9 +6,9 @@ import {
   formatKeyring,
   KEYRING_FILE,
   type KeyringFile,
-  parseKeyring,
   ROOT_FILE_BYTES_MAX,
 } from '../value/product-root.ts'
+import { parseKeyring } from '../wire/files/product-root.ts'
 import { readOwnFile } from './files.ts'
 
 /** What an interrupted write leaves: it would keep keys that are removed. */

@@ -8,12 +8,11 @@ import type { Fault } from '../errors/fault.ts'
 import {
   DESCRIPTOR_FILE,
   KEYRING_FILE,
-  parseKeyring,
-  parseRootDescriptor,
   ROOT_FILE_BYTES_MAX,
   type RootDescriptor,
 } from '../value/product-root.ts'
 import { ValidationError } from '../value/validation-error.ts'
+import { parseKeyring, parseRootDescriptor } from '../wire/files/product-root.ts'
 import { ArtifactStore } from './artifacts.ts'
 import { ControlDatabase } from './control/database.ts'
 import { findEnvironment, insertEnvironment } from './control/environment.ts'

@@ -92,7 +92,10 @@ const READ_BY_OTHERS = 0o004
 const WRITE_BY_OTHERS = 0o002
 const STICKY = 0o1000
 
-/** Who can write a directory can replace what is in it, unless only owners may remove there. */
+/**
+ * Rejects a directory that others can write, and one above it: they could replace the file. The
+ * sticky bit leaves that to owners.
+ */
 function requireLastingNames(directory: string): void {
   for (let at = realpathSync(directory); ; at = dirname(at)) {
     const { mode } = statSync(at)

@@ -6,7 +6,7 @@
  */
 import { decodeBase64Url, encodeBase64Url } from './base64url.ts'
 import { isTableName, tableOfId } from './ids.ts'
-import type { Json } from './strict-json.ts'
+import { isJsonObject, type Json } from './strict-json.ts'
 import { parseInt64 } from './tagged.ts'
 import { ValidationError } from './validation-error.ts'
 import { compileValidator, type FieldsJson, type ValidatorJson } from './validators.ts'
@@ -157,9 +157,7 @@ function entries(
   path: string,
   each: (item: Json, name: string, path: string) => Value,
 ): Value {
-  if (json === null || typeof json !== 'object' || Array.isArray(json)) {
-    throw new ValidationError('an object', path)
-  }
+  if (!isJsonObject(json)) throw new ValidationError('an object', path)
   return new Map(
     Object.entries(json).map(([name, item]) => [name, each(item, name, `${path}.${name}`)]),
   )

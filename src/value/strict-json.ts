@@ -8,6 +8,15 @@ import { ValidationError } from './validation-error.ts'
 
 export type Json = null | boolean | number | string | Json[] | { [key: string]: Json }
 
+export interface JsonObject {
+  readonly [key: string]: Json
+}
+
+/** Whether data that may be JSON is an object: no list, no null. */
+export function isJsonObject(json: unknown): json is JsonObject {
+  return typeof json === 'object' && json !== null && !Array.isArray(json)
+}
+
 export interface StrictJsonLimits {
   /** Nesting of arrays and objects. */
   readonly depthMax: number

@@ -2,7 +2,7 @@
 import { isTableName } from './ids.ts'
 import { PatternError } from './patterns/pattern-error.ts'
 import { parsePattern } from './patterns/syntax.ts'
-import type { Json } from './strict-json.ts'
+import { isJsonObject, type Json } from './strict-json.ts'
 import { parseInt64 } from './tagged.ts'
 import { ValidationError } from './validation-error.ts'
 import type { FieldsJson, ValidatorJson } from './validators.ts'
@@ -85,21 +85,14 @@ export function parseValidator(json: Json, path = '$', depth = 0): ValidatorJson
 
 /** Fields of an object or a table; the only place where `optional` may stand. */
 export function parseFields(json: Json, path = '$', depth = 0): FieldsJson {
-  if (json === null || typeof json !== 'object' || Array.isArray(json)) {
-    throw new ValidationError('an object of validators', path)
-  }
+  if (!isJsonObject(json)) throw new ValidationError('an object of validators', path)
   const names = Object.keys(json)
   if (names.length > FIELDS_MAX) throw new ValidationError(`at most ${FIELDS_MAX} fields`, path)
   for (const name of names) {
     const field = json[name]!
     if (!name.isWellFormed()) throw new ValidationError('no lone surrogate', path)
     const at = `${path}.${name}`
-    const optional =
-      field !== null &&
-      typeof field === 'object' &&
-      !Array.isArray(field) &&
-      field.type === 'optional'
-    if (!optional) {
+    if (!isJsonObject(field) || field.type !== 'optional') {
       parseValidator(field, at, depth)
       continue
     }
@@ -113,9 +106,7 @@ export function parseFields(json: Json, path = '$', depth = 0): FieldsJson {
 
 function open(json: Json, path: string, depth: number) {
   if (depth > DEPTH_MAX) throw new ValidationError(`at most ${DEPTH_MAX} levels`, path)
-  if (json === null || typeof json !== 'object' || Array.isArray(json)) {
-    throw new ValidationError('a validator', path)
-  }
+  if (!isJsonObject(json)) throw new ValidationError('a validator', path)
   return {
     type: json.type,
     keys: Object.keys(json),
@@ -133,9 +124,7 @@ function union(json: Json | undefined, path: string, depth: number): void {
 }
 
 function literal(json: Json | undefined, path: string): void {
-  if (json === null || typeof json !== 'object' || Array.isArray(json)) {
-    throw new ValidationError('a literal', path)
-  }
+  if (!isJsonObject(json)) throw new ValidationError('a literal', path)
   const [[kind, content] = ['', null]] = Object.entries(json)
   const fits =
     Object.keys(json).length === 1 &&

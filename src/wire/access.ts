@@ -1,63 +1,68 @@
 /** Scopes, grants and invitations as they stand in messages (wire decisions, section 2). */
-import * as z from 'zod'
-import { CapabilityField, idField, Micros, Name, RoleField } from './fields.ts'
+import { CapabilityField, idField, Micros, Name, RoleField, textUpTo } from './fields.ts'
+import { rule } from './rules.ts'
+import { type Infer, schema, schemaOf } from './schema.ts'
 
-const InstallationScope = z.strictObject({
-  kind: z.literal('installation'),
-  projectId: z.null(),
-  environmentId: z.null(),
+/** null as a predicate: by the keyword arktype would tell scopes apart before it reads `kind`. */
+const Null = schemaOf<null>([
+  'unknown',
+  ':',
+  rule('null', (data) => data === null, { type: 'null' }),
+])
+
+const InstallationScope = schema({
+  kind: "'installation'",
+  projectId: Null,
+  environmentId: Null,
 })
-export const ProjectScope = z.strictObject({
-  kind: z.literal('project'),
+export const ProjectScope = schema({
+  kind: "'project'",
   projectId: idField('prj'),
-  environmentId: z.null(),
+  environmentId: Null,
 })
-export const EnvironmentScope = z.strictObject({
-  kind: z.literal('environment'),
+export const EnvironmentScope = schema({
+  kind: "'environment'",
   projectId: idField('prj'),
   environmentId: idField('env'),
 })
 
-export const ScopeField = z.discriminatedUnion('kind', [
-  InstallationScope,
-  ProjectScope,
-  EnvironmentScope,
-])
+export const ScopeField = schema([[InstallationScope, '|', ProjectScope], '|', EnvironmentScope])
 
-export const GrantField = z.strictObject({
+export const GrantField = schema({
   scope: ScopeField,
-  capabilities: CapabilityField.array(),
-  source: z.enum(['bootstrap', 'invitation', 'managed', 'legacy']),
+  capabilities: [CapabilityField, '[]'],
+  source: "'bootstrap' | 'invitation' | 'managed' | 'legacy'",
 })
-export type GrantField = z.infer<typeof GrantField>
+export type GrantField = Infer<typeof GrantField>
 
-export const InvitationRequest = z.strictObject({
+export const InvitationRequest = schema({
   operatorName: Name,
   role: RoleField,
   scope: ScopeField,
 })
-export type InvitationRequest = z.infer<typeof InvitationRequest>
+export type InvitationRequest = Infer<typeof InvitationRequest>
 
-const Invitation = z.strictObject({
-  version: z.literal(1),
+const Invitation = schema({
+  version: '1',
   /** null where the request had no Idempotency-Key. */
-  operationId: idField('opn').nullable(),
+  operationId: [idField('opn'), '|', 'null'],
   invitationId: idField('opi'),
   operatorName: Name,
   role: RoleField,
   scope: ScopeField,
-  capabilities: CapabilityField.array(),
+  capabilities: [CapabilityField, '[]'],
   createdAtMicros: Micros,
   expiresAtMicros: Micros,
-  secretShownOnce: z.boolean(),
-  replayed: z.boolean(),
+  secretShownOnce: 'boolean',
+  replayed: 'boolean',
 })
 
 /** `code` is there the first time alone. */
-export const InvitationIssued = Invitation.extend({ code: z.string().max(256).exactOptional() })
-export type InvitationIssued = z.infer<typeof InvitationIssued>
+export const InvitationIssued = schema({ '...': Invitation, 'code?': textUpTo(256) })
+export type InvitationIssued = Infer<typeof InvitationIssued>
 
-export const InvitationOperation = Invitation.extend({
-  state: z.enum(['pending', 'consumed', 'revoked', 'expired']),
+export const InvitationOperation = schema({
+  '...': Invitation,
+  state: "'pending' | 'consumed' | 'revoked' | 'expired'",
 })
-export type InvitationOperation = z.infer<typeof InvitationOperation>
+export type InvitationOperation = Infer<typeof InvitationOperation>

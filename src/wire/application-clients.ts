@@ -1,23 +1,17 @@
 /** Application Clients and their credentials (wire decisions, section 3). */
-import * as z from 'zod'
-import { idField, Micros, Name } from './fields.ts'
-import { documented } from './schema.ts'
+import { APPLICATION_SCOPES } from '../value/application-scopes.ts'
+import { documented, idField, integer, listUpTo, Micros, Name, textUpTo } from './fields.ts'
+import { type Infer, schema } from './schema.ts'
 
-export const ApplicationScopeField = z.enum([
-  'action',
-  'mutation',
-  'query',
-  'realtime',
-  'workspace',
-])
+export const ApplicationScopeField = schema(['===', ...APPLICATION_SCOPES])
 /** One at least, each once. */
-const Scopes = documented(ApplicationScopeField.array().max(5), { minItems: 1, uniqueItems: true })
-const Kind = z.enum(['public', 'confidential', 'development'])
-const RateLimit = z.int().min(1).max(1_000_000).nullable()
+const Scopes = documented(listUpTo(ApplicationScopeField, 5), { minItems: 1, uniqueItems: true })
+const Kind = schema("'public' | 'confidential' | 'development'")
+const RateLimit = schema([integer(1, 1_000_000), '|', 'null'])
 
 /** The caller pins ID and time, so that an exact replay can be told from a reuse. */
 export const ClientRequest = documented(
-  z.strictObject({
+  schema({
     clientId: idField('app'),
     name: Name,
     kind: Kind,
@@ -33,68 +27,58 @@ export const ClientRequest = documented(
   },
 )
 
-export const CredentialRequest = z.strictObject({
+export const CredentialRequest = schema({
   credentialId: idField('crd'),
   name: Name,
   scopes: Scopes,
   createdAtMicros: Micros,
   /** Requests a second. */
-  rateLimit: RateLimit.exactOptional(),
+  'rateLimit?': RateLimit,
 })
 
 /** The replacement. What is left out is as with the credential that it replaces. */
-export const RotateRequest = z.strictObject({
+export const RotateRequest = schema({
   credentialId: idField('crd'),
   createdAtMicros: Micros,
-  name: Name.exactOptional(),
-  scopes: Scopes.exactOptional(),
-  rateLimit: RateLimit.exactOptional(),
+  'name?': Name,
+  'scopes?': Scopes,
+  'rateLimit?': RateLimit,
 })
 
 export const ClientField = ClientRequest
-export type ClientField = z.infer<typeof ClientField>
+export type ClientField = Infer<typeof ClientField>
 
-export const CredentialField = z.strictObject({
+export const CredentialField = schema({
   credentialId: idField('crd'),
   clientId: idField('app'),
   name: Name,
   scopes: Scopes,
-  state: z.enum(['active', 'revoked', 'deleted']),
+  state: "'active' | 'revoked' | 'deleted'",
   createdAtMicros: Micros,
-  revokedAtMicros: Micros.nullable(),
-  lastUsedAtMicros: Micros.nullable(),
+  revokedAtMicros: [Micros, '|', 'null'],
+  lastUsedAtMicros: [Micros, '|', 'null'],
   rateLimit: RateLimit,
-  replaces: idField('crd').nullable(),
+  replaces: [idField('crd'), '|', 'null'],
 })
-export type CredentialField = z.infer<typeof CredentialField>
+export type CredentialField = Infer<typeof CredentialField>
 
-export const ClientCreated = z.strictObject({
-  version: z.literal(1),
-  client: ClientField,
-  replayed: z.boolean(),
-})
-export type ClientCreated = z.infer<typeof ClientCreated>
+export const ClientCreated = schema({ version: '1', client: ClientField, replayed: 'boolean' })
+export type ClientCreated = Infer<typeof ClientCreated>
 
-export const ClientList = z.strictObject({ version: z.literal(1), clients: ClientField.array() })
-export type ClientList = z.infer<typeof ClientList>
+export const ClientList = schema({ version: '1', clients: [ClientField, '[]'] })
+export type ClientList = Infer<typeof ClientList>
 
-export const CredentialCreated = z.strictObject({
-  version: z.literal(1),
+export const CredentialCreated = schema({
+  version: '1',
   credential: CredentialField,
-  key: z.string().max(64).nullable(),
-  secretShownOnce: z.boolean(),
-  replayed: z.boolean(),
+  key: [textUpTo(64), '|', 'null'],
+  secretShownOnce: 'boolean',
+  replayed: 'boolean',
 })
-export type CredentialCreated = z.infer<typeof CredentialCreated>
+export type CredentialCreated = Infer<typeof CredentialCreated>
 
-export const CredentialRevoked = z.strictObject({
-  version: z.literal(1),
-  credential: CredentialField,
-})
-export type CredentialRevoked = z.infer<typeof CredentialRevoked>
+export const CredentialRevoked = schema({ version: '1', credential: CredentialField })
+export type CredentialRevoked = Infer<typeof CredentialRevoked>
 
-export const CredentialList = z.strictObject({
-  version: z.literal(1),
-  credentials: CredentialField.array(),
-})
-export type CredentialList = z.infer<typeof CredentialList>
+export const CredentialList = schema({ version: '1', credentials: [CredentialField, '[]'] })
+export type CredentialList = Infer<typeof CredentialList>

@@ -1,37 +1,37 @@
 /** Pages of the security audit (wire decisions, section 5, Page). */
-import * as z from 'zod'
-import { idField, Micros, PAGE_MAX, PageLimit, text } from './fields.ts'
+import { idField, listUpTo, Micros, PAGE_MAX, PageLimit, text, textUpTo } from './fields.ts'
+import { type Infer, schema } from './schema.ts'
 
 /** 32 bytes, the last of which are a checksum. */
 const Cursor = text(/^[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]$/, 'a cursor of this list')
 
-export const AuditQuery = z.strictObject({
-  operator: idField('opr').exactOptional(),
-  operation: text(/^[a-z][a-z0-9_.-]{0,127}$/, 'the name of an operation').exactOptional(),
-  from: Micros.exactOptional(),
-  to: Micros.exactOptional(),
-  after: Cursor.exactOptional(),
-  limit: PageLimit.exactOptional(),
+export const AuditQuery = schema({
+  'operator?': idField('opr'),
+  'operation?': text(/^[a-z][a-z0-9_.-]{0,127}$/, 'the name of an operation'),
+  'from?': Micros,
+  'to?': Micros,
+  'after?': Cursor,
+  'limit?': PageLimit,
 })
 
-export const AuditRecord = z.strictObject({
+export const AuditRecord = schema({
   auditId: idField('aud'),
-  operation: z.string().max(128),
-  outcome: z.enum(['succeeded', 'denied', 'failed']),
+  operation: textUpTo(128),
+  outcome: "'succeeded' | 'denied' | 'failed'",
   /** Who did it; null where the server itself or a stranger acted. */
-  actor: idField('opr').nullable(),
-  subject: z.string().max(512).nullable(),
+  actor: [idField('opr'), '|', 'null'],
+  subject: [textUpTo(512), '|', 'null'],
   atMicros: Micros,
-  requestId: idField('req').nullable(),
-  sessionId: idField('ops').nullable(),
-  invitationId: idField('opi').nullable(),
-  operationId: idField('opn').nullable(),
+  requestId: [idField('req'), '|', 'null'],
+  sessionId: [idField('ops'), '|', 'null'],
+  invitationId: [idField('opi'), '|', 'null'],
+  operationId: [idField('opn'), '|', 'null'],
 })
 
-export const AuditPage = z.strictObject({
-  version: z.literal(1),
-  items: AuditRecord.array().max(PAGE_MAX),
+export const AuditPage = schema({
+  version: '1',
+  items: listUpTo(AuditRecord, PAGE_MAX),
   /** `after` of the next page; null at the end. */
-  next: Cursor.nullable(),
+  next: [Cursor, '|', 'null'],
 })
-export type AuditPage = z.infer<typeof AuditPage>
+export type AuditPage = Infer<typeof AuditPage>

@@ -1,96 +1,106 @@
 /** Login, sessions and what an operator may reach (wire decisions, section 2). */
-import * as z from 'zod'
 import { GrantField } from './access.ts'
-import { CapabilityField, idField, Micros, Name, PAGE_MAX, PageLimit, U64 } from './fields.ts'
+import {
+  CapabilityField,
+  idField,
+  listUpTo,
+  Micros,
+  Name,
+  PAGE_MAX,
+  PageLimit,
+  textUpTo,
+  U64,
+} from './fields.ts'
+import { type Infer, schema } from './schema.ts'
 
 /** Longer than any credential; whether it is one is decided by the rule, with a 401. */
-const CREDENTIAL = z.string().max(256)
+const CREDENTIAL = textUpTo(256)
 
-export const ExchangeRequest = z.strictObject({
+export const ExchangeRequest = schema({
   code: CREDENTIAL,
-  deviceName: Name.exactOptional(),
+  'deviceName?': Name,
   /** For a bootstrap code only. */
-  operatorName: Name.exactOptional(),
+  'operatorName?': Name,
 })
 
-export const RefreshRequest = z.strictObject({ refreshToken: CREDENTIAL })
+export const RefreshRequest = schema({ refreshToken: CREDENTIAL })
 
-export const OperatorField = z.strictObject({
+export const OperatorField = schema({
   operatorId: idField('opr'),
   operatorName: Name,
   createdAtMicros: Micros,
 })
-export type OperatorField = z.infer<typeof OperatorField>
+export type OperatorField = Infer<typeof OperatorField>
 
-export const SessionField = z.strictObject({
+export const SessionField = schema({
   sessionId: idField('ops'),
-  deviceName: Name.nullable(),
+  deviceName: [Name, '|', 'null'],
   createdAtMicros: Micros,
   lastUsedAtMicros: Micros,
   accessExpiresAtMicros: Micros,
   refreshExpiresAtMicros: Micros,
-  current: z.boolean(),
+  current: 'boolean',
 })
-export type SessionField = z.infer<typeof SessionField>
+export type SessionField = Infer<typeof SessionField>
 
-export const Login = z.strictObject({
-  version: z.literal(1),
+export const Login = schema({
+  version: '1',
   operator: OperatorField,
   session: SessionField,
-  grants: GrantField.array(),
-  tokenType: z.literal('Bearer'),
+  grants: [GrantField, '[]'],
+  tokenType: "'Bearer'",
   accessToken: CREDENTIAL,
   refreshToken: CREDENTIAL,
 })
-export type Login = z.infer<typeof Login>
+export type Login = Infer<typeof Login>
 
-export const AuthConfig = z.strictObject({
-  version: z.literal(1),
-  methods: z.array(z.enum(['invitation', 'browser_oidc', 'helper_token'])),
-  managementOrigin: z.string().nullable(),
+export const AuthConfig = schema({
+  version: '1',
+  methods: "('invitation' | 'browser_oidc' | 'helper_token')[]",
+  managementOrigin: 'string | null',
 })
-export type AuthConfig = z.infer<typeof AuthConfig>
+export type AuthConfig = Infer<typeof AuthConfig>
 
-export const Self = z.strictObject({
-  version: z.literal(1),
+export const Self = schema({
+  version: '1',
   operator: OperatorField,
   session: SessionField,
-  grants: GrantField.array(),
+  grants: [GrantField, '[]'],
   authorizationRevision: U64,
 })
-export type Self = z.infer<typeof Self>
+export type Self = Infer<typeof Self>
 
 /** Entries of one answer (Document 1, Limits). */
 export const RESOURCES_MAX = 1_024
 /** Bytes of one answer (Document 1, Limits). */
 export const RESOURCES_BYTES_MAX = 1024 * 1024
 
-export const ResourceField = z.strictObject({
+export const ResourceField = schema({
   projectId: idField('prj'),
   environmentId: idField('env'),
-  name: z.string(),
-  slug: z.string(),
-  managementOrigin: z.string().nullable(),
-  capabilities: CapabilityField.array(),
+  name: 'string',
+  slug: 'string',
+  managementOrigin: 'string | null',
+  capabilities: [CapabilityField, '[]'],
 })
-export type ResourceField = z.infer<typeof ResourceField>
+export type ResourceField = Infer<typeof ResourceField>
 
-export const Resources = z.strictObject({
-  version: z.literal(1),
-  resources: ResourceField.array().max(RESOURCES_MAX),
+export const Resources = schema({
+  version: '1',
+  resources: listUpTo(ResourceField, RESOURCES_MAX),
 })
-export type Resources = z.infer<typeof Resources>
+export type Resources = Infer<typeof Resources>
 
-export const SessionsQuery = z.strictObject({
-  limit: PageLimit.exactOptional(),
+export const SessionsQuery = schema({
+  'limit?': PageLimit,
   /** The `next` of the page before. */
-  after: idField('ops').exactOptional(),
+  'after?': idField('ops'),
 })
 
-export const Sessions = z.strictObject({
-  version: z.literal(1),
-  sessions: SessionField.array().max(PAGE_MAX),
+export const Sessions = schema({
+  version: '1',
+  sessions: listUpTo(SessionField, PAGE_MAX),
   /** `after` of the next page; null at the end. */
-  next: idField('ops').nullable(),
+  next: [idField('ops'), '|', 'null'],
 })
-export type Sessions = z.infer<typeof Sessions>
+export type Sessions = Infer<typeof Sessions>

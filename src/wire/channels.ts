@@ -1,28 +1,28 @@
 /** Promotion and rollback of a Channel (wire decisions, section 3). */
-import * as z from 'zod'
 import { CHANNEL_NAME } from '../value/targets.ts'
 import { idField, Micros, text, U64 } from './fields.ts'
+import { type Infer, schema } from './schema.ts'
 
 export const ChannelName = text(CHANNEL_NAME, 'a Channel name')
 
-export const PromoteRequest = z.strictObject({
+export const PromoteRequest = schema({
   releaseId: idField('rel'),
   /** Without it the Channel moves whatever it is bound to. */
-  expectedReleaseId: z.literal('empty').or(idField('rel')).exactOptional(),
+  'expectedReleaseId?': ["'empty'", '|', idField('rel')],
 })
 
-export const RollbackRequest = z.strictObject({
+export const RollbackRequest = schema({
   targetReleaseId: idField('rel'),
   expectedReleaseId: idField('rel'),
 })
 
-export const Promoted = z.strictObject({
-  version: z.literal(1),
+export const Promoted = schema({
+  version: '1',
   channel: ChannelName,
   releaseId: idField('rel'),
-  previousReleaseId: idField('rel').nullable(),
+  previousReleaseId: [idField('rel'), '|', 'null'],
   revision: U64,
   changedAtMicros: Micros,
-  serving: z.enum(['pending', 'converged']),
+  serving: "'pending' | 'converged'",
 })
-export type Promoted = z.infer<typeof Promoted>
+export type Promoted = Infer<typeof Promoted>

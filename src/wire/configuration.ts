@@ -1,21 +1,30 @@
 /** Variables and secrets of the Environment (wire decisions, section 3). */
-import * as z from 'zod'
 import { CONFIGURATION_NAME, CONFIGURATION_VALUE_BYTES_MAX } from '../value/configuration.ts'
-import { idField, Micros, PAGE_MAX, PageLimit, Revision, text, U64 } from './fields.ts'
+import {
+  documented,
+  idField,
+  listUpTo,
+  Micros,
+  PAGE_MAX,
+  PageLimit,
+  Revision,
+  text,
+  U64,
+} from './fields.ts'
 import { OperationField } from './operations.ts'
-import { documented } from './schema.ts'
+import { type Infer, schema } from './schema.ts'
 
 /** Bytes of the body that sets a value (Document 1, Limits). */
 export const CONFIGURATION_BODY_BYTES_MAX = 72 * 1024
 
 export const ConfigurationName = text(CONFIGURATION_NAME, 'a name such as API_KEY')
-const Kind = z.enum(['variable', 'secret'])
+const Kind = schema("'variable' | 'secret'")
 
 export const ConfigurationSet = documented(
-  z.strictObject({
+  schema({
     expectedRevision: Revision,
     kind: Kind,
-    value: documented(z.string(), {
+    value: documented(schema('string'), {
       description: `at most ${CONFIGURATION_VALUE_BYTES_MAX} bytes of UTF-8`,
       maxLength: CONFIGURATION_VALUE_BYTES_MAX,
     }),
@@ -29,12 +38,12 @@ export const ConfigurationSet = documented(
   },
 )
 
-export const ConfigurationDelete = z.strictObject({
+export const ConfigurationDelete = schema({
   expectedRevision: Revision,
   changedAtMicros: Micros,
 })
 
-const Entry = z.strictObject({
+const Entry = schema({
   name: ConfigurationName,
   revision: U64,
   createdAtMicros: Micros,
@@ -42,47 +51,48 @@ const Entry = z.strictObject({
 })
 
 /** A secret has no value here, nor anywhere else that is read. */
-export const EntryField = z.discriminatedUnion('kind', [
-  Entry.extend({ kind: z.literal('variable'), value: z.string() }),
-  Entry.extend({ kind: z.literal('secret') }),
+export const EntryField = schema([
+  { '...': Entry, kind: "'variable'", value: 'string' },
+  '|',
+  { '...': Entry, kind: "'secret'" },
 ])
-export type EntryField = z.infer<typeof EntryField>
+export type EntryField = Infer<typeof EntryField>
 
-export const ConfigurationList = z.strictObject({
-  version: z.literal(1),
+export const ConfigurationList = schema({
+  version: '1',
   revision: U64,
-  entries: EntryField.array(),
+  entries: [EntryField, '[]'],
 })
-export type ConfigurationList = z.infer<typeof ConfigurationList>
+export type ConfigurationList = Infer<typeof ConfigurationList>
 
-export const ChangeField = z.strictObject({
+export const ChangeField = schema({
   /** That the whole configuration had after it. */
   revision: U64,
   name: ConfigurationName,
   kind: Kind,
-  action: z.enum(['set', 'delete']),
+  action: "'set' | 'delete'",
   operatorId: idField('opr'),
   changedAtMicros: Micros,
 })
-export type ChangeField = z.infer<typeof ChangeField>
+export type ChangeField = Infer<typeof ChangeField>
 
-export const ConfigurationChanged = z.strictObject({
-  version: z.literal(1),
+export const ConfigurationChanged = schema({
+  version: '1',
   change: ChangeField,
   operation: OperationField,
 })
-export type ConfigurationChanged = z.infer<typeof ConfigurationChanged>
+export type ConfigurationChanged = Infer<typeof ConfigurationChanged>
 
-export const HistoryQuery = z.strictObject({
-  limit: PageLimit.exactOptional(),
+export const HistoryQuery = schema({
+  'limit?': PageLimit,
   /** Changes before this revision of the configuration. */
-  after: text(/^[1-9][0-9]{0,15}$/, 'a cursor of this list').exactOptional(),
+  'after?': text(/^[1-9][0-9]{0,15}$/, 'a cursor of this list'),
 })
 
-export const ConfigurationHistory = z.strictObject({
-  version: z.literal(1),
-  entries: ChangeField.array().max(PAGE_MAX),
+export const ConfigurationHistory = schema({
+  version: '1',
+  entries: listUpTo(ChangeField, PAGE_MAX),
   /** `after` of the next page. */
-  next: U64.nullable(),
+  next: [U64, '|', 'null'],
 })
-export type ConfigurationHistory = z.infer<typeof ConfigurationHistory>
+export type ConfigurationHistory = Infer<typeof ConfigurationHistory>

@@ -1,58 +1,58 @@
 /** State of the Environment (wire decisions, section 3). */
-import * as z from 'zod'
 import { idField, Micros, Name, Revision, text, U64 } from './fields.ts'
 import { OperationField } from './operations.ts'
+import { type Infer, schema } from './schema.ts'
 
 /** Bytes of a body with a configuration (Document 1, Limits). */
 export const ENVIRONMENT_BODY_BYTES_MAX = 72 * 1024
 
 /** Complete: a change replaces all of it. */
-export const EnvironmentConfigurationField = z.strictObject({
+export const EnvironmentConfigurationField = schema({
   name: Name,
   slug: text(/^[a-z][a-z0-9-]{0,62}$/, 'a slug such as my-app'),
   /** Logical; what it means is the operator's. */
   region: text(/^[a-z][a-z0-9-]{0,62}$/, 'a region such as eu-west'),
-  purpose: z.enum(['development', 'preview', 'staging', 'production']),
-  protection: z.enum(['none', 'protected']),
-  location: Name.nullable(),
-  workspaceTargets: z.enum(['allowed', 'denied']),
+  purpose: "'development' | 'preview' | 'staging' | 'production'",
+  protection: "'none' | 'protected'",
+  location: [Name, '|', 'null'],
+  workspaceTargets: "'allowed' | 'denied'",
 })
-export type EnvironmentConfigurationField = z.infer<typeof EnvironmentConfigurationField>
+export type EnvironmentConfigurationField = Infer<typeof EnvironmentConfigurationField>
 
-export const EnvironmentCreate = z.strictObject({
+export const EnvironmentCreate = schema({
   configuration: EnvironmentConfigurationField,
   changedAtMicros: Micros,
 })
 
-export const EnvironmentUpdate = z.strictObject({
+export const EnvironmentUpdate = schema({
   configuration: EnvironmentConfigurationField,
   expectedRevision: Revision,
   changedAtMicros: Micros,
 })
 
-export const EnvironmentLifecycleChange = z.strictObject({
+export const EnvironmentLifecycleChange = schema({
   expectedRevision: Revision,
   changedAtMicros: Micros,
 })
 
-export const EnvironmentState = z.strictObject({
-  version: z.literal(1),
+export const EnvironmentState = schema({
+  version: '1',
   projectId: idField('prj'),
   environmentId: idField('env'),
-  desired: z.strictObject({
+  desired: {
     revision: U64,
-    lifecycle: z.enum(['active', 'archived']),
+    lifecycle: "'active' | 'archived'",
     configuration: EnvironmentConfigurationField,
-  }),
-  observed: z.strictObject({
+  },
+  observed: {
     revision: U64,
-    lifecycle: z.enum(['active', 'archived']),
-    serving: z.enum(['stopped', 'starting', 'serving']),
-  }),
+    lifecycle: "'active' | 'archived'",
+    serving: "'stopped' | 'starting' | 'serving'",
+  },
   createdAtMicros: Micros,
   updatedAtMicros: Micros,
 })
-export type EnvironmentState = z.infer<typeof EnvironmentState>
+export type EnvironmentState = Infer<typeof EnvironmentState>
 
-export const EnvironmentChanged = EnvironmentState.extend({ operation: OperationField })
-export type EnvironmentChanged = z.infer<typeof EnvironmentChanged>
+export const EnvironmentChanged = schema({ '...': EnvironmentState, operation: OperationField })
+export type EnvironmentChanged = Infer<typeof EnvironmentChanged>

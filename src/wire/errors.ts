@@ -1,29 +1,28 @@
 /** The error envelope of both origins (Document 2, Error envelope). */
-import * as z from 'zod'
-import { idField } from './fields.ts'
+import { idField, textUpTo } from './fields.ts'
+import { schema } from './schema.ts'
 
-const ErrorField = z.strictObject({
+const ErrorField = schema({
   /** What a caller branches on. */
-  code: z.string().max(128),
-  message: z.string(),
+  code: textUpTo(128),
+  message: 'string',
   /** Whether the same request may succeed later. */
-  retryable: z.boolean(),
+  retryable: 'boolean',
 })
 
-const Envelope = z.strictObject({
-  version: z.literal(1),
-  status: z.literal('error'),
+const Envelope = schema({
+  version: '1',
+  status: "'error'",
   requestId: idField('req'),
 })
 
-export const ApplicationError = Envelope.extend({ error: ErrorField })
+export const ApplicationError = schema({ '...': Envelope, error: ErrorField })
 
 /** Violations help an operator and would help an attacker of an application. */
-export const ManagementError = Envelope.extend({
-  error: ErrorField.extend({
-    violations: z
-      .strictObject({ path: z.string(), rule: z.string().max(200) })
-      .array()
-      .exactOptional(),
-  }),
+export const ManagementError = schema({
+  '...': Envelope,
+  error: {
+    '...': ErrorField,
+    'violations?': [{ path: 'string', rule: textUpTo(200) }, '[]'],
+  },
 })

@@ -1,21 +1,34 @@
 /** Fields that many messages share. */
-import * as z from 'zod'
 import { CAPABILITIES, ROLES } from '../value/capabilities.ts'
 import { type Id, type IdPrefix, idPattern } from '../value/ids.ts'
 import { isName, NAME } from '../value/names.ts'
 import { TARGET } from '../value/targets.ts'
-import { documented } from './schema.ts'
+import { atMostCharacters, documentation, type JsonSchema } from './rules.ts'
+import { type Schema, schema, schemaOf } from './schema.ts'
 
 /** A text of this form; `rule` tells it to who sends another one and to who reads of it. */
-export function text(pattern: RegExp, rule: string): z.ZodString {
-  // A union tells the rules of all its branches only where each of them was aborted.
-  return z.string().regex(pattern, { abort: true }).describe(rule)
+export function text(pattern: RegExp, rule: string): Schema<string> {
+  return schema([pattern, '@', rule])
+}
+
+/** A text of at most this many characters. */
+export function textUpTo(max: number): Schema<string> {
+  return schema(['string', ':', atMostCharacters(max)])
+}
+
+/** A JSON integer that is exact. */
+export function integer(min: number, max: number = Number.MAX_SAFE_INTEGER): Schema<number> {
+  return schema(`${min} <= number.integer <= ${max}`)
+}
+
+/** A list of at most this many entries. */
+export function listUpTo<T>(entry: Schema<T>, max: number): Schema<T[]> {
+  return schemaOf([[entry, '[]'], '&', `unknown[] <= ${max}`])
 }
 
 /** A canonical identifier with this prefix. */
-export function idField<P extends IdPrefix>(prefix: P): z.ZodType<Id<P>> {
-  const field: z.ZodType = text(idPattern(prefix), `a canonical ${prefix}_ identifier`)
-  return field as z.ZodType<Id<P>>
+export function idField<P extends IdPrefix>(prefix: P): Schema<Id<P>> {
+  return schemaOf([idPattern(prefix), '@', `a canonical ${prefix}_ identifier`])
 }
 
 const MICROS_MAX = String(2n ** 63n - 1n)
@@ -26,29 +39,43 @@ const isAtMost = (text: string, most: string): boolean =>
   text.length < most.length || (text.length === most.length && text <= most)
 
 /** Unix microseconds as canonical decimal text; the databases keep 63 bits. */
-export const Micros = text(/^(?:0|[1-9][0-9]{0,18})$/, 'canonical decimal microseconds').refine(
-  (decimal) => isAtMost(decimal, MICROS_MAX),
-)
+export const Micros = schema([
+  [/^(?:0|[1-9][0-9]{0,18})$/, ':', (decimal: string) => isAtMost(decimal, MICROS_MAX)],
+  '@',
+  'canonical decimal microseconds',
+])
 
 /** An unsigned 64-bit integer as canonical decimal text. */
-export const U64 = text(/^(?:0|[1-9][0-9]{0,19})$/, 'a canonical unsigned 64-bit integer').refine(
-  (decimal) => isAtMost(decimal, U64_MAX),
-)
+export const U64 = schema([
+  [/^(?:0|[1-9][0-9]{0,19})$/, ':', (decimal: string) => isAtMost(decimal, U64_MAX)],
+  '@',
+  'a canonical unsigned 64-bit integer',
+])
 
 /** A revision that a request expects: as U64, or as a JSON integer that is exact. */
-export const Revision = z.union([U64, z.int().min(0)])
+export const Revision = schema([U64, '|', integer(0)])
 
 /** The name of an operator or of a device. */
-export const Name = text(NAME, '1 to 128 characters in NFC without control characters').refine(
-  isName,
-)
+export const Name = schema([
+  [NAME, ':', isName],
+  '@',
+  '1 to 128 characters in NFC without control characters',
+])
 
-export const CapabilityField = z.enum(CAPABILITIES)
+export const CapabilityField = schema(['===', ...CAPABILITIES])
 
-export const RoleField = z.enum(ROLES)
+export const RoleField = schema(['===', ...ROLES])
+
+/**
+ * Adds keywords for the OpenAPI document: rules that a caller has to know and that are checked
+ * elsewhere, between fields or off the path of every call. It reads what `base` reads.
+ */
+export function documented<T>(base: Schema<T>, keywords: JsonSchema): Schema<T> {
+  return schemaOf([base, ':', documentation(keywords)])
+}
 
 /** Read as any short text: that it is a target is checked where it is looked up. */
-export const TargetField = documented(z.string().max(128), {
+export const TargetField = documented(textUpTo(128), {
   pattern: TARGET.source,
   description: 'a target such as channel:production',
 })
@@ -60,6 +87,8 @@ export const PAGE_DEFAULT = 100
 const PAGE_LIMIT = `1 to ${PAGE_MAX}, ${PAGE_DEFAULT} where it is left out`
 
 /** `limit` of a list, from the text of the URL. */
-export const PageLimit = text(/^[1-9][0-9]{0,3}$/, PAGE_LIMIT)
-  .transform(Number)
-  .pipe(z.int().min(1).max(PAGE_MAX).describe(PAGE_LIMIT))
+export const PageLimit = schema([
+  [text(/^[1-9][0-9]{0,3}$/, PAGE_LIMIT), '=>', Number],
+  '|>',
+  [integer(1, PAGE_MAX), '@', PAGE_LIMIT],
+])

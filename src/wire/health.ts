@@ -1,24 +1,25 @@
 /** Liveness and readiness (Document 1, Endpoints). */
-import * as z from 'zod'
+import { type Infer, schema } from './schema.ts'
 
-export const Live = z.strictObject({ status: z.literal('live') })
-export type Live = z.infer<typeof Live>
+export const Live = schema({ status: "'live'" })
+export type Live = Infer<typeof Live>
 
-export const Ready = z.strictObject({ status: z.enum(['ready', 'unavailable']) })
-export type Ready = z.infer<typeof Ready>
+export const Ready = schema({ status: "'ready' | 'unavailable'" })
+export type Ready = Infer<typeof Ready>
 
-const HealthStatus = z.enum(['healthy', 'degraded', 'unavailable'])
+const HealthStatus = schema("'healthy' | 'degraded' | 'unavailable'")
 
 /** Parts of the served Environment, and the worst of them (wire decisions, section 5). */
-export const Health = z.strictObject({
-  version: z.literal(1),
+export const Health = schema({
+  version: '1',
   status: HealthStatus,
   /** Those that this server has. */
-  components: z
-    .strictObject({
-      name: z.enum(['runtime', 'documents', 'scheduler', 'files', 'realtime', 'logs']),
+  components: [
+    {
+      name: "'runtime' | 'documents' | 'scheduler' | 'files' | 'realtime' | 'logs'",
       status: HealthStatus,
-    })
-    .array(),
+    },
+    '[]',
+  ],
 })
-export type Health = z.infer<typeof Health>
+export type Health = Infer<typeof Health>

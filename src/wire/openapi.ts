@@ -1,5 +1,5 @@
 /** The description of both origins. */
-import * as z from 'zod'
+import { schema } from './schema.ts'
 
 /** The rules of OpenAPI 3.1 say the rest. */
-export const OpenApiDocument = z.looseObject({ openapi: z.literal('3.1.1') })
+export const OpenApiDocument = schema({ openapi: "'3.1.1'", '+': 'ignore' })

@@ -1,17 +1,17 @@
 /** What a change that carried an Operation ID came to (wire decisions, section 3). */
-import * as z from 'zod'
-import { idField, Micros, U64 } from './fields.ts'
+import { idField, Micros, textUpTo, U64 } from './fields.ts'
+import { type Infer, schema } from './schema.ts'
 
 export const OPERATION_ID_HEADER = 'idempotency-key'
 
-export const OperationField = z.strictObject({
-  version: z.literal(1),
+export const OperationField = schema({
+  version: '1',
   operationId: idField('opn'),
   /** `<resource>.<verb>`. */
-  kind: z.string().max(128),
-  outcome: z.literal('applied'),
-  replayed: z.boolean(),
+  kind: textUpTo(128),
+  outcome: "'applied'",
+  replayed: 'boolean',
   revision: U64,
   createdAtMicros: Micros,
 })
-export type OperationField = z.infer<typeof OperationField>
+export type OperationField = Infer<typeof OperationField>

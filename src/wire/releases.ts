@@ -1,30 +1,30 @@
 /** Validation and retirement of a Release (wire decisions, section 3). */
-import * as z from 'zod'
 import { ChannelName } from './channels.ts'
 import { idField, Micros } from './fields.ts'
+import { type Infer, schema } from './schema.ts'
 
-export const ReleaseStateField = z.enum(['published', 'validated', 'rejected', 'retired'])
+export const ReleaseStateField = schema("'published' | 'validated' | 'rejected' | 'retired'")
 
-export const ValidateRequest = z.strictObject({ against: ChannelName.exactOptional() })
+export const ValidateRequest = schema({ 'against?': ChannelName })
 
-export const CheckField = z.strictObject({
-  name: z.string(),
-  outcome: z.enum(['passed', 'failed']),
-  detail: z.string(),
+export const CheckField = schema({
+  name: 'string',
+  outcome: "'passed' | 'failed'",
+  detail: 'string',
 })
 
-export const Validated = z.strictObject({
-  version: z.literal(1),
+export const Validated = schema({
+  version: '1',
   releaseId: idField('rel'),
   state: ReleaseStateField,
-  checks: CheckField.array(),
+  checks: [CheckField, '[]'],
   validatedAtMicros: Micros,
 })
-export type Validated = z.infer<typeof Validated>
+export type Validated = Infer<typeof Validated>
 
-export const Retired = z.strictObject({
-  version: z.literal(1),
+export const Retired = schema({
+  version: '1',
   releaseId: idField('rel'),
-  state: z.literal('retired'),
+  state: "'retired'",
 })
-export type Retired = z.infer<typeof Retired>
+export type Retired = Infer<typeof Retired>

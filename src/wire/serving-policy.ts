@@ -1,23 +1,23 @@
 /** The serving policy of environment:default (wire decisions, section 3). */
-import * as z from 'zod'
 import { POLICY_RELEASES_MAX, WEIGHTS_TOTAL } from '../value/targets.ts'
-import { idField, Micros, Revision, U64 } from './fields.ts'
+import { documented, idField, integer, Micros, Revision, U64 } from './fields.ts'
 import { OperationField } from './operations.ts'
-import { documented } from './schema.ts'
+import { type Infer, schema } from './schema.ts'
 import { DigestField } from './workspace.ts'
 
-const Mode = z.enum(['atomic', 'weighted'])
+const Mode = schema("'atomic' | 'weighted'")
 
-const WeightedReleases = z
-  .strictObject({
+const WeightedReleases = schema([
+  {
     releaseId: idField('rel'),
-    weight: z.int().min(1).max(WEIGHTS_TOTAL),
-  })
-  .array()
+    weight: integer(1, WEIGHTS_TOTAL),
+  },
+  '[]',
+])
 
 /** What binds several fields or entries is left to the rule. */
 export const ServingPolicySet = documented(
-  z.strictObject({
+  schema({
     /** 0 where there is no policy. */
     expectedRevision: Revision,
     mode: Mode,
@@ -40,29 +40,30 @@ export const ServingPolicySet = documented(
   },
 )
 
-export const ServingPolicy = z.strictObject({
-  version: z.literal(1),
+export const ServingPolicy = schema({
+  version: '1',
   /** Revision 0 without Releases where there never was a policy. */
-  desired: z.strictObject({ revision: U64, mode: Mode, releases: WeightedReleases }),
+  desired: { revision: U64, mode: Mode, releases: WeightedReleases },
   /** Revision 0 where environment:default serves nothing. */
-  observed: z.strictObject({ revision: U64, convergedAtMicros: Micros.nullable() }),
+  observed: { revision: U64, convergedAtMicros: [Micros, '|', 'null'] },
 })
-export type ServingPolicy = z.infer<typeof ServingPolicy>
+export type ServingPolicy = Infer<typeof ServingPolicy>
 
-export const ServingPolicyChanged = ServingPolicy.extend({ operation: OperationField })
-export type ServingPolicyChanged = z.infer<typeof ServingPolicyChanged>
+export const ServingPolicyChanged = schema({ '...': ServingPolicy, operation: OperationField })
+export type ServingPolicyChanged = Infer<typeof ServingPolicyChanged>
 
-export const SchemaCompatibility = z.strictObject({
-  version: z.literal(1),
+export const SchemaCompatibility = schema({
+  version: '1',
   /** Whether each Release of the desired policy takes the documents of every other. */
-  compatible: z.boolean(),
-  releases: z
-    .strictObject({
+  compatible: 'boolean',
+  releases: [
+    {
       releaseId: idField('rel'),
       schemaHash: DigestField,
       indexHash: DigestField,
       cronHash: DigestField,
-    })
-    .array(),
+    },
+    '[]',
+  ],
 })
-export type SchemaCompatibility = z.infer<typeof SchemaCompatibility>
+export type SchemaCompatibility = Infer<typeof SchemaCompatibility>

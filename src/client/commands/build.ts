@@ -22,8 +22,12 @@ export const buildCommand = command({
   },
   examples: ['svc build --root . --out app.svcpkg'],
   async run(context, { root, workspace, out }) {
-    const frame = await buildWorkspace(context, openRoot(context.environment, root), workspace)
-    const { manifest, packageDigest } = check(frame)
+    const frame = await buildWorkspace(
+      context,
+      await openRoot(context.environment, root),
+      workspace,
+    )
+    const { manifest, packageDigest } = await check(frame)
     const path = out === undefined ? null : resolvePath(context.environment, out)
     if (path !== null) {
       withPath(path, () => writeFileAtomic(path, frame, { mode: PACKAGE_FILE_MODE }))

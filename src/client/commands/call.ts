@@ -77,7 +77,7 @@ export const callCommand: CommandSpec = command({
       throw usage('--operation-id needs an opn_ identifier.', callCommand)
     }
     const json = await readArguments(context, given, options['args-file'])
-    const remote = openRemote(context, options.root)
+    const remote = await openRemote(context, options.root)
     const declared = await findFunction(context, remote, options.target, name)
     const { kind } = declared
     if (kind !== 'mutation' && operationId !== undefined) {

@@ -26,7 +26,7 @@ const list: CommandSpec = command({
   summary: 'List variables with their values, and secrets without',
   options: REMOTE,
   async run(context, { root }) {
-    const request = listConfiguration(openRemote(context, root))
+    const request = listConfiguration(await openRemote(context, root))
     const found = await context.output.progress('reading the configuration', request)
     const rows = found.entries.map((entry) => [
       entry.name,
@@ -97,7 +97,7 @@ const history: CommandSpec = command({
     if (limit !== undefined && !(/^[1-9][0-9]*$/.test(limit) && Number(limit) <= PAGE_MAX)) {
       throw usage(`--limit is 1 to ${PAGE_MAX}.`, history)
     }
-    const request = readConfigurationHistory(openRemote(context, root), { limit, after })
+    const request = readConfigurationHistory(await openRemote(context, root), { limit, after })
     const page = await context.output.progress('reading the history', request)
     const rows = page.entries.map((change) => [
       change.revision,
@@ -133,7 +133,7 @@ async function apply(
   root: string | undefined,
   { expected, ...edit }: Edit & Pick<ConfigurationEdit, 'content'>,
 ): Promise<void> {
-  const remote = openRemote(context, root)
+  const remote = await openRemote(context, root)
   const work = async (): Promise<ConfigurationChanged> => {
     const expectedRevision =
       expected ??

@@ -64,7 +64,7 @@ const create: CommandSpec = command({
       createdAtMicros: createdAtMicros(credentialId),
       ...rateLimitOf(options['rate-limit'], create),
     }
-    const remote = openRemote(context, options.root)
+    const remote = await openRemote(context, options.root)
     await receiveKey(context, options['key-out'], {
       label: 'creating the key',
       wanted: { clientId, credentialId },
@@ -99,7 +99,7 @@ const rotate: CommandSpec = command({
       ...(options.scopes !== undefined && { scopes: parseScopes(options.scopes, rotate) }),
       ...rateLimitOf(options['rate-limit'], rotate),
     }
-    const remote = openRemote(context, options.root)
+    const remote = await openRemote(context, options.root)
     await receiveKey(context, options['key-out'], {
       label: 'rotating the key',
       wanted: { clientId: source.clientId, credentialId },
@@ -115,7 +115,7 @@ const reveal: CommandSpec = command({
   options: { ...CREDENTIAL, 'key-out': KEY_OUT },
   async run(context, options) {
     const credential = pathOf(options, reveal)
-    const remote = openRemote(context, options.root)
+    const remote = await openRemote(context, options.root)
     const file = keyFileOf(context, options['key-out'])
     const request = () => context.output.progress('reading the key', revealKey(remote, credential))
     const revealed = await withSecretFile(file, request, ({ key }) => key)
@@ -133,7 +133,7 @@ const revoke: CommandSpec = command({
   options: CREDENTIAL,
   async run(context, options) {
     const credential = pathOf(options, revoke)
-    const request = revokeCredential(openRemote(context, options.root), credential)
+    const request = revokeCredential(await openRemote(context, options.root), credential)
     const revoked = await context.output.progress('revoking the key', request)
     await context.output.result(revoked, [`${credential.credentialId} is revoked.`])
   },
@@ -146,7 +146,7 @@ const remove: CommandSpec = command({
   options: CREDENTIAL,
   async run(context, options) {
     const credential = pathOf(options, remove)
-    const request = deleteCredential(openRemote(context, options.root), credential)
+    const request = deleteCredential(await openRemote(context, options.root), credential)
     await context.output.progress('deleting the credential', request)
     const { credentialId } = credential
     const document = { version: 1, credentialId, state: 'deleted' }
@@ -218,7 +218,7 @@ const list: CommandSpec = command({
   options: REMOTE,
   async run(context, { root, client }) {
     const clientId = clientIdOf(client, list)
-    const request = listCredentials(openRemote(context, root), clientId)
+    const request = listCredentials(await openRemote(context, root), clientId)
     const found = await context.output.progress('reading the credentials', request)
     const rows = found.credentials.map((credential) => [
       credential.credentialId,

@@ -1,4 +1,5 @@
 /** `svc environments`: configuration and lifecycle of the linked Environment. */
+import { isFault } from '../../errors/fault.ts'
 import type {
   EnvironmentChanged,
   EnvironmentConfigurationField,
@@ -17,7 +18,7 @@ const get: CommandSpec = command({
   summary: 'Show the configuration of the Environment and whether it serves',
   options: REMOTE,
   async run(context, { root }) {
-    const request = readEnvironment(openRemote(context, root))
+    const request = readEnvironment(await openRemote(context, root))
     const state = await context.output.progress('reading the Environment', request)
     const { configuration } = state.desired
     const rows = Object.entries(configuration).map(([name, value]) => [name, value ?? '(none)'])
@@ -57,9 +58,9 @@ const update: CommandSpec = command({
       ...(options['workspace-targets'] && { workspaceTargets: options['workspace-targets'] }),
     }
     if (Object.keys(given).length === 0) throw usage('Give a setting to change.', update)
-    await change(context, options.root, changeIntent(context, update, options), (state) => ({
+    await change(context, options.root, changeIntent(context, update, options), async (state) => ({
       verb: 'update',
-      configuration: complete({ ...state.desired.configuration, ...given }),
+      configuration: await complete({ ...state.desired.configuration, ...given }),
     }))
   },
 })
@@ -70,7 +71,7 @@ const archive: CommandSpec = command({
   options: CHANGE,
   async run(context, options) {
     const intent = changeIntent(context, archive, options)
-    await change(context, options.root, intent, () => ({ verb: 'archive' }))
+    await change(context, options.root, intent, async () => ({ verb: 'archive' }))
   },
 })
 
@@ -80,7 +81,7 @@ const restore: CommandSpec = command({
   options: CHANGE,
   async run(context, options) {
     const intent = changeIntent(context, restore, options)
-    await change(context, options.root, intent, () => ({ verb: 'restore' }))
+    await change(context, options.root, intent, async () => ({ verb: 'restore' }))
   },
 })
 
@@ -92,27 +93,29 @@ function pick<N extends string>(options: Given<N>, names: readonly N[]): Partial
 }
 
 /** What the server would refuse is refused with the option's name. */
-function complete(configuration: object): EnvironmentConfigurationField {
-  const { success, data, error } = Configuration.safeParse(configuration)
-  if (success) return data
-  const name = String(error.issues[0]!.path[0]).replace(
-    /[A-Z]/g,
-    (letter) => `-${letter.toLowerCase()}`,
-  )
-  throw usage(`--${name} is not one that an Environment may have.`, update)
+async function complete(configuration: object): Promise<EnvironmentConfigurationField> {
+  const { read } = await import('../../wire/reading/read.ts')
+  try {
+    return read(Configuration, configuration, 'CLIENT_USAGE')
+  } catch (error) {
+    if (!isFault(error, 'CLIENT_USAGE')) throw error
+    const setting = error.violations[0]!.path
+    const name = setting.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
+    throw usage(`--${name} is not one that an Environment may have.`, update)
+  }
 }
 
 async function change(
   context: Context,
   root: string | undefined,
   { expected, ...intent }: ChangeIntent,
-  asked: (state: EnvironmentState) => Parameters<typeof changeEnvironment>[2],
+  asked: (state: EnvironmentState) => Promise<Parameters<typeof changeEnvironment>[2]>,
 ): Promise<void> {
-  const remote: Remote = openRemote(context, root)
+  const remote: Remote = await openRemote(context, root)
   const work = async (): Promise<EnvironmentChanged> => {
     const state = await readEnvironment(remote)
     const expectedRevision = expected ?? state.desired.revision
-    return changeEnvironment(remote, { ...intent, expectedRevision }, asked(state))
+    return changeEnvironment(remote, { ...intent, expectedRevision }, await asked(state))
   }
   const changed = await context.output.progress('changing the Environment', work())
   const when = changed.operation.replayed ? 'Changed before' : 'Changed'

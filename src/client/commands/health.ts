@@ -14,7 +14,7 @@ export const healthCommand = command({
   options: REMOTE,
   async run(context, { root }) {
     const { output } = context
-    const remote = openRemote(context, root)
+    const remote = await openRemote(context, root)
     const health = await output.progress('reading the health', readHealth(remote))
     const rows = health.components.map(({ name, status }) => [name, status])
     const { environmentId } = remote.descriptor

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { TestClient } from '../../../build/testing/client/test-client.ts'
 import { Fault } from '../../errors/fault.ts'
-import { parseKeyring, parseRootDescriptor } from '../../value/product-root.ts'
+import { parseKeyring, parseRootDescriptor } from '../../wire/files/product-root.ts'
 
 let client: TestClient
 

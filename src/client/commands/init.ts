@@ -8,7 +8,6 @@ import {
   formatKeyring,
   KEY_BYTES,
   KEYRING_FILE,
-  parseKeyring,
   type RootDescriptor,
 } from '../../value/product-root.ts'
 import { usage } from '../arguments.ts'
@@ -45,7 +44,7 @@ export const initCommand: CommandSpec = command({
     if (existsSync(join(root, DESCRIPTOR_FILE))) {
       throw rootExists(root)
     }
-    const takeBack = prepareRoot(context, root)
+    const takeBack = await prepareRoot(context, root)
     let written: readonly string[]
     try {
       written = await writeWorkspace(context, workspace, descriptor.name)
@@ -118,7 +117,7 @@ async function writeWorkspace(
  * service.json is last: a directory without it is no root, and the next run completes it with the
  * keyring that is there. Answers the undo, which leaves what was there before.
  */
-function prepareRoot({ environment }: Context, root: string): () => void {
+async function prepareRoot({ environment }: Context, root: string): Promise<() => void> {
   const { system } = environment
   const first = withPath(root, () => mkdirSync(root, { recursive: true, mode: PRIVATE_DIRECTORY }))
   const keyring = join(root, KEYRING_FILE)
@@ -127,7 +126,12 @@ function prepareRoot({ environment }: Context, root: string): () => void {
   const createdAtMicros = system.nowMicros()
   const content = formatKeyring({ version: 1, keys: [{ id, key, createdAtMicros }], active: id })
   const isNew = createFile(keyring, content, PRIVATE_FILE)
-  if (!isNew) readRootFile(keyring, parseKeyring)
+  if (!isNew) {
+    await readRootFile(keyring, async (text) => {
+      const { parseKeyring } = await import('../../wire/files/product-root.ts')
+      return parseKeyring(text)
+    })
+  }
   return () => {
     if (isNew) rmSync(keyring, { force: true })
     if (first !== undefined) removeEmpty(root, first)

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { FakeServer, failure, newId } from '../../../build/testing/client/fake-server.ts'
 import { TestClient } from '../../../build/testing/client/test-client.ts'
-import { parseRootDescriptor } from '../../value/product-root.ts'
+import { parseRootDescriptor } from '../../wire/files/product-root.ts'
 
 let server: FakeServer
 let client: TestClient

@@ -41,14 +41,14 @@ export const linkCommand: CommandSpec = command({
   },
   examples: ['svc link --root . --project-id prj_... --environment-id env_...'],
   async run(context, options) {
-    const session = new OperatorSession(context)
+    const session = await OperatorSession.open(context)
     const directory = resolvePath(context.environment, options.root)
     if (options.url !== undefined) {
       requireOrigin(session, parseOrigin(context.environment, options.url), '--url names')
     }
-    const linked = readLink(directory)
+    const linked = await readLink(directory)
     if (linked !== null) requireOrigin(session, linked, 'The root is linked to')
-    const descriptor = readDescriptor(directory)
+    const descriptor = await readDescriptor(directory)
     const chosen =
       idsOf(options['project-id'], options['environment-id']) ??
       descriptor ??
@@ -57,7 +57,7 @@ export const linkCommand: CommandSpec = command({
     const status = readStatus({ session, base: basePath(chosen) })
     await context.output.progress('reading the status', status)
     const resource = descriptor === null ? await findResource(session, chosen) : null
-    write(context, { directory, chosen, resource, origin: session.profile.managementOrigin })
+    await write(context, { directory, chosen, resource, origin: session.profile.managementOrigin })
     await report(context, { directory, chosen, origin: session.profile.managementOrigin })
   },
 })
@@ -126,7 +126,10 @@ interface Link {
 }
 
 /** The link comes last: it is what makes the directory usable. */
-function write(context: Context, link: Link & { readonly resource: ResourceField | null }): void {
+async function write(
+  context: Context,
+  link: Link & { readonly resource: ResourceField | null },
+): Promise<void> {
   const { directory, chosen, resource, origin } = link
   withPath(directory, () => mkdirSync(directory, { recursive: true }))
   if (resource !== null) {
@@ -139,10 +142,10 @@ function write(context: Context, link: Link & { readonly resource: ResourceField
       workspace: null,
       listen: null,
     })
-    if (!made) requireSame(directory, readDescriptor(directory), chosen)
+    if (!made) requireSame(directory, await readDescriptor(directory), chosen)
   }
   if (createLink(directory, origin)) return
-  const linked = readLink(directory)
+  const linked = await readLink(directory)
   if (linked === origin) return
   throw new Fault('CLIENT_ORIGIN_MISMATCH', { detail: `${directory} is linked to ${linked}.` })
 }

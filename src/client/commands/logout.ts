@@ -18,7 +18,7 @@ export const logoutCommand = command({
   details: ['Without a connection the session is removed here and ends on the server by itself.'],
   options: {},
   async run(context) {
-    const session = new OperatorSession(context)
+    const session = await OperatorSession.open(context)
     const { sessionId, authenticationOrigin } = session.profile
     const revoked = await revoke(context, session)
     await forget(context, sessionId)

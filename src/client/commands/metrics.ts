@@ -14,7 +14,7 @@ export const metricsCommand = command({
   ],
   options: REMOTE,
   async run(context, { root }) {
-    const remote = openRemote(context, root)
+    const remote = await openRemote(context, root)
     const metrics = await context.output.progress('reading the metrics', readMetrics(remote))
     await context.output.result(metrics, humanMetrics(context, metrics))
   },

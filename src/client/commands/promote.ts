@@ -46,7 +46,7 @@ export const promoteCommand: CommandSpec = command({
     const channel = parseChannel(options.channel, promoteCommand)
     const releaseId = parseReleaseId(options.release, promoteCommand)
     const expectedReleaseId = parseExpected(options.expected)
-    const remote = openRemote(context, options.root)
+    const remote = await openRemote(context, options.root)
     const bound = await promoteSettled(context, remote, { channel, releaseId, expectedReleaseId })
     const served = options.serve ? await serve(context, remote, releaseId) : null
     const policy = served === null ? null : served.desired.revision

@@ -22,7 +22,7 @@ export const publishCommand: CommandSpec = command({
   examples: ['svc publish --remote --root . --package app.svcpkg --expected-head empty'],
   async run(context, options) {
     const given = parseHead(options['expected-head'])
-    const remote = openRemote(context, options.root)
+    const remote = await openRemote(context, options.root)
     const loaded = await loadPackage(context, remote, options)
     const expectedHead =
       given ?? headOf(await readStatus(remote), loaded.manifest.workspace).expectedHead

@@ -39,7 +39,7 @@ export const releaseCommand: CommandSpec = command({
   async run(context, options) {
     const against = optionalChannel(options.against)
     const channel = optionalChannel(options.channel)
-    const remote = openRemote(context, options.root)
+    const remote = await openRemote(context, options.root)
     const given = options.release
     const published =
       given === undefined

@@ -1,13 +1,14 @@
 /** Options that `clients` and `credentials` share. */
+
+import { isApplicationScope } from '../../value/application-scopes.ts'
 import { idMillis } from '../../value/ids.ts'
-import { ApplicationScopeField } from '../../wire/application-clients.ts'
 import { usage } from '../arguments.ts'
 import type { CommandSpec } from '../contexts.ts'
 
 /** Sorted, each once. */
 export function parseScopes(text: string, command: CommandSpec): string[] {
   const scopes = [...new Set(text.split(',').map((scope) => scope.trim()))].sort()
-  if (scopes.every((scope) => ApplicationScopeField.safeParse(scope).success)) return scopes
+  if (scopes.every(isApplicationScope)) return scopes
   throw usage('--scopes needs a list such as query,mutation.', command)
 }
 

@@ -13,7 +13,7 @@ export const statusCommand = command({
     root: option('DIR', 'The linked root; by default the working directory'),
   },
   async run(context, { root }) {
-    const remote = openRemote(context, root)
+    const remote = await openRemote(context, root)
     const request = readStatusAndPolicy(remote)
     const { status, policy } = await context.output.progress('reading the status', request)
     const servingPolicy = policy && policyOf(policy)

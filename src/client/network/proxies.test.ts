@@ -21,7 +21,7 @@ describe('the proxy of a URL', () => {
     ['wss://[::1]:4443', null],
     ['https://127.0.0.1.a.test', 'http proxy.test 3128'],
     ['https://128.0.0.1', 'http proxy.test 3128'],
-  ])('of %s is %s', (url, proxy) => {
+  ])('for %s is %s', (url, proxy) => {
     expect(proxyOf(url, { HTTPS_PROXY: PROXY, HTTP_PROXY: PROXY, ALL_PROXY: PROXY })).toBe(proxy)
   })
 
@@ -89,7 +89,7 @@ describe('NO_PROXY', () => {
     ['[fd00::1]:8443', 'https://[fd00::1]', false],
     ['', 'https://a.test', false],
     [',', 'https://a.test', false],
-  ])('of %s for %s: %s', (value, url, direct) => {
+  ])('of %s leaves the proxy of %s out: %s', (value, url, direct) => {
     expect(proxyOf(url, { HTTPS_PROXY: PROXY, NO_PROXY: value }) === null).toBe(direct)
     expect(proxyOf(url, { HTTPS_PROXY: PROXY, no_proxy: value }) === null).toBe(direct)
   })

@@ -4,7 +4,7 @@
  */
 import { Fault, isFault } from '../../errors/fault.ts'
 import { Secret } from '../../value/secret.ts'
-import type { Json } from '../../value/strict-json.ts'
+import { isJsonObject, type Json, type JsonObject } from '../../value/strict-json.ts'
 import type { OidcConfig } from '../../wire/oidc.ts'
 import { DEADLINE_MS, jsonOf, type Network, readBounded, systemCode } from '../requests.ts'
 import { ERROR_CODE, failed } from './answers.ts'
@@ -35,14 +35,14 @@ export async function promisesIssuer(network: Network, issuer: string): Promise<
   return metadata.authorization_response_iss_parameter_supported === true
 }
 
-async function readMetadata(network: Network, issuer: string): Promise<Fields | null> {
+async function readMetadata(network: Network, issuer: string): Promise<JsonObject | null> {
   const url = `${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`
   try {
     const { response, bytes } = await ask(network, url, {
       bytesMax: METADATA_BYTES_MAX,
       deadlineMs: METADATA_DEADLINE_MS,
     })
-    return response.status === 200 ? fieldsOf(jsonOf(response, bytes)) : null
+    return response.status === 200 ? objectOf(jsonOf(response, bytes)) : null
   } catch {
     return null
   }
@@ -98,9 +98,9 @@ async function askForToken(network: Network, endpoint: string, form: URLSearchPa
   }
 }
 
-function tokenFields(response: Response, bytes: Uint8Array): Fields | null {
+function tokenFields(response: Response, bytes: Uint8Array): JsonObject | null {
   try {
-    return fieldsOf(jsonOf(response, bytes))
+    return objectOf(jsonOf(response, bytes))
   } catch {
     return null
   }
@@ -128,8 +128,6 @@ async function ask(network: Network, url: string, { form, bytesMax, deadlineMs }
   return { response, bytes: await readBounded(response, bytesMax) }
 }
 
-type Fields = { readonly [key: string]: Json }
-
-function fieldsOf(json: Json): Fields | null {
-  return json !== null && typeof json === 'object' && !Array.isArray(json) ? json : null
+function objectOf(json: Json): JsonObject | null {
+  return isJsonObject(json) ? json : null
 }

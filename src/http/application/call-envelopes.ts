@@ -11,7 +11,7 @@ import { decodeTagged } from '../../value/tagged.ts'
 import { ValidationError } from '../../value/validation-error.ts'
 import type { ValueObject } from '../../value/values.ts'
 import { CallRequest, MutationRequest } from '../../wire/invocations.ts'
-import { compiled, read } from '../../wire/schema.ts'
+import { read } from '../../wire/reading/read.ts'
 
 export interface QueryEnvelope {
   readonly target: string
@@ -22,9 +22,6 @@ export interface QueryEnvelope {
 export interface MutationEnvelope extends QueryEnvelope {
   readonly operationId: OperationId
 }
-
-const CALL = compiled(CallRequest)
-const MUTATION = compiled(MutationRequest)
 
 const KEPT_BYTES_MAX = 2_048
 /** Of one generation: those of the last two are kept. */
@@ -57,19 +54,19 @@ export class QueryEnvelopes {
 }
 
 function readQuery(bytes: Uint8Array): QueryEnvelope {
-  const envelope = read(CALL, parseStrictJson(bytes), 'REQUEST_INVALID')
+  const envelope = read(CallRequest, parseStrictJson(bytes), 'REQUEST_INVALID')
   return { ...envelope, arguments: readArguments(envelope.arguments as Json) }
 }
 
 /** Throws REQUEST_INVALID, and Malformed for what is no strict JSON. */
 export function readMutation(bytes: Uint8Array): MutationEnvelope {
-  const envelope = read(MUTATION, parseStrictJson(bytes), 'REQUEST_INVALID')
+  const envelope = read(MutationRequest, parseStrictJson(bytes), 'REQUEST_INVALID')
   return { ...envelope, arguments: readArguments(envelope.arguments as Json) }
 }
 
 /** Throws REQUEST_INVALID, and Malformed for what is no strict JSON. */
 export function readAction(bytes: Uint8Array): QueryEnvelope {
-  const envelope = read(CALL, parseStrictJson(bytes), 'REQUEST_INVALID')
+  const envelope = read(CallRequest, parseStrictJson(bytes), 'REQUEST_INVALID')
   return { ...envelope, arguments: readArguments(envelope.arguments as Json) }
 }
 

@@ -3,6 +3,7 @@ import type { Engine } from '../../engine/engine.ts'
 import type { Release } from '../../engine/releases/release.ts'
 import type { System } from '../../system/system.ts'
 import type { Logger } from '../../telemetry/log.ts'
+import type { ApplicationScope } from '../../value/application-scopes.ts'
 import type { Principal } from '../../value/identities.ts'
 import type { ClientId, CredentialId, InvocationId, ReleaseId, RequestId } from '../../value/ids.ts'
 import type { ClientKind } from '../../value/manifest.ts'
@@ -11,8 +12,6 @@ import type { RequestCounts } from '../request-counts.ts'
 import type { QueryEnvelopes } from './call-envelopes.ts'
 import type { KeyUsage } from './key-usage.ts'
 import type { CredentialName, RejectionLog } from './rejection-log.ts'
-
-export type ApplicationScope = 'query' | 'mutation' | 'action' | 'realtime' | 'workspace'
 
 /** An Application Key that was verified with this request. */
 export interface ApplicationCaller {

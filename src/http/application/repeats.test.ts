@@ -16,10 +16,10 @@ import { promote } from '../../product/channels/promote.ts'
 import { retire } from '../../product/releases/retire.ts'
 import { setServingPolicy } from '../../product/serving/serving-policy.ts'
 import { realSystem } from '../../system/system.ts'
+import type { ApplicationScope } from '../../value/application-scopes.ts'
 import { principalOf } from '../../value/identities.ts'
 import type { ReleaseId } from '../../value/ids.ts'
 import type { FunctionManifest } from '../../value/manifest.ts'
-import type { ApplicationScope } from './gateway.ts'
 
 const system = realSystem()
 const ANY = { type: 'any' } as const

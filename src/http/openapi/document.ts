@@ -3,7 +3,9 @@
  * application origin names its server. No preflight stands there: browsers ask for those.
  */
 import { VERSION } from '../../value/version.ts'
-import { type JsonSchema, jsonSchemaOf, type Schema } from '../../wire/schema.ts'
+import { jsonSchemaOf } from '../../wire/reading/json-schema.ts'
+import type { JsonSchema } from '../../wire/rules.ts'
+import type { Schema } from '../../wire/schema.ts'
 import { PATH_PARAMETERS, pathParameters } from '../parameters.ts'
 import { Failures } from './failures.ts'
 import { HEADERS, headersOf } from './headers.ts'

@@ -1,6 +1,7 @@
 /** Headers of answers as components of the document. Each is in every answer that refers to it. */
 import { idField } from '../../wire/fields.ts'
-import { type JsonSchema, jsonSchemaOf } from '../../wire/schema.ts'
+import { jsonSchemaOf } from '../../wire/reading/json-schema.ts'
+import type { JsonSchema } from '../../wire/rules.ts'
 
 const header = (schema: JsonSchema): object => ({ required: true, schema })
 

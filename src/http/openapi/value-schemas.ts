@@ -5,7 +5,7 @@
 import { PATTERN_LENGTH_MAX } from '../../value/patterns/syntax.ts'
 import { FLOAT64, INT64, TYPED_ID } from '../../value/tagged.ts'
 import { VALUE_ENTRIES_MAX } from '../../value/values.ts'
-import type { JsonSchema } from '../../wire/schema.ts'
+import type { JsonSchema } from '../../wire/rules.ts'
 
 const ref = (name: string): JsonSchema => ({ $ref: `#/components/schemas/${name}` })
 

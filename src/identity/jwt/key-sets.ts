@@ -6,7 +6,12 @@
 import { type CryptoKey, importJWK, type JWK } from 'jose'
 import { decodeBase64Url } from '../../value/base64url.ts'
 import type { SignatureAlgorithm } from '../../value/jwt-providers.ts'
-import { type Json, parseStrictJson } from '../../value/strict-json.ts'
+import {
+  isJsonObject,
+  type Json,
+  type JsonObject,
+  parseStrictJson,
+} from '../../value/strict-json.ts'
 import { ValidationError } from '../../value/validation-error.ts'
 
 /** A key and the one algorithm that it verifies: a key for two of them stands there twice. */
@@ -15,8 +20,6 @@ export interface VerificationKey {
   readonly algorithm: SignatureAlgorithm
   readonly key: CryptoKey
 }
-
-export type JsonObject = { readonly [key: string]: Json }
 
 export const KEYS_MAX = 64
 /** RFC 7518, section 3.3, and a size whose verification nobody can make us pay for. */
@@ -52,9 +55,7 @@ export async function readKeySet(
 
 /** The fields of a JSON object and nothing that it inherits. Throws Malformed. */
 export function readObject(json: Json): JsonObject {
-  if (json === null || typeof json !== 'object' || Array.isArray(json)) {
-    throw new ValidationError('a JSON object')
-  }
+  if (!isJsonObject(json)) throw new ValidationError('a JSON object')
   return Object.assign(Object.create(null), json)
 }
 

@@ -6,9 +6,9 @@
 import { compactVerify } from 'jose'
 import { decodeBase64Url } from '../../value/base64url.ts'
 import type { SignatureAlgorithm } from '../../value/jwt-providers.ts'
-import { parseStrictJson } from '../../value/strict-json.ts'
+import { type JsonObject, parseStrictJson } from '../../value/strict-json.ts'
 import { ValidationError } from '../../value/validation-error.ts'
-import { type JsonObject, readObject, type VerificationKey } from './key-sets.ts'
+import { readObject, type VerificationKey } from './key-sets.ts'
 import {
   CLAIMS_DEPTH_MAX,
   SUBJECT_CHARACTERS_MAX,

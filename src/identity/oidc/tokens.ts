@@ -4,7 +4,7 @@
  */
 import { Fault } from '../../errors/fault.ts'
 import type { System } from '../../system/system.ts'
-import type { JsonObject } from '../jwt/key-sets.ts'
+import type { JsonObject } from '../../value/strict-json.ts'
 import { TokenRejection } from '../jwt/rejections.ts'
 import {
   checkHeader,

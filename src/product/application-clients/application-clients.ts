@@ -9,8 +9,8 @@ import {
   insertClient,
   listClients as listRows,
 } from '../../storage/control/application-clients.ts'
-import type { ApplicationScope } from '../../storage/control/scopes.ts'
 import type { System } from '../../system/system.ts'
+import { APPLICATION_SCOPES, type ApplicationScope } from '../../value/application-scopes.ts'
 import type { ClientId, RequestId } from '../../value/ids.ts'
 import { isName } from '../../value/names.ts'
 import type { Product } from '../product.ts'
@@ -112,9 +112,7 @@ export function requireRecent(
 
 /** Development keys synchronize Workspaces and never invoke a Function. */
 function allowedScopes(kind: ApplicationKind): readonly ApplicationScope[] {
-  return kind === 'development'
-    ? ['workspace']
-    : ['action', 'mutation', 'query', 'realtime', 'workspace']
+  return kind === 'development' ? ['workspace'] : APPLICATION_SCOPES
 }
 
 function sameClient(a: ApplicationClient, b: ApplicationClient): boolean {

@@ -20,9 +20,9 @@ import {
   markCredentialRevoked,
 } from '../../storage/control/application-credentials.ts'
 import type { ControlReader, ControlTx } from '../../storage/control/database.ts'
-import type { ApplicationScope } from '../../storage/control/scopes.ts'
 import type { Keyring } from '../../storage/keyring.ts'
 import { digestEquals, randomSecret, secretDigest } from '../../system/digests.ts'
+import type { ApplicationScope } from '../../value/application-scopes.ts'
 import { encodeBase64Url } from '../../value/base64url.ts'
 import type { ClientId, CredentialId, RequestId } from '../../value/ids.ts'
 import { Secret } from '../../value/secret.ts'

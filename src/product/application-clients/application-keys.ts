@@ -6,11 +6,11 @@ import {
   markCredentialUsed,
 } from '../../storage/control/application-credentials.ts'
 import type { ControlDatabase } from '../../storage/control/database.ts'
-import type { ApplicationScope } from '../../storage/control/scopes.ts'
 import type { Keyring } from '../../storage/keyring.ts'
 import { digestEquals } from '../../system/digests.ts'
 import type { System } from '../../system/system.ts'
 import type { Logger } from '../../telemetry/log.ts'
+import type { ApplicationScope } from '../../value/application-scopes.ts'
 import type { ClientId, CredentialId } from '../../value/ids.ts'
 import { rethrow } from '../serving/targets.ts'
 import { KEY_PREFIXES, keyDigest } from './application-credentials.ts'

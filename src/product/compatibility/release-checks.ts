@@ -2,9 +2,10 @@
 import { Fault } from '../../errors/fault.ts'
 import type { ReleaseCheck } from '../../storage/control/releases.ts'
 import { canonicalJson } from '../../value/canonical-json.ts'
-import { parseDescription, type WorkspaceDescription } from '../../value/manifest.ts'
+import type { WorkspaceDescription } from '../../value/manifest.ts'
 import type { Json } from '../../value/strict-json.ts'
 import { ValidationError } from '../../value/validation-error.ts'
+import { parseDescription } from '../../wire/files/manifest.ts'
 import type { LoadedRelease } from '../releases/release-cache.ts'
 import { removedTables, SchemaComparison } from './schema-compatibility.ts'
 

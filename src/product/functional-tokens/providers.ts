@@ -3,7 +3,7 @@
  * claims make of the caller. The provider is the one whose issuer the token names, exactly.
  */
 import { Fault } from '../../errors/fault.ts'
-import { type JsonObject, readKeySet, type VerificationKey } from '../../identity/jwt/key-sets.ts'
+import { readKeySet, type VerificationKey } from '../../identity/jwt/key-sets.ts'
 import { type KeySetStore, PublishedKeys, selectKey } from '../../identity/jwt/published-keys.ts'
 import { ROLES_MAX, TokenRejection } from '../../identity/jwt/rejections.ts'
 import {
@@ -26,7 +26,7 @@ import type { System } from '../../system/system.ts'
 import type { Logger } from '../../telemetry/log.ts'
 import type { ProvidedIdentity } from '../../value/identities.ts'
 import type { ClaimPath, JwtProvider } from '../../value/jwt-providers.ts'
-import type { Json } from '../../value/strict-json.ts'
+import { isJsonObject, type Json, type JsonObject } from '../../value/strict-json.ts'
 import { ValidationError } from '../../value/validation-error.ts'
 
 export interface ProvidersOptions {
@@ -181,7 +181,7 @@ function identityOf({ kind, issuer, claims }: JwtProvider, said: JsonObject): Pr
 function claimAt(claims: JsonObject, path: ClaimPath): Json {
   let value: Json = claims as { [key: string]: Json }
   for (const key of path) {
-    if (value === null || typeof value !== 'object' || Array.isArray(value)) return null
+    if (!isJsonObject(value)) return null
     value = Object.hasOwn(value, key) ? value[key]! : null
   }
   return value

@@ -11,7 +11,7 @@ import { listLiveReleases, type ReleaseRecord } from '../../storage/control/rele
 import { CoalescingTask, type SerialQueue } from '../../system/concurrency.ts'
 import type { Logger } from '../../telemetry/log.ts'
 import type { ReleaseId } from '../../value/ids.ts'
-import { parseManifest } from '../../value/manifest.ts'
+import { parseManifest } from '../../wire/files/manifest.ts'
 import type { ReleaseEngine } from '../product.ts'
 
 interface EngineCollectionOptions {

@@ -9,9 +9,10 @@ import type { ControlDatabase } from '../../storage/control/database.ts'
 import { findRelease, type ReleaseRecord } from '../../storage/control/releases.ts'
 import { sha256 } from '../../system/digests.ts'
 import type { ReleaseId } from '../../value/ids.ts'
-import { parseManifest, type WorkspaceManifest } from '../../value/manifest.ts'
+import type { WorkspaceManifest } from '../../value/manifest.ts'
 import { decodeArtifact } from '../../value/packages/workspace-package.ts'
 import { ValidationError } from '../../value/validation-error.ts'
+import { parseManifest } from '../../wire/files/manifest.ts'
 
 export interface LoadedRelease extends Release {
   readonly manifest: WorkspaceManifest

@@ -13,7 +13,7 @@ import {
   type TestProduct,
 } from '../../../build/testing/products.ts'
 import type { Fault } from '../../errors/fault.ts'
-import type { ApplicationScope } from '../../storage/control/scopes.ts'
+import type { ApplicationScope } from '../../value/application-scopes.ts'
 import type { ReleaseId } from '../../value/ids.ts'
 import { promote, rollback } from '../channels/promote.ts'
 import { readStatus } from '../environments/status.ts'

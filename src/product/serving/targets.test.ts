@@ -6,7 +6,7 @@ import {
   REQUEST_ID,
   type TestProduct,
 } from '../../../build/testing/products.ts'
-import type { ApplicationScope } from '../../storage/control/scopes.ts'
+import type { ApplicationScope } from '../../value/application-scopes.ts'
 import type { ReleaseId } from '../../value/ids.ts'
 import { promote } from '../channels/promote.ts'
 import { listFunctions } from '../releases/functions.ts'

@@ -17,10 +17,10 @@ import {
 } from '../../storage/control/workspaces.ts'
 import { sha256, sha256Stream } from '../../system/digests.ts'
 import type { ProjectId, ReleaseId, RequestId, WorkspaceRevisionId } from '../../value/ids.ts'
-import { parseManifest } from '../../value/manifest.ts'
 import { type Chunks, readPackage } from '../../value/packages/package-stream.ts'
 import { digestName } from '../../value/packages/workspace-package.ts'
 import { ValidationError } from '../../value/validation-error.ts'
+import { parseManifest } from '../../wire/files/manifest.ts'
 import type { Product } from '../product.ts'
 import { retireUnused } from '../releases/retire.ts'
 

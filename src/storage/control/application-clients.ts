@@ -1,7 +1,8 @@
 /** Rows of application_clients. */
+import type { ApplicationScope } from '../../value/application-scopes.ts'
 import type { ClientId } from '../../value/ids.ts'
 import type { ControlReader, ControlTx } from './database.ts'
-import { type ApplicationScope, joinScopes, splitScopes } from './scopes.ts'
+import { joinScopes, splitScopes } from './scopes.ts'
 
 export type ApplicationKind = 'public' | 'confidential' | 'development'
 

@@ -1,8 +1,9 @@
 /** Rows of application_credentials. A key is only ever a keyed digest here. */
+import type { ApplicationScope } from '../../value/application-scopes.ts'
 import type { ClientId, CredentialId } from '../../value/ids.ts'
 import type { ApplicationKind } from './application-clients.ts'
 import type { ControlReader, ControlTx } from './database.ts'
-import { type ApplicationScope, joinScopes, splitScopes } from './scopes.ts'
+import { joinScopes, splitScopes } from './scopes.ts'
 
 export interface ApplicationCredential {
   readonly credentialId: CredentialId

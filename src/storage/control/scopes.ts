@@ -1,7 +1,5 @@
-/** Application scopes and their column form: sorted, separated by one space. */
-
-export const APPLICATION_SCOPES = ['action', 'mutation', 'query', 'realtime', 'workspace'] as const
-export type ApplicationScope = (typeof APPLICATION_SCOPES)[number]
+/** The column form of Application scopes: sorted, separated by one space. */
+import type { ApplicationScope } from '../../value/application-scopes.ts'
 
 export function joinScopes(scopes: readonly ApplicationScope[]): string {
   return scopes.join(' ')

@@ -5,7 +5,7 @@
  * The digest function comes from the caller, because the client has none of the server's.
  */
 import { canonicalJson } from '../canonical-json.ts'
-import { type Json, parseStrictJson } from '../strict-json.ts'
+import { isJsonObject, type Json, parseStrictJson } from '../strict-json.ts'
 import { ValidationError } from '../validation-error.ts'
 
 /** Bytes in, 32 bytes out. */
@@ -152,9 +152,7 @@ export function readIndex(bytes: Uint8Array): IndexEntry[] {
 }
 
 function indexEntry(json: Json, path: string): IndexEntry {
-  if (json === null || typeof json !== 'object' || Array.isArray(json)) {
-    throw new ValidationError('an entry', 'index')
-  }
+  if (!isJsonObject(json)) throw new ValidationError('an entry', 'index')
   const { bytes, digest } = json
   const fits =
     Object.keys(json).length === 3 &&

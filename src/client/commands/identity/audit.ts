@@ -41,7 +41,7 @@ export const auditCommand: CommandSpec = command({
     for (const [name, value] of Object.entries({ operator, operation, from, to, limit, after })) {
       if (value !== undefined) query.set(name, value)
     }
-    const request = new OperatorSession(context).management({
+    const request = (await OperatorSession.open(context)).management({
       method: 'GET',
       path: `/v1/access/audit${query.size === 0 ? '' : `?${query}`}`,
       reply: AuditPage,

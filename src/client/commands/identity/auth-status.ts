@@ -15,7 +15,7 @@ export const authStatusCommand = command({
   options: {},
   async run({ environment, output }) {
     const store = new ProfileStore({ environment, output })
-    const profile = store.read()
+    const profile = await store.read()
     if (profile === null) throw new Fault('CLIENT_NOT_LOGGED_IN')
     const { accessExpiresAtMicros, refreshExpiresAtMicros } = profile
     const now = environment.system.nowMicros()

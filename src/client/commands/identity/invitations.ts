@@ -21,7 +21,7 @@ const show: CommandSpec = command({
   examples: ['svc invitations show opn_...'],
   async run(context, _, [operationId]) {
     if (!isId('opn', operationId)) throw usage('OPERATION is an opn_ identifier.', show)
-    const request = readInvitation(new OperatorSession(context), operationId)
+    const request = readInvitation(await OperatorSession.open(context), operationId)
     const found = await context.output.progress('reading the invitation', request)
     await context.output.result(found, [
       `${found.invitationId}  ${context.output.bold(found.state)}`,
@@ -53,7 +53,7 @@ const revoke: CommandSpec = command({
   examples: ['svc invitations revoke opi_...'],
   async run(context, _, [invitationId]) {
     if (!isId('opi', invitationId)) throw usage('INVITATION is an opi_ identifier.', revoke)
-    const request = revokeInvitation(new OperatorSession(context), invitationId)
+    const request = revokeInvitation(await OperatorSession.open(context), invitationId)
     await context.output.progress('revoking the invitation', request)
     await context.output.result({ version: 1, invitationId, revoked: true }, [
       `Revoked ${invitationId}.`,

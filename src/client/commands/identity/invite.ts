@@ -50,13 +50,13 @@ export const inviteCommand: CommandSpec = command({
       throw usage('--operation-id needs an opn_ identifier.', inviteCommand)
     const codeOut = options['code-out']
     const file = codeOut === undefined ? null : resolvePath(context.environment, codeOut)
-    const scope = scopeOf(context, {
+    const scope = await scopeOf(context, {
       kind: options.scope,
       projectId: options['project-id'],
       environmentId: options['environment-id'],
       root: options.root,
     })
-    const session = new OperatorSession(context)
+    const session = await OperatorSession.open(context)
     // Before anything is sent: whatever happens, the issuance can be looked up.
     await context.output.warn(`operation ${operationId}`)
     const request = { operatorName, role, scope }
@@ -92,7 +92,10 @@ interface ScopeOptions {
 }
 
 /** Identifiers come all from the line or all from the root: a mix would name a foreign place. */
-function scopeOf(context: Context, { kind, projectId, environmentId, root }: ScopeOptions): Scope {
+async function scopeOf(
+  context: Context,
+  { kind, projectId, environmentId, root }: ScopeOptions,
+): Promise<Scope> {
   if (projectId !== undefined && !isId('prj', projectId)) {
     throw usage('--project-id needs a prj_ identifier.', inviteCommand)
   }
@@ -107,7 +110,7 @@ function scopeOf(context: Context, { kind, projectId, environmentId, root }: Sco
       if (environmentId !== undefined) {
         throw usage('--scope project takes no --environment-id.', inviteCommand)
       }
-      const id = projectId ?? openRemote(context, root).descriptor.projectId
+      const id = projectId ?? (await openRemote(context, root)).descriptor.projectId
       return { kind: 'project', projectId: id, environmentId: null }
     }
     case 'environment': {
@@ -117,7 +120,7 @@ function scopeOf(context: Context, { kind, projectId, environmentId, root }: Sco
       if (projectId !== undefined || environmentId !== undefined) {
         throw usage('--project-id and --environment-id go together.', inviteCommand)
       }
-      const { descriptor } = openRemote(context, root)
+      const { descriptor } = await openRemote(context, root)
       return environmentScope(descriptor.projectId, descriptor.environmentId)
     }
     default:

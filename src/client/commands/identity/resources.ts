@@ -9,7 +9,7 @@ export const resourcesCommand = command({
   options: {},
   async run(context) {
     const { output } = context
-    const session = new OperatorSession(context)
+    const session = await OperatorSession.open(context)
     const found = await output.progress('reading the resources', readResources(session))
     const rows = found.resources.map((resource) => [
       resource.name,

@@ -16,7 +16,7 @@ const list = command({
   details: ['`svc sessions` alone does the same.'],
   options: {},
   async run(context) {
-    const pages = readSessions(new OperatorSession(context))
+    const pages = readSessions(await OperatorSession.open(context))
     const sessions = await context.output.progress('reading the sessions', pages)
     const rows = sessions.map((session) => [
       session.sessionId,
@@ -66,7 +66,7 @@ const revoke: CommandSpec = command({
   examples: ['svc sessions revoke ops_...'],
   async run(context, _, [sessionId]) {
     if (!isId('ops', sessionId)) throw usage('SESSION is an ops_ identifier.', revoke)
-    const session = new OperatorSession(context)
+    const session = await OperatorSession.open(context)
     const own = session.profile.sessionId === sessionId
     const request = session
       .authentication({

@@ -12,7 +12,7 @@ export const whoamiCommand = command({
   options: {},
   async run(context) {
     const { output } = context
-    const request = new OperatorSession(context).authentication({
+    const request = (await OperatorSession.open(context)).authentication({
       method: 'GET',
       path: '/v1/auth/me',
       reply: Self,

@@ -14,7 +14,7 @@ import { CAPABILITIES, capabilitiesOfRole } from '../../../value/capabilities.ts
 import { INSTALLATION } from '../../../value/scope.ts'
 import { InvitationIssued, InvitationOperation } from '../../../wire/access.ts'
 import { AuditPage } from '../../../wire/audit.ts'
-import { read } from '../../../wire/schema.ts'
+import { read } from '../../../wire/reading/read.ts'
 import { mountManagement } from '../mount.ts'
 import { auditRoutes } from './audit.ts'
 import { type AuthApp, authRoutes } from './auth.ts'

@@ -12,7 +12,7 @@ import { PROVIDER } from '../../../../build/testing/providers/identity-providers
 import { CAPABILITIES, capabilitiesOfRole } from '../../../value/capabilities.ts'
 import { Secret } from '../../../value/secret.ts'
 import { Login } from '../../../wire/auth.ts'
-import { read } from '../../../wire/schema.ts'
+import { read } from '../../../wire/reading/read.ts'
 
 const OTHER_PROJECT = 'prj_00000000000000000000000002'
 const ENVIRONMENT = 'env_00000000000000000000000001'

@@ -12,7 +12,7 @@ import {
 } from '../../../../build/testing/providers/oidc-providers.ts'
 import { Login } from '../../../wire/auth.ts'
 import { OidcConfig } from '../../../wire/oidc.ts'
-import { read } from '../../../wire/schema.ts'
+import { read } from '../../../wire/reading/read.ts'
 
 let op: OpenIdProvider
 let t: ExternalLogins

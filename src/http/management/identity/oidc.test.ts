@@ -8,7 +8,7 @@ import { TOKEN_REJECTIONS, type TokenCheck } from '../../../identity/jwt/rejecti
 import { encodeBase64Url } from '../../../value/base64url.ts'
 import { Secret } from '../../../value/secret.ts'
 import { Login } from '../../../wire/auth.ts'
-import { read } from '../../../wire/schema.ts'
+import { read } from '../../../wire/reading/read.ts'
 
 let t: ExternalLogins
 

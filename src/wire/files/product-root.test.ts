@@ -1,14 +1,13 @@
 import { describe, expect, test } from 'vitest'
-import { encodeBase64Url } from './base64url.ts'
-import type { EnvironmentId, ProjectId } from './ids.ts'
+import { encodeBase64Url } from '../../value/base64url.ts'
+import type { EnvironmentId, ProjectId } from '../../value/ids.ts'
 import {
   formatKeyring,
   formatRootDescriptor,
-  parseKeyring,
-  parseRootDescriptor,
   type RootDescriptor,
-} from './product-root.ts'
-import { ValidationError } from './validation-error.ts'
+} from '../../value/product-root.ts'
+import { ValidationError } from '../../value/validation-error.ts'
+import { parseKeyring, parseRootDescriptor } from './product-root.ts'
 
 const descriptor: RootDescriptor = {
   version: 1,

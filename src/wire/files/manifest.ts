@@ -1,0 +1,151 @@
+/** Reads manifests, and what the code of a Workspace says of itself (value/manifest.ts). */
+import { canonicalJson } from '../../value/canonical-json.ts'
+import { CONFIGURATION_NAME } from '../../value/configuration.ts'
+import { AUTH_MODES } from '../../value/identities.ts'
+import { isTableName } from '../../value/ids.ts'
+import {
+  DECLARED_ERROR_KINDS,
+  ERROR_CODE,
+  FIELD_NAME,
+  FUNCTION_NAME,
+  FUNCTIONS_MAX,
+  type FunctionManifest,
+  INDEX_FIELDS_MAX,
+  INDEX_NAME,
+  INDEXES_MAX,
+  isHost,
+  RESERVED_TABLES,
+  TABLES_MAX,
+  type TableManifest,
+  USES_MAX,
+  type WorkspaceDescription,
+  type WorkspaceManifest,
+} from '../../value/manifest.ts'
+import { type Json, parseStrictJson } from '../../value/strict-json.ts'
+import { ValidationError } from '../../value/validation-error.ts'
+import { parseFields, parseValidator } from '../../value/validator-json.ts'
+import { idField, integer, listUpTo, text } from '../fields.ts'
+import { parse } from '../reading/read.ts'
+import { rule } from '../rules.ts'
+import { type Infer, type Schema, schema, schemaOf } from '../schema.ts'
+import { DigestField, WorkspaceName } from '../workspace.ts'
+
+/** Strings in the order of their code units, each once. */
+function ascending<T extends string>(entry: Schema<T>, max: number): Schema<T[]> {
+  return schemaOf([listUpTo(entry, max), ':', rule('in order, each once', isAscending)])
+}
+
+/** Objects in the order of their names, each name once. */
+function byName<T extends { readonly name: string }>(entry: Schema<T>, max: number): Schema<T[]> {
+  const fits = (items: readonly T[]): boolean => isAscending(items.map(({ name }) => name))
+  return schemaOf([listUpTo(entry, max), ':', rule('names in order, each once', fits)])
+}
+
+function isAscending(texts: readonly string[]): boolean {
+  return texts.every((text, i) => i === 0 || texts[i - 1]! < text)
+}
+
+/** Validators, or fields with validators: value/validator-json.ts checks them. */
+const ValidatorsField = schemaOf<Json>('unknown')
+
+const FunctionFields = schema({
+  name: text(FUNCTION_NAME, 'the name of a Function'),
+  visibility: "'public' | 'internal'",
+  clients: ascending(schema("'confidential' | 'public'"), 2),
+  auth: ['===', ...AUTH_MODES],
+  arguments: ValidatorsField,
+  returns: ValidatorsField,
+  errors: [
+    { '[string]': ['===', ...DECLARED_ERROR_KINDS] },
+    ':',
+    rule('codes such as NOT_FOUND', (errors: object) => {
+      return Object.keys(errors).every((code) => ERROR_CODE.test(code))
+    }),
+  ],
+})
+
+const ActionUses = schema({
+  network: ascending(schema(['string', ':', rule('a host', isHost)]), USES_MAX),
+  secrets: ascending(text(CONFIGURATION_NAME, 'the name of a secret'), USES_MAX),
+})
+
+const FunctionField = schema([
+  [{ '...': FunctionFields, kind: "'query'" }, '|', { '...': FunctionFields, kind: "'mutation'" }],
+  '|',
+  { '...': FunctionFields, kind: "'action'", uses: ActionUses },
+])
+
+const IndexField = schema({
+  name: text(INDEX_NAME, 'the name of an index'),
+  fields: [
+    listUpTo(schema('string'), INDEX_FIELDS_MAX),
+    ':',
+    rule('at least one field, each once', (names: readonly string[]) => {
+      return names.length > 0 && new Set(names).size === names.length
+    }),
+  ],
+  unique: 'boolean',
+})
+
+const TableField = schema({
+  name: [
+    ['string', ':', rule('a table name', isTableName)],
+    ':',
+    rule('a free table name', (name: string) => !RESERVED_TABLES.includes(name)),
+  ],
+  fields: ValidatorsField,
+  indexes: byName(IndexField, INDEXES_MAX),
+})
+
+const Description = schema({
+  functions: byName(FunctionField, FUNCTIONS_MAX),
+  tables: byName(TableField, TABLES_MAX),
+})
+
+const Manifest = schema({
+  '...': Description,
+  version: '1',
+  projectId: idField('prj'),
+  workspace: WorkspaceName,
+  artifact: { digest: DigestField, bytes: integer(0) },
+})
+
+/** Canonical bytes only: the same manifest has one text. Throws Malformed. */
+export function parseManifest(text: string): WorkspaceManifest {
+  const json = parseStrictJson(text)
+  if (canonicalJson(json) !== text) throw new ValidationError('canonical JSON')
+  const manifest = parse(Manifest, json)
+  return { ...manifest, ...checked(manifest) }
+}
+
+/** Checks every name, bound and cross reference of a description. Throws Malformed. */
+export function parseDescription(json: Json): WorkspaceDescription {
+  return checked(parse(Description, json))
+}
+
+function checked({ functions, tables }: Infer<typeof Description>): WorkspaceDescription {
+  return {
+    tables: tables.map((table, i) => checkedTable(table, `$.tables[${i}]`)),
+    functions: functions.map((item, i): FunctionManifest => {
+      const path = `$.functions[${i}]`
+      return {
+        ...item,
+        arguments: parseFields(item.arguments, `${path}.arguments`),
+        returns: parseValidator(item.returns, `${path}.returns`),
+      }
+    }),
+  }
+}
+
+function checkedTable(table: Infer<typeof TableField>, path: string): TableManifest {
+  const fields = parseFields(table.fields, `${path}.fields`)
+  if (!Object.keys(fields).every((name) => FIELD_NAME.test(name))) {
+    throw new ValidationError('names of fields', `${path}.fields`)
+  }
+  for (const [i, index] of table.indexes.entries()) {
+    const undeclared = index.fields.findIndex((name) => !Object.hasOwn(fields, name))
+    if (undeclared === -1) continue
+    throw new ValidationError('a field of the table', `${path}.indexes[${i}].fields[${undeclared}]`)
+  }
+  return { ...table, fields }
+}

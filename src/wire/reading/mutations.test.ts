@@ -1,0 +1,60 @@
+import { readdirSync } from 'node:fs'
+import { Ajv2020 } from 'ajv/dist/2020.js'
+import { expect, test } from 'vitest'
+import { mutatedJson, Random } from '../../../build/testing/fuzzing/fuzz.ts'
+import { arbitraryOf } from '../../../build/testing/openapi/arbitrary-requests.ts'
+import { fc } from '../../../build/testing/properties.ts'
+import { isFault } from '../../errors/fault.ts'
+import { isSchema, type Schema } from '../schema.ts'
+import { jsonSchemaOf } from './json-schema.ts'
+import { read, typeOf } from './read.ts'
+
+const FOLDER = new URL('../', import.meta.url)
+const files = readdirSync(FOLDER).filter((name) => /^[a-z-]+\.ts$/.test(name))
+const modules = await Promise.all(
+  files.map((file): Promise<Record<string, unknown>> => import(new URL(file, FOLDER).href)),
+)
+const declared = modules
+  .flatMap((exported) => Object.entries(exported))
+  .filter((entry): entry is [string, Schema<unknown>] => isSchema(entry[1]))
+  // In a query limits are texts, which their JSON Schema describes as the numbers that they mean.
+  .filter(([name]) => !['PageLimit', 'AuditQuery', 'HistoryQuery', 'SessionsQuery'].includes(name))
+
+/** Rules that JSON Schema leaves to the description. */
+const UNSAID = [
+  'canonical decimal microseconds',
+  'a canonical unsigned 64-bit integer',
+  'a canonical unsigned 64-bit integer from 1 up',
+  '1 to 128 characters in NFC without control characters',
+]
+
+function rulesAgainst(schema: Schema<unknown>, data: unknown): readonly string[] {
+  try {
+    read(schema, data, 'REQUEST_INVALID')
+    return []
+  } catch (error) {
+    if (!isFault(error)) throw error
+    return error.violations.map(({ rule }) => rule)
+  }
+}
+
+test.each(declared)('mutations of %s are judged as its JSON Schema judges them', (_, schema) => {
+  const described = jsonSchemaOf(schema, { checkedOnly: true })
+  const matches = new Ajv2020({ strict: false }).compile(described)
+  const contract = { resolve: (inner: unknown) => inner } as never
+  const valid = fc.sample(arbitraryOf(contract, described as never), 20)
+  const random = new Random(fc.sample(fc.nat(), 1)[0]!)
+  let accepted = 0
+  for (let i = 0; i < 300; i++) {
+    const sample = valid[i % valid.length]
+    const data: unknown = i < valid.length ? sample : mutatedJson(random, sample)
+    const rules = rulesAgainst(schema, data)
+    const shown = JSON.stringify(data)
+    // Uncompiled, as a schema is used for the first time.
+    expect(typeOf(schema).allows(data), shown).toBe(rules.length === 0)
+    if (rules.length === 0) accepted++
+    if (matches(data)) expect(UNSAID, shown).toEqual(expect.arrayContaining([...rules]))
+    else expect(rules, shown).not.toEqual([])
+  }
+  expect(accepted).toBeGreaterThan(0)
+})

@@ -1,0 +1,152 @@
+/**
+ * Reads data with schemas. A failure says where and what is expected but never what was received:
+ * arktype's own messages name values and unknown fields.
+ */
+import './arktype-settings.ts'
+import { type ArkError, ArkErrors, scope, type Type, type } from 'arktype'
+import type { TableCode } from '../../errors/codes.ts'
+import { Fault, type Violation } from '../../errors/fault.ts'
+import { isJsonObject } from '../../value/strict-json.ts'
+import { ValidationError } from '../../value/validation-error.ts'
+import { NO_LIST } from '../rules.ts'
+import { type Check, isSchema, type Schema } from '../schema.ts'
+
+const VIOLATIONS_MAX = 16
+
+const types = new WeakMap<Schema<unknown>, Type>()
+/** The scope whose types become code, which takes some milliseconds each. */
+const compiler = scope({}, { jitless: false })
+
+/** Throws a Fault with `code` and a violation for each place, whose paths begin with `at`. */
+export function read<T>(schema: Schema<T>, data: unknown, code: TableCode, at?: string): T {
+  const result = apply(schema, data)
+  if (!(result instanceof ArkErrors)) return result
+  throw new Fault(code, { violations: violationsOf(result, data, { at }), detail: 'schema' })
+}
+
+/** Throws what `failure` makes of the first violation. */
+export function readOr<T>(
+  schema: Schema<T>,
+  data: unknown,
+  failure: (violation: Violation) => Error,
+): T {
+  const result = apply(schema, data)
+  if (!(result instanceof ArkErrors)) return result
+  throw failure(violationsOf(result, data)[0])
+}
+
+/** For what its reader wrote: throws a Malformed whose path may be that of an unknown field. */
+export function parse<T>(schema: Schema<T>, data: unknown): T {
+  const result = apply(schema, data)
+  if (!(result instanceof ArkErrors)) return result
+  const [{ path, rule }] = violationsOf(result, data, { at: '$', namesUnknown: true })
+  throw new ValidationError(rule, path)
+}
+
+/** Tells data that may have another form; for schemas that keep data as it is. */
+export function fits<T>(schema: Schema<T>, data: unknown): data is T {
+  return !(apply(schema, data) instanceof ArkErrors)
+}
+
+function apply<T>(schema: Schema<T>, data: unknown): T | ArkErrors {
+  const { keepsData, allows, apply } = schema.check ?? firstCheck(schema, data)
+  return keepsData && allows(data) ? (data as T) : (apply(data) as T | ArkErrors)
+}
+
+/**
+ * Makes code of a schema when it is used a second time: a command uses most of its schemas once.
+ * Data that does not fit needs code at once, which alone tells the branches of a union apart.
+ */
+function firstCheck(schema: Schema<unknown>, data: unknown): Check {
+  if (!schema.isUsed) {
+    schema.isUsed = true
+    const check = checkOf(typeOf(schema))
+    if (check.keepsData && check.allows(data)) return check
+  }
+  schema.check = checkOf(compiler.type.raw(typeOf(schema)) as Type)
+  return schema.check
+}
+
+function checkOf(type: Type): Check {
+  return { keepsData: type.in === type, allows: type.allows, apply: (data) => type(data) }
+}
+
+/** Returns the type that a schema describes, made when it is first needed. */
+export function typeOf(schema: Schema<unknown>): Type {
+  const known = types.get(schema)
+  if (known !== undefined) return known
+  const made = type.raw(resolve(schema.definition)) as Type
+  types.set(schema, made)
+  return made
+}
+
+/** Puts types in the place of schemas, and excludes lists from every object. */
+function resolve(definition: unknown): unknown {
+  if (isSchema(definition)) return typeOf(definition)
+  if (Array.isArray(definition)) {
+    const [base, operator, ...operands] = definition
+    return operator === '@'
+      ? [resolve(base), operator, ...operands]
+      : [resolve(base), operator, ...operands.map(resolve)]
+  }
+  if (definition?.constructor !== Object) return definition
+  const fields = Object.entries(definition).map(([name, field]) => [name, resolve(field)])
+  const object = type.raw(Object.fromEntries(fields))
+  return object.allows([]) ? object.filter(NO_LIST) : object
+}
+
+interface Manner {
+  /** What paths begin with. */
+  readonly at?: string | undefined
+  /** The name of an unknown field is a caller's text: it may be a secret in the wrong place. */
+  readonly namesUnknown?: boolean
+}
+
+function violationsOf(
+  errors: ArkErrors,
+  data: unknown,
+  { at, namesUnknown = false }: Manner = {},
+): [Violation, ...Violation[]] {
+  const rules = new Map<string, string>()
+  for (const error of errors) {
+    const { path, rule } = placed(error, data, namesUnknown)
+    const place = placeOf(path, at)
+    if (!rules.has(place)) rules.set(place, rule)
+    if (rules.size === VIOLATIONS_MAX) break
+  }
+  return Array.from(rules, ([path, rule]) => ({ path, rule })) as [Violation, ...Violation[]]
+}
+
+interface PlacedRule {
+  readonly path: readonly PropertyKey[]
+  readonly rule: string
+}
+
+function placed(error: ArkError, data: unknown, namesUnknown: boolean): PlacedRule {
+  const path = [...error.path]
+  // arktype names a field even of what is no object, such as the `kind` that tells a union apart.
+  let part: unknown = data
+  for (const [depth, key] of path.entries()) {
+    const fits = typeof key === 'number' ? Array.isArray(part) : isJsonObject(part)
+    if (!fits) return { path: path.slice(0, depth), rule: NO_LIST.expected }
+    part = (part as Readonly<Record<PropertyKey, unknown>>)[key]
+  }
+  if (error.expected === 'removed') {
+    return { path: namesUnknown ? path : path.slice(0, -1), rule: 'no unknown field' }
+  }
+  return { path, rule: ruleOf(error) }
+}
+
+/** Returns what is expected; arktype's text of several errors names what was received. */
+function ruleOf(error: ArkError): string {
+  // The first rule says it all: what is no list has too many characters for one too.
+  if (error.hasCode('intersection')) return ruleOf(error.errors[0]!)
+  if (error.hasCode('union')) return [...new Set(error.errors.map(ruleOf))].join(' or ')
+  return error.expected
+}
+
+/** Formats a path such as `grants[0].scope.kind`; `$` for the whole. */
+function placeOf(path: readonly PropertyKey[], at = ''): string {
+  const parts = path.map((part) => (typeof part === 'number' ? `[${part}]` : `.${String(part)}`))
+  return (at + parts.join('')).replace(/^\./, '') || '$'
+}

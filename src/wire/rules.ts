@@ -1,0 +1,54 @@
+/** Rules that arktype has no keyword for: predicates that say what they expect. */
+
+/** Draft 2020-12. */
+export interface JsonSchema {
+  readonly [keyword: string]: unknown
+}
+
+/** A predicate, with its rule in words and, where it can say it, in JSON Schema. */
+export interface Rule<T> {
+  (data: T): boolean
+  readonly expected: string
+  readonly jsonSchema: JsonSchema
+}
+
+export function rule<T>(
+  expected: string,
+  fits: (data: T) => boolean,
+  jsonSchema: JsonSchema = {},
+): Rule<T> {
+  return Object.assign((data: T) => fits(data), { expected, jsonSchema })
+}
+
+/** Keywords for the OpenAPI document alone: the rule that they state is checked elsewhere. */
+export function documentation(jsonSchema: JsonSchema): Rule<unknown> & { isChecked: false } {
+  return Object.assign(
+    rule('valid', () => true, jsonSchema),
+    { isChecked: false as const },
+  )
+}
+
+export function isDocumentation(predicate: Rule<unknown>): boolean {
+  return 'isChecked' in predicate
+}
+
+export function isRule(predicate: object): predicate is Rule<unknown> {
+  return 'expected' in predicate && 'jsonSchema' in predicate
+}
+
+/** Counts code points, as `maxLength` of JSON Schema does; arktype counts UTF-16 code units. */
+export function atMostCharacters(max: number): Rule<string> {
+  return rule(
+    `at most ${max} characters`,
+    (text) => text.length <= max || (text.length <= 2 * max && Array.from(text).length <= max),
+    { maxLength: max },
+  )
+}
+
+/** 1 to `max` entries. */
+export function someEntries(max: number, expected: string): Rule<readonly unknown[]> {
+  return rule(expected, ({ length }) => length > 0 && length <= max)
+}
+
+/** Excludes lists, which arktype takes for objects where no field is required. */
+export const NO_LIST: Rule<object> = rule('an object', (data) => !Array.isArray(data))
