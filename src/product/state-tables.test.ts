@@ -16,39 +16,45 @@ import {
 import type { ReleaseId } from '../value/ids.ts'
 import type { TableManifest } from '../value/manifest.ts'
 import type { Json } from '../value/strict-json.ts'
-import { promote, rollback } from './channels/promote.ts'
+import { promote } from './channels/promote.ts'
+import { rollback } from './channels/rollback.ts'
 import { readStatus } from './environments/status.ts'
 import { retire } from './releases/retire.ts'
 import { validate } from './releases/validate.ts'
 import { type ExpectedHead, publish } from './workspaces/publish.ts'
 
-let it: TestProduct
+let harness: TestProduct
 beforeEach(async () => {
-  it = await openTestProduct()
+  harness = await openTestProduct()
 })
-afterEach(() => it.close())
+afterEach(() => harness.close())
 
 const requestId = REQUEST_ID
 
 function push(source: string, expectedHead: ExpectedHead) {
   const frame = [makePackage({ source })]
-  return publish(it.product, it.actor, { frame, expectedHead, requestId, authorized: AUTHORIZED })
+  return publish(harness.product, harness.actor, {
+    frame,
+    expectedHead,
+    requestId,
+    authorized: AUTHORIZED,
+  })
 }
 
 async function servable(input: WorkspaceInput): Promise<ReleaseId> {
-  return (await publishRelease(it, input)).releaseId
+  return (await publishRelease(harness, input)).releaseId
 }
 
 async function unvalidated(input: WorkspaceInput): Promise<ReleaseId> {
-  return (await publishRelease(it, { ...input, validate: false })).releaseId
+  return (await publishRelease(harness, { ...input, validate: false })).releaseId
 }
 
 function check(releaseId: ReleaseId, against: string | null = null) {
-  return validate(it.product, it.actor, { releaseId, against, requestId })
+  return validate(harness.product, harness.actor, { releaseId, against, requestId })
 }
 
 function bind(releaseId: ReleaseId, expectedReleaseId: 'empty' | ReleaseId | null = null) {
-  return promote(it.product, it.actor, {
+  return promote(harness.product, harness.actor, {
     channel: 'production',
     releaseId,
     expectedReleaseId,
@@ -58,19 +64,19 @@ function bind(releaseId: ReleaseId, expectedReleaseId: 'empty' | ReleaseId | nul
 
 function back(targetReleaseId: ReleaseId, expectedReleaseId: ReleaseId, channel = 'production') {
   const input = { channel, targetReleaseId, expectedReleaseId, requestId }
-  return rollback(it.product, it.actor, input)
+  return rollback(harness.product, harness.actor, input)
 }
 
 function giveUp(releaseId: ReleaseId): void {
-  retire(it.product, it.actor, { releaseId, requestId })
+  retire(harness.product, harness.actor, { releaseId, requestId })
 }
 
 function stateOf(releaseId: ReleaseId): string | undefined {
-  return readStatus(it.product).releases.find((each) => each.releaseId === releaseId)?.state
+  return readStatus(harness.product).releases.find((each) => each.releaseId === releaseId)?.state
 }
 
 function boundTo(): ReleaseId | undefined {
-  const { channels } = readStatus(it.product)
+  const { channels } = readStatus(harness.product)
   return channels.find(({ name }) => name === 'production')?.releaseId
 }
 
@@ -88,7 +94,9 @@ describe('Workspace HEAD', () => {
   test('no revision | publish with expected head empty | new revision, not replayed', async () => {
     const published = await push('a', 'empty')
     expect(published).toMatchObject({ replayed: false })
-    expect(readStatus(it.product).workspaces[0]).toMatchObject({ revisionId: published.revisionId })
+    expect(readStatus(harness.product).workspaces[0]).toMatchObject({
+      revisionId: published.revisionId,
+    })
   })
 
   test('a revision | publish with expected head = current | new revision', async () => {
@@ -102,7 +110,7 @@ describe('Workspace HEAD', () => {
     const first = await push('a', 'empty')
     await push('b', first.revisionId)
     expect(await push('a', 'empty')).toEqual({ ...first, replayed: true })
-    expect(readStatus(it.product).releases).toHaveLength(2)
+    expect(readStatus(harness.product).releases).toHaveLength(2)
   })
 
   test('a revision | publish with a stale head | CAS conflict', async () => {
@@ -113,11 +121,14 @@ describe('Workspace HEAD', () => {
   })
 
   test('several Workspaces | publish into one | the HEADs of the others stay', async () => {
-    const one = await publishRelease(it, { workspace: 'one' })
-    const two = await publishRelease(it, { workspace: 'two' })
-    const next = await publishRelease(it, { workspace: 'one', source: 'next' })
+    const one = await publishRelease(harness, { workspace: 'one' })
+    const two = await publishRelease(harness, { workspace: 'two' })
+    const next = await publishRelease(harness, { workspace: 'one', source: 'next' })
     expect(next.revisionId).not.toBe(one.revisionId)
-    const heads = readStatus(it.product).workspaces.map(({ name, releaseId }) => [name, releaseId])
+    const heads = readStatus(harness.product).workspaces.map(({ name, releaseId }) => [
+      name,
+      releaseId,
+    ])
     expect(heads).toEqual([
       ['one', next.releaseId],
       ['two', two.releaseId],
@@ -130,7 +141,7 @@ const FAILING = { functions: [functionManifest('only.inTheManifest')] }
 describe('Release', () => {
   const rejected = async (): Promise<ReleaseId> => {
     const releaseId = await unvalidated(FAILING)
-    it.engine.describe = async () => ({ functions: [], tables: [] }) as unknown as Json
+    harness.engine.describe = async () => ({ functions: [], tables: [] }) as unknown as Json
     await codeOf(() => check(releaseId))
     return releaseId
   }
@@ -154,7 +165,7 @@ describe('Release', () => {
   test('published | validate against a Channel that it does not fit | published', async () => {
     await bind(await servable({ tables: [NOTES] }), 'empty')
     const releaseId = await unvalidated({})
-    it.engine.describe = async () => ({ functions: [], tables: [] }) as unknown as Json
+    harness.engine.describe = async () => ({ functions: [], tables: [] }) as unknown as Json
     expect(await codeOf(() => check(releaseId, 'production'))).toBe('PRODUCT_INCOMPATIBLE')
     expect(stateOf(releaseId)).toBe('published')
   })
@@ -244,9 +255,9 @@ describe('Channel', () => {
       revision: 3n,
       serving: 'converged',
     })
-    expect(readStatus(it.product).channels[0]!.history).toEqual([b, a])
-    await it.product.audit.settled()
-    expect(it.audited.at(-1)).toMatchObject({
+    expect(readStatus(harness.product).channels[0]!.history).toEqual([b, a])
+    await harness.product.audit.whenIdle()
+    expect(harness.audited.at(-1)).toMatchObject({
       operation: 'product.channel.rollback',
       subject: `production:${a}`,
     })
@@ -266,7 +277,7 @@ describe('Channel', () => {
   test('bound | rollback to what was never in its history | conflict', async () => {
     await bind(a!)
     const elsewhere = { channel: 'beta', releaseId: b!, expectedReleaseId: null, requestId }
-    await promote(it.product, it.actor, elsewhere)
+    await promote(harness.product, harness.actor, elsewhere)
     expect(await codeOf(() => back(b!, a!))).toBe('PRODUCT_STATE_CONFLICT')
     expect(boundTo()).toBe(a)
   })
@@ -278,7 +289,7 @@ describe('Channel', () => {
 
   test('bound | rollback to an unknown Release | not found', async () => {
     await bind(a!)
-    const unknown = it.system.ids.make('rel')
+    const unknown = harness.system.ids.make('rel')
     expect(await codeOf(() => back(unknown, a!))).toBe('PRODUCT_NOT_FOUND')
   })
 
@@ -295,12 +306,11 @@ describe('Channel', () => {
     const narrow = await servable({ tables: [{ ...NOTES, fields: {} }] })
     await bind(narrow)
     await bind(wide)
-    it.engine.prepare = async () => [
-      { name: 'documents:notes', outcome: 'failed', detail: '1 stored documents do not fit' },
-    ]
+    harness.engine.documents.set('notes', [new Map([['body', 'text']])])
+    const rule = expect.stringMatching(/^1 stored documents do not fit the validators: notes_0/)
     await expect(back(narrow, wide)).rejects.toMatchObject({
       code: 'PRODUCT_INCOMPATIBLE',
-      violations: [{ path: 'checks.documents:notes', rule: '1 stored documents do not fit' }],
+      violations: [{ path: 'checks.documents:notes', rule }],
     })
     expect(boundTo()).toBe(wide)
   })
@@ -310,6 +320,6 @@ describe('Channel', () => {
     for (const releaseId of [a!, b!, c]) await bind(releaseId)
     const codes = await Promise.all([codeOf(() => back(a!, c)), codeOf(() => back(b!, c))])
     expect(codes.toSorted()).toEqual(['PRODUCT_CAS_CONFLICT', 'none'])
-    expect(readStatus(it.product).channels[0]!.revision).toBe(4n)
+    expect(readStatus(harness.product).channels[0]!.revision).toBe(4n)
   })
 })

@@ -19,13 +19,13 @@ const published = [
   await publishRelease(it, { source: 'own' }),
 ]
 process.stdout.write(`${[directory, ...published.map(({ releaseId }) => releaseId)].join(' ')}\n`)
-await product.collection.settled()
+await product.collection.whenIdle()
 const artifacts = new ArtifactStore(join(directory, 'artifacts'), dyingFiles)
 const control = dyingControl(root.control)
 const collection = new ArtifactCollection({ log: product.log, control, artifacts })
 const releaseId = published[0]!.releaseId
 const dying = { ...product, collection, root: { ...root, artifacts, control } }
 retire(dying, actor, { releaseId, requestId: REQUEST_ID })
-await collection.settled()
+await collection.whenIdle()
 process.stdout.write('retired\n')
 process.exit(0)

@@ -7,39 +7,39 @@ import {
   listCredentials,
 } from './application-credentials.ts'
 
-let it: TestProduct
+let harness: TestProduct
 let client: ClientInput
 let credential: CredentialInput
 
 beforeEach(async () => {
-  it = await openTestProduct()
+  harness = await openTestProduct()
   client = {
-    clientId: it.system.ids.make('app'),
+    clientId: harness.system.ids.make('app'),
     name: 'Web',
     kind: 'public',
     maximumScopes: ['query', 'mutation'],
-    createdAtMicros: it.system.nowMicros(),
+    createdAtMicros: harness.system.nowMicros(),
     requestId: REQUEST_ID,
   }
   credential = {
     clientId: client.clientId,
-    credentialId: it.system.ids.make('crd'),
+    credentialId: harness.system.ids.make('crd'),
     name: 'First key',
     scopes: ['query'],
     rateLimit: null,
-    createdAtMicros: it.system.nowMicros(),
+    createdAtMicros: harness.system.nowMicros(),
     requestId: REQUEST_ID,
   }
 })
-afterEach(() => it.close())
+afterEach(() => harness.close())
 
 const DAY = 24n * 3600n * 1_000_000n
 
 function addClient(more: Partial<ClientInput> = {}) {
-  return createClient(it.product, it.actor, { ...client, ...more })
+  return createClient(harness.product, harness.actor, { ...client, ...more })
 }
 function addCredential(more: Partial<CredentialInput> = {}) {
-  return createCredential(it.product, it.actor, { ...credential, ...more })
+  return createCredential(harness.product, harness.actor, { ...credential, ...more })
 }
 function fault(work: () => unknown): string {
   try {
@@ -67,16 +67,16 @@ describe('an Application Client', () => {
       ...created,
       replayed: true,
     })
-    expect(listClients(it.product)).toEqual([created.client])
-    await it.product.audit.settled()
-    expect(it.audited.map(({ operation }) => operation)).toEqual([
+    expect(listClients(harness.product)).toEqual([created.client])
+    await harness.product.audit.whenIdle()
+    expect(harness.audited.map(({ operation }) => operation)).toEqual([
       'product.application_client.create',
     ])
   })
 
   test('is replayed after any time, since its time is its own', () => {
     addClient()
-    it.system.advance(48 * 3600 * 1000)
+    harness.system.advance(48 * 3600 * 1000)
     expect(addClient().replayed).toBe(true)
   })
 
@@ -88,7 +88,7 @@ describe('an Application Client', () => {
   ])('with the same ID and another %s is a reuse', (_, more) => {
     addClient()
     expect(fault(() => addClient(more))).toBe('PRODUCT_OPERATION_REUSED')
-    expect(listClients(it.product)).toMatchObject([{ name: 'Web', kind: 'public' }])
+    expect(listClients(harness.product)).toMatchObject([{ name: 'Web', kind: 'public' }])
   })
 
   test.each<[string, Partial<ClientInput>]>([
@@ -103,7 +103,7 @@ describe('an Application Client', () => {
     ['a time beyond 64 bits', { createdAtMicros: 2n ** 63n }],
   ])('with %s is invalid', (_, more) => {
     expect(fault(() => addClient(more))).toBe('PRODUCT_INVALID')
-    expect(listClients(it.product)).toEqual([])
+    expect(listClients(harness.product)).toEqual([])
   })
 })
 
@@ -116,9 +116,9 @@ describe('a credential', () => {
     const replayed = addCredential()
     expect(replayed).toEqual({ ...created, replayed: true })
     expect(replayed.key!.reveal()).toBe(created.key!.reveal())
-    expect(listCredentials(it.product, client.clientId)).toEqual([created.credential])
-    await it.product.audit.settled()
-    expect(it.audited.at(-1)).toMatchObject({
+    expect(listCredentials(harness.product, client.clientId)).toEqual([created.credential])
+    await harness.product.audit.whenIdle()
+    expect(harness.audited.at(-1)).toMatchObject({
       operation: 'product.application_credential.create',
       subject: credential.credentialId,
     })
@@ -154,10 +154,10 @@ describe('a credential', () => {
   test('with the same ID under another client is a reuse', () => {
     addClient()
     addCredential()
-    const clientId = it.system.ids.make('app')
+    const clientId = harness.system.ids.make('app')
     addClient({ clientId })
     expect(fault(() => addCredential({ clientId }))).toBe('PRODUCT_OPERATION_REUSED')
-    expect(listCredentials(it.product, clientId)).toEqual([])
+    expect(listCredentials(harness.product, clientId)).toEqual([])
   })
 
   test.each<[string, Partial<CredentialInput>]>([
@@ -174,13 +174,13 @@ describe('a credential', () => {
 
   test('of an unknown client finds nothing', () => {
     expect(fault(() => addCredential())).toBe('PRODUCT_NOT_FOUND')
-    expect(fault(() => listCredentials(it.product, client.clientId))).toBe('PRODUCT_NOT_FOUND')
+    expect(fault(() => listCredentials(harness.product, client.clientId))).toBe('PRODUCT_NOT_FOUND')
   })
 
   test('whose digest was altered is corrupt, not another key', () => {
     addClient()
     addCredential()
-    it.root.control.transaction((tx) =>
+    harness.root.control.transaction((tx) =>
       tx.run('update application_credentials set key_digest = zeroblob(32)'),
     )
     expect(fault(() => addCredential())).toBe('PRODUCT_CORRUPT')
@@ -192,11 +192,11 @@ describe('a credential', () => {
     const text = key.reveal().slice('rk_sec_v1_'.length)
     expect(Bun.inspect(addCredential)).not.toContain(text)
     expect(Bun.inspect({ key })).not.toContain(text)
-    expect(it.log.text()).not.toContain(text)
-    const files = [...new Bun.Glob('**/*').scanSync({ cwd: it.directory, onlyFiles: true })]
+    expect(harness.log.text()).not.toContain(text)
+    const files = [...new Bun.Glob('**/*').scanSync({ cwd: harness.directory, onlyFiles: true })]
     // Another reader of lock.db would drop the lock.
     for (const file of files.filter((name) => name !== 'lock.db')) {
-      const bytes = Buffer.from(await Bun.file(`${it.directory}/${file}`).arrayBuffer())
+      const bytes = Buffer.from(await Bun.file(`${harness.directory}/${file}`).arrayBuffer())
       expect(bytes.includes(text), file).toBe(false)
       expect(bytes.includes(Buffer.from(text, 'base64url')), file).toBe(false)
     }

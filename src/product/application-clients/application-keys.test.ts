@@ -8,13 +8,13 @@ import { closeProduct } from '../product.ts'
 import { createClient } from './application-clients.ts'
 import { createCredential } from './application-credentials.ts'
 
-let it: TestProduct
+let harness: TestProduct
 beforeEach(async () => {
-  it = await openTestProduct()
+  harness = await openTestProduct()
 })
-afterEach(() => it.close())
+afterEach(() => harness.close())
 
-function issue(kind: ApplicationKind, product = it) {
+function issue(kind: ApplicationKind, product = harness) {
   const { ids } = product.system
   const createdAtMicros = product.system.nowMicros()
   const scope = kind === 'development' ? 'workspace' : 'query'
@@ -39,11 +39,11 @@ function issue(kind: ApplicationKind, product = it) {
 }
 
 function authenticate(text: string) {
-  return it.product.keys.authenticate(text)
+  return harness.product.keys.authenticate(text)
 }
 
 function lastUsed(credentialId: string): number | null {
-  return it.root.control.read(
+  return harness.root.control.read(
     (reader) =>
       reader.get<{ last_used_at: number | null }>(
         'select last_used_at from application_credentials where credential_id = ?',
@@ -88,7 +88,7 @@ describe('a key', () => {
   test('whose row was moved to a client of another kind is nobody', () => {
     const { credential, key } = issue('public')
     const other = issue('confidential')
-    it.root.control.transaction((tx) =>
+    harness.root.control.transaction((tx) =>
       tx.run(
         'update application_credentials set client_id = ? where credential_id = ?',
         other.client.clientId,
@@ -121,20 +121,20 @@ describe('a key', () => {
   test.each(['revoked', 'deleted'])('that is %s is nobody from the next call on', (state) => {
     const { credential, key } = issue('public')
     expect(authenticate(key)).not.toBeNull()
-    it.root.control.transaction((tx) =>
+    harness.root.control.transaction((tx) =>
       tx.run(
         'update application_credentials set state = ?, revoked_at = 1 where credential_id = ?',
         state,
         credential.credentialId,
       ),
     )
-    it.product.keys.forget()
+    harness.product.keys.forget()
     expect(authenticate(key)).toBeNull()
   })
 
   test('of another Environment is nobody, under the same keyring too', async () => {
     const { key } = issue('public')
-    const directory = makeRoot({ descriptor: { environmentId: it.system.ids.make('env') } })
+    const directory = makeRoot({ descriptor: { environmentId: harness.system.ids.make('env') } })
     const other = await openTestProduct({ directory })
     expect(other.product.keys.authenticate(key)).toBeNull()
     await other.close()
@@ -143,9 +143,9 @@ describe('a key', () => {
 
   test('is recognised after a restart', async () => {
     const { key } = issue('confidential')
-    const { directory } = it
-    await closeProduct(it.product)
-    it = await openTestProduct({ directory })
+    const { directory } = harness
+    await closeProduct(harness.product)
+    harness = await openTestProduct({ directory })
     expect(authenticate(key)).not.toBeNull()
   })
 })
@@ -156,7 +156,7 @@ test.each([
 ] as const)('that is new is %s where its look-up is %s; a known one goes on', (code, cause) => {
   const [known, unseen] = [issue('public'), issue('public')]
   authenticate(known.key)
-  vi.spyOn(it.root.control, 'read').mockImplementation(() => {
+  vi.spyOn(harness.root.control, 'read').mockImplementation(() => {
     throw new Fault(cause)
   })
   expect(() => authenticate(unseen.key)).toThrow(expect.objectContaining({ code }))
@@ -166,18 +166,18 @@ test.each([
 describe('the time of last use', () => {
   test('is written after the answer, at most once a minute, and at the end', async () => {
     const { credential, key } = issue('public')
-    const start = Number(it.system.nowMicros())
+    const start = Number(harness.system.nowMicros())
     authenticate(key)
     expect(lastUsed(credential.credentialId)).toBeNull()
-    it.product.keys.close()
+    harness.product.keys.close()
     expect(lastUsed(credential.credentialId)).toBe(start)
-    it.system.advance(59_999)
+    harness.system.advance(59_999)
     authenticate(key)
-    it.product.keys.close()
+    harness.product.keys.close()
     expect(lastUsed(credential.credentialId)).toBe(start)
-    it.system.advance(1)
+    harness.system.advance(1)
     authenticate(key)
-    it.product.keys.close()
+    harness.product.keys.close()
     expect(lastUsed(credential.credentialId)).toBe(start + 60_000_000)
   })
 
@@ -185,18 +185,18 @@ describe('the time of last use', () => {
     const { credential, key } = issue('public')
     authenticate(key)
     const { credentialId } = credential
-    await expect.poll(() => lastUsed(credentialId)).toBe(Number(it.system.nowMicros()))
+    await expect.poll(() => lastUsed(credentialId)).toBe(Number(harness.system.nowMicros()))
   })
 
   test('costs no request where it cannot be written', () => {
     const { key } = issue('public')
     authenticate(key)
-    it.root.control.transaction((tx) =>
+    harness.root.control.transaction((tx) =>
       tx.run(`create trigger refuse before update on application_credentials
               begin select raise(abort, 'no'); end`),
     )
-    it.product.keys.close()
-    expect(it.log.text()).toContain('product.last_used_lost')
+    harness.product.keys.close()
+    expect(harness.log.text()).toContain('product.last_used_lost')
     expect(authenticate(key)).not.toBeNull()
   })
 })

@@ -15,11 +15,11 @@ import {
   rotateCredential,
 } from './application-credentials.ts'
 
-let it: TestProduct
+let harness: TestProduct
 beforeEach(async () => {
-  it = await openTestProduct()
+  harness = await openTestProduct()
 })
-afterEach(() => it.close())
+afterEach(() => harness.close())
 
 const requestId = REQUEST_ID
 const KINDS = ['public', 'confidential', 'development'] as const
@@ -30,10 +30,10 @@ interface Name {
 }
 
 function issue(kind: ApplicationKind): Name & { readonly key: string } {
-  const { ids } = it.system
-  const createdAtMicros = it.system.nowMicros()
+  const { ids } = harness.system
+  const createdAtMicros = harness.system.nowMicros()
   const scopes = kind === 'development' ? ['workspace' as const] : ['query' as const]
-  const { clientId } = createClient(it.product, it.actor, {
+  const { clientId } = createClient(harness.product, harness.actor, {
     clientId: ids.make('app'),
     name: kind,
     kind,
@@ -41,7 +41,7 @@ function issue(kind: ApplicationKind): Name & { readonly key: string } {
     createdAtMicros,
     requestId,
   }).client
-  const { credential, key } = createCredential(it.product, it.actor, {
+  const { credential, key } = createCredential(harness.product, harness.actor, {
     clientId,
     credentialId: ids.make('crd'),
     name: 'first',
@@ -58,20 +58,23 @@ function rotation(source: Name): RotateInput {
   return {
     clientId,
     credentialId,
-    replacementId: it.system.ids.make('crd'),
+    replacementId: harness.system.ids.make('crd'),
     changes: {},
-    createdAtMicros: it.system.nowMicros(),
+    createdAtMicros: harness.system.nowMicros(),
     requestId,
   }
 }
 
-const rotate = (input: RotateInput) => rotateCredential(it.product, it.actor, input)
-const revoke = (name: Name) => revokeCredential(it.product, it.actor, { ...name, requestId })
-const remove = (name: Name) => deleteCredential(it.product, it.actor, { ...name, requestId })
-const reveal = (name: Name) => revealKey(it.product, it.actor, { ...name, requestId })
-const calls = (key: string) => it.product.keys.authenticate(key) !== null
+const rotate = (input: RotateInput) => rotateCredential(harness.product, harness.actor, input)
+const revoke = (name: Name) =>
+  revokeCredential(harness.product, harness.actor, { ...name, requestId })
+const remove = (name: Name) =>
+  deleteCredential(harness.product, harness.actor, { ...name, requestId })
+const reveal = (name: Name) => revealKey(harness.product, harness.actor, { ...name, requestId })
+const calls = (key: string) => harness.product.keys.authenticate(key) !== null
 const stateOf = ({ clientId, credentialId }: Name) =>
-  listCredentials(it.product, clientId).find((each) => each.credentialId === credentialId)?.state
+  listCredentials(harness.product, clientId).find((each) => each.credentialId === credentialId)
+    ?.state
 
 function fault(work: () => unknown): string {
   try {
@@ -83,14 +86,14 @@ function fault(work: () => unknown): string {
 }
 
 async function audits(): Promise<string[]> {
-  await it.product.audit.settled()
-  return it.audited.map(({ operation }) => operation.replace('product.application_', ''))
+  await harness.product.audit.whenIdle()
+  return harness.audited.map(({ operation }) => operation.replace('product.application_', ''))
 }
 
 describe('active', () => {
   test.each(KINDS)('rotate (%s) | a replacement; the source stays and is active', async (kind) => {
     const source = issue(kind)
-    it.system.advance(1_000)
+    harness.system.advance(1_000)
     const input = rotation(source)
     const { credential, key, secretShownOnce, replayed } = rotate(input)
     expect(credential).toEqual({
@@ -129,10 +132,10 @@ describe('active', () => {
   test('revoke | revoked, in force on the next request', async () => {
     const source = issue('confidential')
     expect(calls(source.key)).toBe(true)
-    it.system.advance(1_000)
+    harness.system.advance(1_000)
     expect(revoke(source)).toMatchObject({
       state: 'revoked',
-      revokedAtMicros: it.system.nowMicros(),
+      revokedAtMicros: harness.system.nowMicros(),
     })
     expect(calls(source.key)).toBe(false)
     expect((await audits()).at(-1)).toBe('credential.revoke')
@@ -159,7 +162,7 @@ describe('active', () => {
 
   test('reveal of a public key that does not fit its digest | corrupt', () => {
     const source = issue('public')
-    it.root.control.transaction((tx) =>
+    harness.root.control.transaction((tx) =>
       tx.run('update application_credentials set key_digest = zeroblob(32)'),
     )
     expect(fault(() => reveal(source))).toBe('PRODUCT_CORRUPT')
@@ -175,8 +178,8 @@ describe('revoked', () => {
 
   test('revoke | stays revoked, at its first time', async () => {
     const source = revoked()
-    const [before] = listCredentials(it.product, source.clientId)
-    it.system.advance(1_000)
+    const [before] = listCredentials(harness.product, source.clientId)
+    harness.system.advance(1_000)
     expect(revoke(source)).toEqual(before)
     expect((await audits()).filter((operation) => /revoke/.test(operation))).toHaveLength(1)
   })
@@ -206,12 +209,12 @@ describe('revoked', () => {
   test('an exact replay of its creation | the credential without its key', () => {
     const source = issue('public')
     const [{ name, scopes, rateLimit, createdAtMicros }] = listCredentials(
-      it.product,
+      harness.product,
       source.clientId,
     ) as [ReturnType<typeof listCredentials>[number]]
     revoke(source)
     const again = { ...source, name, scopes, rateLimit, createdAtMicros, requestId }
-    expect(createCredential(it.product, it.actor, again)).toMatchObject({
+    expect(createCredential(harness.product, harness.actor, again)).toMatchObject({
       key: null,
       replayed: true,
       credential: { state: 'revoked' },
@@ -255,7 +258,7 @@ describe('a rotation', () => {
     const input = rotation(source)
     const first = rotate(input)
     revoke(source)
-    it.system.advance(48 * 3_600_000)
+    harness.system.advance(48 * 3_600_000)
     const again = rotate(input)
     expect(again).toMatchObject({
       credential: first.credential,
@@ -263,7 +266,7 @@ describe('a rotation', () => {
       replayed: true,
     })
     expect(again.key?.reveal() ?? null).toBe(kind === 'public' ? first.key!.reveal() : null)
-    expect(listCredentials(it.product, source.clientId)).toHaveLength(2)
+    expect(listCredentials(harness.product, source.clientId)).toHaveLength(2)
   })
 
   test.each<[string, Partial<RotateInput>]>([
@@ -285,7 +288,7 @@ describe('a rotation', () => {
     const { name, scopes, rateLimit, createdAtMicros } = credential
     const creation = { name, scopes, rateLimit, createdAtMicros, requestId }
     const reused = { clientId: source.clientId, credentialId: input.replacementId, ...creation }
-    expect(fault(() => createCredential(it.product, it.actor, reused))).toBe(
+    expect(fault(() => createCredential(harness.product, harness.actor, reused))).toBe(
       'PRODUCT_OPERATION_REUSED',
     )
     const second = rotation(source)
@@ -298,7 +301,7 @@ describe('a rotation', () => {
 
   test('with a clock that is a day off is invalid', () => {
     const source = issue('confidential')
-    const createdAtMicros = it.system.nowMicros() + 24n * 3_600_000_000n + 1n
+    const createdAtMicros = harness.system.nowMicros() + 24n * 3_600_000_000n + 1n
     expect(fault(() => rotate({ ...rotation(source), createdAtMicros }))).toBe('PRODUCT_INVALID')
   })
 })
@@ -309,7 +312,7 @@ test('a credential is found under its own client only', () => {
   const crossed = { clientId: other.clientId, credentialId: source.credentialId }
   for (const act of [revoke, remove, reveal, (name: Name) => rotate(rotation(name))]) {
     expect(fault(() => act(crossed))).toBe('PRODUCT_NOT_FOUND')
-    const unknown = { ...source, credentialId: it.system.ids.make('crd') }
+    const unknown = { ...source, credentialId: harness.system.ids.make('crd') }
     expect(fault(() => act(unknown))).toBe('PRODUCT_NOT_FOUND')
   }
   expect(stateOf(source)).toBe('active')

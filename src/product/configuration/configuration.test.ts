@@ -6,7 +6,7 @@ import {
   type TestProduct,
 } from '../../../build/testing/products.ts'
 import {
-  type Changed,
+  type AppliedChange,
   type DeleteInput,
   deleteConfiguration,
   NAMES_MAX,
@@ -20,32 +20,32 @@ const NOW = 1_800_000_000_000_000n
 const DAY = 86_400_000_000n
 const SECRET = 'sk_live_51H8xJ2eZvKYlo2C'
 
-let it: TestProduct
+let harness: TestProduct
 beforeEach(async () => {
-  it = await openTestProduct()
+  harness = await openTestProduct()
 })
-afterEach(() => it.close())
+afterEach(() => harness.close())
 
 function input(more: Partial<SetInput> = {}): SetInput {
   return {
-    operationId: it.system.ids.make('opn'),
+    operationId: harness.system.ids.make('opn'),
     name: 'GREETING',
     kind: 'variable',
     value: 'hello',
-    expectedRevision: readConfiguration(it.product).revision,
+    expectedRevision: readConfiguration(harness.product).revision,
     changedAtMicros: NOW,
     requestId: REQUEST_ID,
     ...more,
   }
 }
 
-function set(more: Partial<SetInput> = {}): Changed {
-  return setConfiguration(it.product, it.actor, input(more))
+function set(more: Partial<SetInput> = {}): AppliedChange {
+  return setConfiguration(harness.product, harness.actor, input(more))
 }
 
-function unset(more: Partial<DeleteInput> = {}): Changed {
+function unset(more: Partial<DeleteInput> = {}): AppliedChange {
   const { kind, value, ...rest } = input(more)
-  return deleteConfiguration(it.product, it.actor, rest)
+  return deleteConfiguration(harness.product, harness.actor, rest)
 }
 
 function fault(work: () => unknown): string {
@@ -57,9 +57,9 @@ function fault(work: () => unknown): string {
   return 'none'
 }
 
-const revision = () => readConfiguration(it.product).revision
-const names = () => readConfiguration(it.product).entries.map(({ name }) => name)
-const live = () => it.product.configuration.current
+const revision = () => readConfiguration(harness.product).revision
+const names = () => readConfiguration(harness.product).entries.map(({ name }) => name)
+const live = () => harness.product.configuration.current
 
 describe('the states of a name', () => {
   const before = {
@@ -142,7 +142,7 @@ describe('a request', () => {
   })
 
   test('that would make too many names is refused, one for a known name is not', () => {
-    it.root.control.transaction((tx) => {
+    harness.root.control.transaction((tx) => {
       for (let i = 1; i <= NAMES_MAX; i++) {
         tx.run(
           "insert into configuration values (?, 'variable', 'x', null, null, 1, 1, 1)",
@@ -182,12 +182,15 @@ describe('an Operation ID', () => {
     ['a secret', { kind: 'secret', value: SECRET }],
   ])('that set %s answers the exact repeat as the first time', (_, more) => {
     const first = input(more)
-    const done = setConfiguration(it.product, it.actor, first)
+    const done = setConfiguration(harness.product, harness.actor, first)
     expect(done.operation.replayed).toBe(false)
     set({ name: 'OTHER' })
     set({ value: 'later', ...(more.kind && { kind: more.kind }) })
     const before = live()
-    const again = setConfiguration(it.product, it.actor, { ...first, requestId: REQUEST_ID })
+    const again = setConfiguration(harness.product, harness.actor, {
+      ...first,
+      requestId: REQUEST_ID,
+    })
     expect(again).toEqual({ ...done, operation: { ...done.operation, replayed: true } })
     expect(revision()).toBe(3n)
     // Nothing changed, so what Functions keep stays too.
@@ -197,25 +200,27 @@ describe('an Operation ID', () => {
   test('that deleted answers the exact repeat although the name is gone', () => {
     set()
     const { kind, value, ...first } = input()
-    const done = deleteConfiguration(it.product, it.actor, first)
-    const again = deleteConfiguration(it.product, it.actor, first)
+    const done = deleteConfiguration(harness.product, harness.actor, first)
+    const again = deleteConfiguration(harness.product, harness.actor, first)
     expect(again).toEqual({ ...done, operation: { ...done.operation, replayed: true } })
     expect(done.change).toMatchObject({ action: 'delete', kind: 'variable', revision: 2n })
   })
 
   test('is good for the exact repeat long after its clock has passed', () => {
     const first = input()
-    setConfiguration(it.product, it.actor, first)
-    it.system.advance(10 * 86_400_000)
-    expect(setConfiguration(it.product, it.actor, first).operation.replayed).toBe(true)
+    setConfiguration(harness.product, harness.actor, first)
+    harness.system.advance(10 * 86_400_000)
+    expect(setConfiguration(harness.product, harness.actor, first).operation.replayed).toBe(true)
   })
 
   test('that is forgotten is too old to be done again', () => {
     const first = input()
-    setConfiguration(it.product, it.actor, first)
-    it.system.advance(31 * 86_400_000)
-    set({ name: 'OTHER', changedAtMicros: it.system.nowMicros() })
-    expect(fault(() => setConfiguration(it.product, it.actor, first))).toBe('PRODUCT_INVALID')
+    setConfiguration(harness.product, harness.actor, first)
+    harness.system.advance(31 * 86_400_000)
+    set({ name: 'OTHER', changedAtMicros: harness.system.nowMicros() })
+    expect(fault(() => setConfiguration(harness.product, harness.actor, first))).toBe(
+      'PRODUCT_INVALID',
+    )
     expect(revision()).toBe(2n)
   })
 
@@ -227,27 +232,29 @@ describe('an Operation ID', () => {
     ['another time', { changedAtMicros: NOW + 1n }],
   ])('with %s is a reuse', (_, more) => {
     const first = input()
-    setConfiguration(it.product, it.actor, first)
-    const reuse = () => setConfiguration(it.product, it.actor, { ...first, ...more })
+    setConfiguration(harness.product, harness.actor, first)
+    const reuse = () => setConfiguration(harness.product, harness.actor, { ...first, ...more })
     expect(fault(reuse)).toBe('PRODUCT_OPERATION_REUSED')
     expect(revision()).toBe(1n)
   })
 
   test('of a deletion or of another operator is a reuse', () => {
     const first = input()
-    setConfiguration(it.product, it.actor, first)
+    setConfiguration(harness.product, harness.actor, first)
     const { kind, value, ...deletion } = first
-    const reuse = () => deleteConfiguration(it.product, it.actor, deletion)
+    const reuse = () => deleteConfiguration(harness.product, harness.actor, deletion)
     expect(fault(reuse)).toBe('PRODUCT_OPERATION_REUSED')
-    const another = () => setConfiguration(it.product, actorWith(), first)
+    const another = () => setConfiguration(harness.product, actorWith(), first)
     expect(fault(another)).toBe('PRODUCT_OPERATION_REUSED')
   })
 
   test('of a request that failed is free', () => {
     const first = input({ expectedRevision: 5n })
-    expect(fault(() => setConfiguration(it.product, it.actor, first))).toBe('PRODUCT_CAS_CONFLICT')
+    expect(fault(() => setConfiguration(harness.product, harness.actor, first))).toBe(
+      'PRODUCT_CAS_CONFLICT',
+    )
     const mended = { ...first, expectedRevision: 0n }
-    expect(setConfiguration(it.product, it.actor, mended).operation.replayed).toBe(false)
+    expect(setConfiguration(harness.product, harness.actor, mended).operation.replayed).toBe(false)
   })
 })
 
@@ -260,7 +267,7 @@ describe('the history', () => {
     let after: bigint | null = null
     do {
       const page: ReturnType<typeof readConfigurationHistory> = readConfigurationHistory(
-        it.product,
+        harness.product,
         { after, limit: 3 },
       )
       expect(page.changes.length).toBeLessThanOrEqual(3)
@@ -284,23 +291,23 @@ describe('the history', () => {
 
   test('has no further page where the last one is just full', () => {
     set()
-    expect(readConfigurationHistory(it.product, { after: null, limit: 1 }).next).toBeNull()
-    expect(readConfigurationHistory(it.product, { after: 1n, limit: 1 }).changes).toEqual([])
+    expect(readConfigurationHistory(harness.product, { after: null, limit: 1 }).next).toBeNull()
+    expect(readConfigurationHistory(harness.product, { after: 1n, limit: 1 }).changes).toEqual([])
   })
 })
 
 test('each change is audited once, with its operation and without its value', async () => {
   const first = input({ name: 'KEY', kind: 'secret', value: SECRET })
-  setConfiguration(it.product, it.actor, first)
-  setConfiguration(it.product, it.actor, first)
+  setConfiguration(harness.product, harness.actor, first)
+  setConfiguration(harness.product, harness.actor, first)
   unset({ name: 'KEY' })
-  await it.product.audit.settled()
-  expect(it.audited.map(({ operation, subject }) => [operation, subject])).toEqual([
+  await harness.product.audit.whenIdle()
+  expect(harness.audited.map(({ operation, subject }) => [operation, subject])).toEqual([
     ['product.configuration.set', 'KEY'],
     ['product.configuration.delete', 'KEY'],
   ])
-  expect(it.audited[0]).toMatchObject({ operationId: first.operationId })
-  expect(Bun.inspect(it.audited)).not.toContain(SECRET)
+  expect(harness.audited[0]).toMatchObject({ operationId: first.operationId })
+  expect(Bun.inspect(harness.audited)).not.toContain(SECRET)
 })
 
 test('a secret is nowhere in the root nor in the log, set, replaced or deleted', async () => {
@@ -311,30 +318,30 @@ test('a secret is nowhere in the root nor in the log, set, replaced or deleted',
   unset({ name: 'GONE' })
   // A variable shows that the search would find a text.
   set({ name: 'SEEN', value: 'plainly-visible' })
-  await it.product.audit.settled()
-  const files = [...new Bun.Glob('**/*').scanSync({ cwd: it.directory, onlyFiles: true })]
+  await harness.product.audit.whenIdle()
+  const files = [...new Bun.Glob('**/*').scanSync({ cwd: harness.directory, onlyFiles: true })]
   let seen = false
   for (const file of files.filter((name) => name !== 'lock.db')) {
-    const bytes = Buffer.from(await Bun.file(`${it.directory}/${file}`).arrayBuffer())
+    const bytes = Buffer.from(await Bun.file(`${harness.directory}/${file}`).arrayBuffer())
     seen ||= bytes.includes('plainly-visible')
     for (const text of [SECRET, second, Buffer.from(SECRET).toString('base64').slice(0, 24)]) {
       expect(bytes.includes(text), file).toBe(false)
     }
   }
   expect(seen).toBe(true)
-  expect(it.log.text()).not.toContain(SECRET)
+  expect(harness.log.text()).not.toContain(SECRET)
 })
 
 test('a sealed secret that was copied to another name is corrupt, not that secret', () => {
   set({ name: 'LOW', kind: 'secret', value: 'low' })
   set({ name: 'HIGH', kind: 'secret', value: SECRET })
-  it.root.control.transaction((tx) =>
+  harness.root.control.transaction((tx) =>
     tx.run(
       `update configuration set sealed = (select sealed from configuration where name = 'HIGH')
         where name = 'LOW'`,
     ),
   )
-  it.product.configuration.changed()
+  harness.product.configuration.reload()
   expect(fault(() => live().secret('LOW'))).toBe('INTERNAL')
   expect(live().secret('HIGH')?.reveal()).toBe(SECRET)
 })

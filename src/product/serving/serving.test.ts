@@ -12,39 +12,40 @@ import { changeEnvironment, readEnvironment } from '../environments/environments
 import { closeProduct } from '../product.ts'
 import type { LoadedRelease } from '../releases/release-cache.ts'
 import { retire } from '../releases/retire.ts'
-import { pickRelease, readServingPolicy, setServingPolicy } from './serving-policy.ts'
+import { readServingPolicy, setServingPolicy } from './serving-policy.ts'
+import { pickRelease } from './targets.ts'
 
-let it: TestProduct
+let harness: TestProduct
 let a: ReleaseId
 let b: ReleaseId
 beforeEach(async () => {
-  it = await openTestProduct()
-  a = (await publishRelease(it, { source: 'a' })).releaseId
-  b = (await publishRelease(it, { source: 'b' })).releaseId
+  harness = await openTestProduct()
+  a = (await publishRelease(harness, { source: 'a' })).releaseId
+  b = (await publishRelease(harness, { source: 'b' })).releaseId
 })
-afterEach(() => it.close())
+afterEach(() => harness.close())
 
-async function reopen(bend: (it: TestProduct) => void = () => undefined): Promise<void> {
-  const { directory } = it
-  await closeProduct(it.product)
-  it = await openTestProduct({ directory })
-  bend(it)
+async function reopen(bend: (harness: TestProduct) => void = () => undefined): Promise<void> {
+  const { directory } = harness
+  await closeProduct(harness.product)
+  harness = await openTestProduct({ directory })
+  bend(harness)
 }
 
 async function set(releaseId: ReleaseId, expectedRevision: bigint): Promise<void> {
-  await setServingPolicy(it.product, it.actor, {
-    operationId: it.system.ids.make('opn'),
+  await setServingPolicy(harness.product, harness.actor, {
+    operationId: harness.system.ids.make('opn'),
     expectedRevision,
     mode: 'atomic',
     releases: [{ releaseId, weight: 10_000 }],
-    changedAtMicros: it.system.nowMicros(),
+    changedAtMicros: harness.system.nowMicros(),
     requestId: REQUEST_ID,
   })
-  await it.product.serving.settled()
+  await harness.product.serving.whenIdle()
 }
 
 async function bind(releaseId: ReleaseId): Promise<void> {
-  await promote(it.product, it.actor, {
+  await promote(harness.product, harness.actor, {
     channel: 'production',
     releaseId,
     expectedReleaseId: 'empty',
@@ -53,53 +54,53 @@ async function bind(releaseId: ReleaseId): Promise<void> {
 }
 
 function change(verb: 'archive' | 'restore', expectedRevision: bigint): void {
-  changeEnvironment(it.product, it.actor, {
-    operationId: it.system.ids.make('opn'),
+  changeEnvironment(harness.product, harness.actor, {
+    operationId: harness.system.ids.make('opn'),
     change: { verb, expectedRevision },
-    changedAtMicros: it.system.nowMicros(),
+    changedAtMicros: harness.system.nowMicros(),
     requestId: REQUEST_ID,
   })
 }
 
 const served = () =>
-  it.product.serving.observedPolicy?.releases.map(({ release }) => release.releaseId) ?? []
+  harness.product.serving.observedPolicy?.releases.map(({ release }) => release.releaseId) ?? []
 
 describe('a server that starts again', () => {
   test('serves the stored policy, converged when it first was', async () => {
     await set(a, 0n)
-    const before = readServingPolicy(it.product)
-    it.system.advance(5_000)
+    const before = readServingPolicy(harness.product)
+    harness.system.advance(5_000)
     await reopen()
-    expect(it.product.serving.isStarted).toBe(true)
-    await it.product.serving.settled()
+    expect(harness.product.serving.isStarted).toBe(true)
+    await harness.product.serving.whenIdle()
     expect(served()).toEqual([a])
-    expect(readServingPolicy(it.product)).toEqual(before)
-    expect(it.product.serving.overall()).toBe('serving')
+    expect(readServingPolicy(harness.product)).toEqual(before)
+    expect(harness.product.serving.overall()).toBe('serving')
   })
 
   test('answers the first call once the policy is loaded', async () => {
     await set(a, 0n)
     await reopen()
-    const policy = await it.product.serving.findPolicy()
+    const policy = await harness.product.serving.findPolicy()
     expect(policy?.releases).toMatchObject([{ release: { releaseId: a }, weight: 10_000 }])
   })
 
   test('serves the policy that converged last while the desired one does not', async () => {
     await set(a, 0n)
-    it.engine.warm = () => Promise.reject(new RangeError('no runner'))
+    harness.engine.warm = () => Promise.reject(new RangeError('no runner'))
     await set(b, 1n)
     await reopen((opened) => {
       opened.engine.warm = async ({ releaseId }) => {
         if (releaseId === b) throw new RangeError('no runner')
       }
     })
-    await it.product.serving.settled()
+    await harness.product.serving.whenIdle()
     expect(served()).toEqual([a])
-    expect(it.product.serving.overall()).toBe('starting')
-    it.engine.warm = async () => undefined
-    it.system.advance(1_000)
-    await it.product.serving.findPolicy()
-    await it.product.serving.settled()
+    expect(harness.product.serving.overall()).toBe('starting')
+    harness.engine.warm = async () => undefined
+    harness.system.advance(1_000)
+    await harness.product.serving.findPolicy()
+    await harness.product.serving.whenIdle()
     expect(served()).toEqual([b])
   })
 
@@ -108,57 +109,57 @@ describe('a server that starts again', () => {
     await bind(b)
     change('archive', 0n)
     await reopen()
-    await it.product.serving.settled()
-    expect(it.product.serving.isStarted).toBe(false)
-    expect(readEnvironment(it.product).observed).toEqual({
+    await harness.product.serving.whenIdle()
+    expect(harness.product.serving.isStarted).toBe(false)
+    expect(readEnvironment(harness.product).observed).toEqual({
       revision: '1',
       lifecycle: 'archived',
       serving: 'stopped',
     })
     change('restore', 1n)
-    await it.product.serving.settled()
+    await harness.product.serving.whenIdle()
     expect(served()).toEqual([a])
-    expect(it.product.serving.find('production')).toMatchObject({ releaseId: b })
+    expect(harness.product.serving.find('production')).toMatchObject({ releaseId: b })
   })
 })
 
 describe('serving', () => {
   test('that is stopped does not begin with what is still being loaded', async () => {
     const started = Promise.withResolvers<void>()
-    it.engine.isWarm = () => false
-    it.engine.warm = () => started.promise
+    harness.engine.isWarm = () => false
+    harness.engine.warm = () => started.promise
     const told: string[] = []
-    it.product.serving.listen((channel) => told.push(channel))
+    harness.product.serving.listen((channel) => told.push(channel))
     await bind(b)
     const setting = set(a, 0n)
-    await expect.poll(() => it.product.serving.isStarted).toBe(true)
-    await expect.poll(() => readServingPolicy(it.product).desired.revision).toBe('1')
+    await expect.poll(() => harness.product.serving.isStarted).toBe(true)
+    await expect.poll(() => readServingPolicy(harness.product).desired.revision).toBe('1')
     change('archive', 0n)
     started.resolve()
     await setting
     await Bun.sleep(20)
-    expect([it.product.serving.isStarted, served(), told]).toEqual([false, [], []])
-    expect(it.log.text()).not.toContain('product.policy_served')
+    expect([harness.product.serving.isStarted, served(), told]).toEqual([false, [], []])
+    expect(harness.log.text()).not.toContain('product.policy_served')
   })
 
   test('takes no Release that was retired while it was being looked into', async () => {
     const setting = set(a, 0n)
-    retire(it.product, it.actor, { releaseId: a, requestId: REQUEST_ID })
+    retire(harness.product, harness.actor, { releaseId: a, requestId: REQUEST_ID })
     await expect(setting).rejects.toMatchObject({ code: 'PRODUCT_RELEASE_RETIRED' })
-    expect(readServingPolicy(it.product).desired.revision).toBe('0')
+    expect(readServingPolicy(harness.product).desired.revision).toBe('0')
   })
 
   test('of the last of two quick policies wins, whichever is ready first', async () => {
     const slow = Promise.withResolvers<void>()
-    it.engine.warm = ({ releaseId }) => (releaseId === a ? slow.promise : Promise.resolve())
+    harness.engine.warm = ({ releaseId }) => (releaseId === a ? slow.promise : Promise.resolve())
     const first = set(a, 0n)
-    await expect.poll(() => readServingPolicy(it.product).desired.revision).toBe('1')
+    await expect.poll(() => readServingPolicy(harness.product).desired.revision).toBe('1')
     const second = set(b, 1n)
     await expect.poll(served).toEqual([b])
     slow.resolve()
     await Promise.all([first, second])
     expect(served()).toEqual([b])
-    expect(readServingPolicy(it.product).observed.revision).toBe('2')
+    expect(readServingPolicy(harness.product).observed.revision).toBe('2')
   })
 })
 

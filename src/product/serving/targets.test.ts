@@ -12,7 +12,7 @@ import { promote } from '../channels/promote.ts'
 import { listFunctions } from '../releases/functions.ts'
 import { locateTarget, resolveTarget } from './targets.ts'
 
-let it: TestProduct
+let harness: TestProduct
 let first: ReleaseId
 let second: ReleaseId
 let published: ReleaseId
@@ -20,29 +20,29 @@ let retired: ReleaseId
 let rejected: ReleaseId
 
 beforeEach(async () => {
-  it = await openTestProduct()
-  first = (await publishRelease(it, { source: 'first' })).releaseId
-  second = (await publishRelease(it, { source: 'second' })).releaseId
-  published = (await publishRelease(it, { workspace: 'draft', validate: false })).releaseId
-  retired = (await publishRelease(it, { workspace: 'old' })).releaseId
-  rejected = (await publishRelease(it, { workspace: 'bad' })).releaseId
-  it.root.control.transaction((tx) => {
+  harness = await openTestProduct()
+  first = (await publishRelease(harness, { source: 'first' })).releaseId
+  second = (await publishRelease(harness, { source: 'second' })).releaseId
+  published = (await publishRelease(harness, { workspace: 'draft', validate: false })).releaseId
+  retired = (await publishRelease(harness, { workspace: 'old' })).releaseId
+  rejected = (await publishRelease(harness, { workspace: 'bad' })).releaseId
+  harness.root.control.transaction((tx) => {
     tx.run("update releases set state = 'retired' where release_id = ?", retired)
     tx.run("update releases set state = 'rejected' where release_id = ?", rejected)
   })
-  await promote(it.product, it.actor, {
+  await promote(harness.product, harness.actor, {
     channel: 'production',
     releaseId: first,
     expectedReleaseId: null,
     requestId: REQUEST_ID,
   })
-  await it.product.serving.settled()
+  await harness.product.serving.whenIdle()
 })
-afterEach(() => it.close())
+afterEach(() => harness.close())
 
 async function outcome(target: string, scopes: ApplicationScope[] = ['query', 'workspace']) {
   try {
-    return (await resolveTarget(it.product, { scopes }, target, { affinity: () => 'caller' }))
+    return (await resolveTarget(harness.product, { scopes }, target, { affinity: () => 'caller' }))
       .source
   } catch (error) {
     return (error as { code: string }).code
@@ -51,7 +51,7 @@ async function outcome(target: string, scopes: ApplicationScope[] = ['query', 'w
 
 function operatorOutcome(target: string): string {
   try {
-    return locateTarget(it.product, target)
+    return locateTarget(harness.product, target)
   } catch (error) {
     return (error as { code: string }).code
   }
@@ -65,7 +65,7 @@ describe('an application call', () => {
     ['a Release that is only published', () => `release:${published}`, 'TARGET_NOT_FOUND'],
     ['a rejected Release', () => `release:${rejected}`, 'TARGET_NOT_FOUND'],
     ['a retired Release', () => `release:${retired}`, 'RELEASE_RETIRED'],
-    ['an unknown Release', () => `release:${it.system.ids.make('rel')}`, 'TARGET_NOT_FOUND'],
+    ['an unknown Release', () => `release:${harness.system.ids.make('rel')}`, 'TARGET_NOT_FOUND'],
     ['a Workspace', () => 'workspace:default', 'second'],
     ['a Workspace whose HEAD is not validated', () => 'workspace:draft', 'TARGET_NOT_FOUND'],
     ['an unknown Workspace', () => 'workspace:none', 'TARGET_NOT_FOUND'],
@@ -88,7 +88,7 @@ describe('an application call', () => {
     expect(await outcome('workspace:default', ['query', 'mutation'])).toBe('TARGET_DENIED')
     // Who may not ask does not learn which Workspaces exist.
     expect(await outcome('workspace:none', ['query'])).toBe('TARGET_DENIED')
-    it.root.control.transaction((tx) => {
+    harness.root.control.transaction((tx) => {
       tx.run(`update environment set configuration =
                 json_set(configuration, '$.workspaceTargets', 'denied')`)
     })
@@ -97,7 +97,7 @@ describe('an application call', () => {
   })
 
   test('is answered without a promise once the Release is in memory', () => {
-    const target = resolveTarget(it.product, { scopes: ['query'] }, 'channel:production', {
+    const target = resolveTarget(harness.product, { scopes: ['query'] }, 'channel:production', {
       affinity: expect.unreachable,
     })
     expect(target).not.toBeInstanceOf(Promise)
@@ -116,6 +116,6 @@ test('an operator finds Releases in every state but retired, under Product codes
 
 test('the Function catalog is that of the manifest', async () => {
   const functions = [functionManifest('a.list'), functionManifest('b.send', { kind: 'mutation' })]
-  const { releaseId } = await publishRelease(it, { workspace: 'api', functions })
-  expect(await listFunctions(it.product, 'workspace:api')).toEqual({ releaseId, functions })
+  const { releaseId } = await publishRelease(harness, { workspace: 'api', functions })
+  expect(await listFunctions(harness.product, 'workspace:api')).toEqual({ releaseId, functions })
 })

@@ -19,16 +19,16 @@ import type { Json } from '../../value/strict-json.ts'
 import { readStatus } from '../environments/status.ts'
 import { type ExpectedHead, publish } from './publish.ts'
 
-let it: TestProduct
+let harness: TestProduct
 beforeEach(async () => {
-  it = await openTestProduct()
+  harness = await openTestProduct()
 })
-afterEach(() => it.close())
+afterEach(() => harness.close())
 
 function push(frame: Uint8Array, expectedHead: ExpectedHead) {
   const authorized = AUTHORIZED
   const request = { frame: [frame], expectedHead, requestId: REQUEST_ID, authorized }
-  return publish(it.product, it.actor, request)
+  return publish(harness.product, harness.actor, request)
 }
 
 /** A package whose manifest says something else than it should. */
@@ -44,7 +44,7 @@ describe('a publication', () => {
     const first = await push(makePackage({ source: 'a' }), 'empty')
     expect(first).toMatchObject({ workspace: 'default', replayed: false })
     const second = await push(makePackage({ source: 'b' }), first.revisionId)
-    const status = readStatus(it.product)
+    const status = readStatus(harness.product)
     expect(status.revision).toBe(2n)
     expect(status.workspaces).toEqual([
       { name: 'default', revisionId: second.revisionId, releaseId: second.releaseId },
@@ -53,8 +53,8 @@ describe('a publication', () => {
       [second.releaseId, 'published'],
       [first.releaseId, 'published'],
     ])
-    await it.product.audit.settled()
-    expect(it.audited.map(({ operation, subject }) => [operation, subject])).toEqual([
+    await harness.product.audit.whenIdle()
+    expect(harness.audited.map(({ operation, subject }) => [operation, subject])).toEqual([
       ['product.workspace.publish', first.revisionId],
       ['product.workspace.publish', second.revisionId],
     ])
@@ -69,11 +69,11 @@ describe('a publication', () => {
       results.push({ frame, head, published })
       head = published.revisionId
     }
-    const before = readStatus(it.product)
+    const before = readStatus(harness.product)
     for (const { frame, head: expected, published } of results) {
       expect(await push(frame, expected)).toEqual({ ...published, replayed: true })
     }
-    expect(readStatus(it.product)).toEqual(before)
+    expect(readStatus(harness.product)).toEqual(before)
   })
 
   test('of one package under a new precondition is a new revision', async () => {
@@ -88,7 +88,7 @@ describe('a publication', () => {
     const first = await push(makePackage({ source: 'a' }), 'empty')
     const other = await push(makePackage({ workspace: 'other' }), 'empty')
     await push(makePackage({ source: 'b' }), first.revisionId)
-    const before = readStatus(it.product)
+    const before = readStatus(harness.product)
     for (const head of ['empty', first.revisionId, other.revisionId] as const) {
       await expect(push(makePackage({ source: 'c' }), head)).rejects.toMatchObject({
         code: 'PRODUCT_CAS_CONFLICT',
@@ -98,7 +98,7 @@ describe('a publication', () => {
     await expect(push(fresh, first.revisionId)).rejects.toMatchObject({
       code: 'PRODUCT_CAS_CONFLICT',
     })
-    expect(readStatus(it.product)).toEqual(before)
+    expect(readStatus(harness.product)).toEqual(before)
   })
 
   test('of 32 at once with one expected HEAD has one winner', async () => {
@@ -110,7 +110,7 @@ describe('a publication', () => {
     const lost = outcomes.filter((outcome) => outcome.status === 'rejected')
     expect(won).toHaveLength(1)
     expect(lost.map(({ reason }) => reason.code)).toEqual(Array(31).fill('PRODUCT_CAS_CONFLICT'))
-    expect(readStatus(it.product).releases).toHaveLength(2)
+    expect(readStatus(harness.product).releases).toHaveLength(2)
   })
 
   test('of 32 at once of one package makes one Release that all are told', async () => {
@@ -118,7 +118,7 @@ describe('a publication', () => {
     const results = await Promise.all(Array.from({ length: 32 }, () => push(frame, 'empty')))
     expect(new Set(results.map(({ releaseId }) => releaseId)).size).toBe(1)
     expect(results.filter(({ replayed }) => !replayed)).toHaveLength(1)
-    expect(readStatus(it.product).releases).toHaveLength(1)
+    expect(readStatus(harness.product).releases).toHaveLength(1)
   })
 
   test.each<[string, () => Uint8Array, string]>([
@@ -162,8 +162,12 @@ describe('a publication', () => {
       code: 'PRODUCT_INVALID',
       violations: [{ path }],
     })
-    expect(readStatus(it.product)).toMatchObject({ revision: 0n, releases: [], workspaces: [] })
-    expect(readdirSync(join(it.directory, 'artifacts', 'sha256'))).toEqual([])
+    expect(readStatus(harness.product)).toMatchObject({
+      revision: 0n,
+      releases: [],
+      workspaces: [],
+    })
+    expect(readdirSync(join(harness.directory, 'artifacts', 'sha256'))).toEqual([])
   })
 })
 
@@ -191,7 +195,7 @@ describe('a publisher that dies', () => {
       })
       expect(repeated.replayed).toBe(releases.length === 1)
       await after.product.releases.load(repeated.releaseId)
-      await after.product.audit.settled()
+      await after.product.audit.whenIdle()
       expect(after.audited.map(({ subject }) => subject)).toEqual([repeated.revisionId])
       expect(head).toBe(completed ? 'published' : undefined)
       await after.close()
@@ -203,27 +207,27 @@ describe('a publisher that dies', () => {
 test('publishing a package again mends what is damaged of its Release', async () => {
   const frame = makePackage()
   const { releaseId, revisionId } = await push(frame, 'empty')
-  const { manifest, artifact } = readStatus(it.product).releases[0]!
+  const { manifest, artifact } = readStatus(harness.product).releases[0]!
   for (const { digest, bytes } of [manifest, artifact]) {
     const hex = digest.slice('sha256:'.length)
-    const path = join(it.directory, 'artifacts', 'sha256', hex.slice(0, 2), hex.slice(2))
+    const path = join(harness.directory, 'artifacts', 'sha256', hex.slice(0, 2), hex.slice(2))
     truncateSync(path, bytes >> 1)
-    const damaged = it.product.releases.load(releaseId)
+    const damaged = harness.product.releases.load(releaseId)
     await expect(damaged).rejects.toMatchObject({ code: 'PRODUCT_CORRUPT' })
   }
   await push(frame, revisionId)
-  await it.product.releases.load(releaseId)
+  await harness.product.releases.load(releaseId)
 })
 
 test('a Release whose files were tampered with is corrupt', async () => {
-  const { releaseId } = await publishRelease(it, { validate: false })
-  const { artifact } = readStatus(it.product).releases[0]!
+  const { releaseId } = await publishRelease(harness, { validate: false })
+  const { artifact } = readStatus(harness.product).releases[0]!
   const hex = artifact.digest.slice('sha256:'.length)
-  const path = join(it.directory, 'artifacts', 'sha256', hex.slice(0, 2), hex.slice(2))
+  const path = join(harness.directory, 'artifacts', 'sha256', hex.slice(0, 2), hex.slice(2))
   const bytes = new Uint8Array(await Bun.file(path).arrayBuffer())
   bytes[bytes.length - 1]! ^= 1
   await Bun.write(path, bytes)
-  await expect(it.product.releases.load(releaseId)).rejects.toMatchObject({
+  await expect(harness.product.releases.load(releaseId)).rejects.toMatchObject({
     code: 'PRODUCT_CORRUPT',
   })
 })
