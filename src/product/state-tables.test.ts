@@ -1,6 +1,6 @@
 /**
- * The state tables of Document 1 (Workspace HEAD, Release, Channel) and Document 2 (credential), a
- * row a test. The rows of the serving policy and of the Environment stand beside their rules.
+ * The state tables of Document 1 (Workspace HEAD, Release, Channel): one test for each row. The
+ * tables of credentials, the serving policy and the Environment are tested beside their rules.
  */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import {
@@ -67,12 +67,13 @@ function back(targetReleaseId: ReleaseId, expectedReleaseId: ReleaseId, channel 
   return rollback(harness.product, harness.actor, input)
 }
 
-function giveUp(releaseId: ReleaseId): void {
+function retireRelease(releaseId: ReleaseId): void {
   retire(harness.product, harness.actor, { releaseId, requestId })
 }
 
 function stateOf(releaseId: ReleaseId): string | undefined {
-  return readStatus(harness.product).releases.find((each) => each.releaseId === releaseId)?.state
+  return readStatus(harness.product).releases.find((release) => release.releaseId === releaseId)
+    ?.state
 }
 
 function boundTo(): ReleaseId | undefined {
@@ -80,18 +81,18 @@ function boundTo(): ReleaseId | undefined {
   return channels.find(({ name }) => name === 'production')?.releaseId
 }
 
-/** The code that `work` ends with, thrown or rejected. */
-async function codeOf(work: () => unknown): Promise<string> {
+/** Returns the code that the action throws or rejects with, else `none`. */
+async function codeOf(action: () => unknown): Promise<string> {
   try {
-    await work()
+    await action()
   } catch (error) {
     return (error as { code: string }).code
   }
   return 'none'
 }
 
-describe('Workspace HEAD', () => {
-  test('no revision | publish with expected head empty | new revision, not replayed', async () => {
+describe('a Workspace HEAD', () => {
+  test('without a revision moves to a publication that expects it to be empty', async () => {
     const published = await push('a', 'empty')
     expect(published).toMatchObject({ replayed: false })
     expect(readStatus(harness.product).workspaces[0]).toMatchObject({
@@ -99,28 +100,28 @@ describe('Workspace HEAD', () => {
     })
   })
 
-  test('a revision | publish with expected head = current | new revision', async () => {
+  test('moves to a publication that expects its revision', async () => {
     const first = await push('a', 'empty')
     const second = await push('b', first.revisionId)
     expect(second.replayed).toBe(false)
     expect(second.revisionId).not.toBe(first.revisionId)
   })
 
-  test('a revision | same package and precondition again | same revision, replayed', async () => {
+  test('stays for a repeat, which returns the first revision as replayed', async () => {
     const first = await push('a', 'empty')
     await push('b', first.revisionId)
     expect(await push('a', 'empty')).toEqual({ ...first, replayed: true })
     expect(readStatus(harness.product).releases).toHaveLength(2)
   })
 
-  test('a revision | publish with a stale head | CAS conflict', async () => {
+  test('stays for a publication that expects a stale revision, which conflicts', async () => {
     const first = await push('a', 'empty')
     await push('b', first.revisionId)
     expect(await codeOf(() => push('c', 'empty'))).toBe('PRODUCT_CAS_CONFLICT')
     expect(await codeOf(() => push('c', first.revisionId))).toBe('PRODUCT_CAS_CONFLICT')
   })
 
-  test('several Workspaces | publish into one | the HEADs of the others stay', async () => {
+  test('stays when another Workspace is published', async () => {
     const one = await publishRelease(harness, { workspace: 'one' })
     const two = await publishRelease(harness, { workspace: 'two' })
     const next = await publishRelease(harness, { workspace: 'one', source: 'next' })
@@ -138,7 +139,7 @@ describe('Workspace HEAD', () => {
 
 const FAILING = { functions: [functionManifest('only.inTheManifest')] }
 
-describe('Release', () => {
+describe('a Release', () => {
   const rejected = async (): Promise<ReleaseId> => {
     const releaseId = await unvalidated(FAILING)
     harness.engine.describe = async () => ({ functions: [], tables: [] }) as unknown as Json
@@ -146,23 +147,23 @@ describe('Release', () => {
     return releaseId
   }
 
-  test('published | nothing | is no traffic', async () => {
+  test('that is published cannot be promoted', async () => {
     const releaseId = await unvalidated({})
     expect(stateOf(releaseId)).toBe('published')
     expect(await codeOf(() => bind(releaseId))).toBe('PRODUCT_STATE_CONFLICT')
   })
 
-  test('published | validate, candidate valid | validated', async () => {
+  test('that is published becomes validated by a successful validation', async () => {
     const releaseId = await unvalidated({})
     expect(await check(releaseId)).toMatchObject({ state: 'validated' })
     expect(stateOf(releaseId)).toBe('validated')
   })
 
-  test('published | validate, a defect of its own | rejected', async () => {
+  test('that is published becomes rejected for a defect of its code', async () => {
     expect(stateOf(await rejected())).toBe('rejected')
   })
 
-  test('published | validate against a Channel that it does not fit | published', async () => {
+  test('that does not fit a Channel stays published', async () => {
     await bind(await servable({ tables: [NOTES] }), 'empty')
     const releaseId = await unvalidated({})
     harness.engine.describe = async () => ({ functions: [], tables: [] }) as unknown as Json
@@ -170,12 +171,12 @@ describe('Release', () => {
     expect(stateOf(releaseId)).toBe('published')
   })
 
-  test('validated | validate | validated', async () => {
+  test('that is validated stays validated by another validation', async () => {
     const releaseId = await servable({})
     expect(await check(releaseId)).toMatchObject({ state: 'validated' })
   })
 
-  test('rejected | validate | rejected', async () => {
+  test('that is rejected stays rejected by another validation', async () => {
     const releaseId = await rejected()
     expect(await codeOf(() => check(releaseId))).toBe('PRODUCT_INCOMPATIBLE')
     expect(stateOf(releaseId)).toBe('rejected')
@@ -185,29 +186,29 @@ describe('Release', () => {
     ['published', () => unvalidated({})],
     ['validated', () => servable({})],
     ['rejected', () => rejected()],
-  ])('%s | retire, nothing uses it | retired', async (_, make) => {
+  ])('that is %s and unused can be retired', async (_, make) => {
     const releaseId = await make()
-    giveUp(releaseId)
+    retireRelease(releaseId)
     expect(stateOf(releaseId)).toBe('retired')
   })
 
-  test('validated | retire, a Channel uses it | conflict', async () => {
+  test('that a Channel is bound to cannot be retired', async () => {
     const releaseId = await servable({})
     await bind(releaseId)
-    expect(await codeOf(() => giveUp(releaseId))).toBe('PRODUCT_STATE_CONFLICT')
+    expect(await codeOf(() => retireRelease(releaseId))).toBe('PRODUCT_STATE_CONFLICT')
     expect(stateOf(releaseId)).toBe('validated')
   })
 
-  test('retired | retire | retired', async () => {
+  test('that is retired stays retired', async () => {
     const releaseId = await servable({})
-    giveUp(releaseId)
-    giveUp(releaseId)
+    retireRelease(releaseId)
+    retireRelease(releaseId)
     expect(stateOf(releaseId)).toBe('retired')
   })
 
-  test('retired | validate or promote | gone', async () => {
+  test('that is retired can be neither validated nor promoted', async () => {
     const releaseId = await servable({})
-    giveUp(releaseId)
+    retireRelease(releaseId)
     expect(await codeOf(() => check(releaseId))).toBe('PRODUCT_RELEASE_RETIRED')
     expect(await codeOf(() => bind(releaseId))).toBe('PRODUCT_RELEASE_RETIRED')
   })
@@ -215,14 +216,14 @@ describe('Release', () => {
 
 const NOTES: TableManifest = { name: 'notes', fields: { body: { type: 'string' } }, indexes: [] }
 
-describe('Channel', () => {
+describe('a Channel', () => {
   let [a, b]: ReleaseId[] = []
   beforeEach(async () => {
     a = await servable({ source: 'a' })
     b = await servable({ source: 'b' })
   })
 
-  test('unbound | promote with expected empty | bound', async () => {
+  test('without a binding is bound by a promotion that expects none', async () => {
     expect(await bind(a!, 'empty')).toMatchObject({
       releaseId: a,
       previousReleaseId: null,
@@ -230,22 +231,22 @@ describe('Channel', () => {
     })
   })
 
-  test('unbound | promote with another expectation | CAS conflict', async () => {
+  test('without a binding rejects a promotion that expects one', async () => {
     expect(await codeOf(() => bind(a!, b!))).toBe('PRODUCT_CAS_CONFLICT')
     expect(boundTo()).toBeUndefined()
   })
 
-  test('unbound | rollback | not found', async () => {
+  test('without a binding cannot be rolled back', async () => {
     expect(await codeOf(() => back(a!, b!))).toBe('PRODUCT_NOT_FOUND')
   })
 
-  test('bound | promote with expected = bound, or without one | bound to the next', async () => {
+  test('moves to a promotion that expects its binding or any', async () => {
     await bind(a!)
     expect(await bind(b!, a!)).toMatchObject({ releaseId: b, previousReleaseId: a })
     expect(await bind(a!)).toMatchObject({ releaseId: a, previousReleaseId: b })
   })
 
-  test('bound | rollback with the exact current, target in the history | target', async () => {
+  test('moves back to a Release of its history if its binding is the expected one', async () => {
     await bind(a!)
     await bind(b!)
     expect(await back(a!, b!)).toMatchObject({
@@ -264,17 +265,17 @@ describe('Channel', () => {
     expect(await back(b!, a!)).toMatchObject({ releaseId: b, revision: 4n })
   })
 
-  test('bound | rollback with another current | CAS conflict', async () => {
+  test('rejects a rollback that expects another binding', async () => {
     await bind(a!)
     await bind(b!)
     expect(await codeOf(() => back(a!, a!))).toBe('PRODUCT_CAS_CONFLICT')
     await back(a!, b!)
-    // What the first answer said is in the status; the same request does not move it again.
+    // The result of the first request is in the status; a repeat does not move the Channel again.
     expect(await codeOf(() => back(a!, b!))).toBe('PRODUCT_CAS_CONFLICT')
     expect(boundTo()).toBe(a)
   })
 
-  test('bound | rollback to what was never in its history | conflict', async () => {
+  test('rejects a rollback to a Release outside its history', async () => {
     await bind(a!)
     const elsewhere = { channel: 'beta', releaseId: b!, expectedReleaseId: null, requestId }
     await promote(harness.product, harness.actor, elsewhere)
@@ -282,26 +283,26 @@ describe('Channel', () => {
     expect(boundTo()).toBe(a)
   })
 
-  test('bound | rollback to what it is bound to | conflict', async () => {
+  test('rejects a rollback to its present binding', async () => {
     await bind(a!)
     expect(await codeOf(() => back(a!, a!))).toBe('PRODUCT_STATE_CONFLICT')
   })
 
-  test('bound | rollback to an unknown Release | not found', async () => {
+  test('rejects a rollback to an unknown Release', async () => {
     await bind(a!)
     const unknown = harness.system.ids.make('rel')
     expect(await codeOf(() => back(unknown, a!))).toBe('PRODUCT_NOT_FOUND')
   })
 
-  test('bound | rollback to a retired Release | gone', async () => {
+  test('rejects a rollback to a retired Release', async () => {
     await bind(a!)
     await bind(b!)
-    giveUp(a!)
+    retireRelease(a!)
     expect(await codeOf(() => back(a!, b!))).toBe('PRODUCT_RELEASE_RETIRED')
     expect(boundTo()).toBe(b)
   })
 
-  test('bound | rollback to what may not read the stored documents | incompatible', async () => {
+  test('rejects a rollback to a Release that stored documents do not fit', async () => {
     const wide = await servable({ tables: [NOTES] })
     const narrow = await servable({ tables: [{ ...NOTES, fields: {} }] })
     await bind(narrow)
@@ -315,7 +316,7 @@ describe('Channel', () => {
     expect(boundTo()).toBe(wide)
   })
 
-  test('bound | two rollbacks at once under one expectation | one winner', async () => {
+  test('accepts one of two concurrent rollbacks that expect one binding', async () => {
     const c = await servable({ source: 'c' })
     for (const releaseId of [a!, b!, c]) await bind(releaseId)
     const codes = await Promise.all([codeOf(() => back(a!, c)), codeOf(() => back(b!, c))])

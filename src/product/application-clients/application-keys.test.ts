@@ -54,7 +54,7 @@ function lastUsed(credentialId: string): number | null {
 
 describe('a key', () => {
   test.each(['public', 'confidential', 'development'] as const)(
-    'of kind %s is recognised, the first time and from memory',
+    'of kind %s authenticates its caller, first from the database and then from memory',
     (kind) => {
       const { client, credential, key } = issue(kind)
       const caller = {
@@ -69,7 +69,7 @@ describe('a key', () => {
     },
   )
 
-  test('under the prefix of another kind is nobody', () => {
+  test('under the prefix of another kind is rejected', () => {
     const prefixes = [
       'rk_pub_v1_',
       'rk_sec_v1_',
@@ -85,7 +85,7 @@ describe('a key', () => {
     }
   })
 
-  test('whose row was moved to a client of another kind is nobody', () => {
+  test('whose row was moved to a client of another kind is rejected', () => {
     const { credential, key } = issue('public')
     const other = issue('confidential')
     harness.root.control.transaction((tx) =>
@@ -112,13 +112,13 @@ describe('a key', () => {
     ['in upper case', (key) => key.toUpperCase()],
     ['as nothing', () => ''],
     ['as a huge text', (key) => key.repeat(10_000)],
-  ])('%s is nobody', (_, spoil) => {
+  ])('%s is rejected', (_, modify) => {
     const { key } = issue('public')
     authenticate(key)
-    expect(authenticate(spoil(key))).toBeNull()
+    expect(authenticate(modify(key))).toBeNull()
   })
 
-  test.each(['revoked', 'deleted'])('that is %s is nobody from the next call on', (state) => {
+  test.each(['revoked', 'deleted'])('that is %s is rejected from the next call on', (state) => {
     const { credential, key } = issue('public')
     expect(authenticate(key)).not.toBeNull()
     harness.root.control.transaction((tx) =>
@@ -132,7 +132,7 @@ describe('a key', () => {
     expect(authenticate(key)).toBeNull()
   })
 
-  test('of another Environment is nobody, under the same keyring too', async () => {
+  test('of another Environment is rejected, even under the same keyring', async () => {
     const { key } = issue('public')
     const directory = makeRoot({ descriptor: { environmentId: harness.system.ids.make('env') } })
     const other = await openTestProduct({ directory })
@@ -141,7 +141,7 @@ describe('a key', () => {
     rmSync(directory, { recursive: true, force: true })
   })
 
-  test('is recognised after a restart', async () => {
+  test('authenticates its caller after a restart', async () => {
     const { key } = issue('confidential')
     const { directory } = harness
     await closeProduct(harness.product)
@@ -153,18 +153,21 @@ describe('a key', () => {
 test.each([
   ['UNAVAILABLE', 'PRODUCT_UNAVAILABLE'],
   ['INTERNAL', 'PRODUCT_CORRUPT'],
-] as const)('that is new is %s where its look-up is %s; a known one goes on', (code, cause) => {
-  const [known, unseen] = [issue('public'), issue('public')]
-  authenticate(known.key)
-  vi.spyOn(harness.root.control, 'read').mockImplementation(() => {
-    throw new Fault(cause)
-  })
-  expect(() => authenticate(unseen.key)).toThrow(expect.objectContaining({ code }))
-  expect(authenticate(known.key)).not.toBeNull()
-})
+] as const)(
+  'an unknown key throws %s where its look-up throws %s; a verified key still works',
+  (code, cause) => {
+    const [verified, unknown] = [issue('public'), issue('public')]
+    authenticate(verified.key)
+    vi.spyOn(harness.root.control, 'read').mockImplementation(() => {
+      throw new Fault(cause)
+    })
+    expect(() => authenticate(unknown.key)).toThrow(expect.objectContaining({ code }))
+    expect(authenticate(verified.key)).not.toBeNull()
+  },
+)
 
 describe('the time of last use', () => {
-  test('is written after the answer, at most once a minute, and at the end', async () => {
+  test('is written after the response, at most once a minute, and at shutdown', async () => {
     const { credential, key } = issue('public')
     const start = Number(harness.system.nowMicros())
     authenticate(key)
@@ -181,18 +184,18 @@ describe('the time of last use', () => {
     expect(lastUsed(credential.credentialId)).toBe(start + 60_000_000)
   })
 
-  test('is written by itself within a second or two', async () => {
+  test('is written without a further call', async () => {
     const { credential, key } = issue('public')
     authenticate(key)
     const { credentialId } = credential
     await expect.poll(() => lastUsed(credentialId)).toBe(Number(harness.system.nowMicros()))
   })
 
-  test('costs no request where it cannot be written', () => {
+  test('fails no request where it cannot be written', () => {
     const { key } = issue('public')
     authenticate(key)
     harness.root.control.transaction((tx) =>
-      tx.run(`create trigger refuse before update on application_credentials
+      tx.run(`create trigger reject before update on application_credentials
               begin select raise(abort, 'no'); end`),
     )
     harness.product.keys.close()

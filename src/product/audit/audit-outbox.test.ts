@@ -15,9 +15,13 @@ function outbox(sink: (record: ProductAudit) => Promise<void>): AuditOutbox {
   return new AuditOutbox({ system, log: log.log, control: root.control, sink })
 }
 
-function append(to: AuditOutbox, subject: string): void {
+function append(audit: AuditOutbox, subject: string): void {
   harness.root.control.transaction((tx) =>
-    to.append(tx, harness.actor, { operation: 'product.test.run', subject, requestId: REQUEST_ID }),
+    audit.append(tx, harness.actor, {
+      operation: 'product.test.run',
+      subject,
+      requestId: REQUEST_ID,
+    }),
   )
 }
 
@@ -43,7 +47,7 @@ test('a record that rolls back with its change is never delivered', async () => 
   expect(delivered).toEqual([])
 })
 
-test('records are delivered whole, in order, once', async () => {
+test('records are delivered complete, in order and once', async () => {
   const delivered: ProductAudit[] = []
   const audit = outbox(async (record) => void delivered.push(record))
   for (let i = 0; i < 150; i++) append(audit, `s${i}`)
@@ -80,7 +84,7 @@ test('a record that is committed while a delivery ends is delivered too', async 
   }
 })
 
-test('an outage of the trail keeps the records, and the next process delivers them', async () => {
+test('records that an outage of the trail keeps back are delivered by the next process', async () => {
   const audit = outbox(async () => {
     throw new RangeError('down')
   })

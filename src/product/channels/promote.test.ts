@@ -29,9 +29,9 @@ function bind(releaseId: ReleaseId, expectedReleaseId: 'empty' | ReleaseId | nul
   })
 }
 
-async function fault(work: () => unknown): Promise<string> {
+async function codeOf(action: () => unknown): Promise<string> {
   try {
-    await work()
+    await action()
   } catch (error) {
     return (error as { code: string }).code
   }
@@ -45,7 +45,7 @@ function setState(releaseId: ReleaseId, state: string): void {
 }
 
 describe('a promotion', () => {
-  test('binds, moves and remembers', async () => {
+  test('binds a Channel, moves it and records its history', async () => {
     const a = (await publishRelease(harness, { source: 'a' })).releaseId
     const b = (await publishRelease(harness, { source: 'b' })).releaseId
     expect(await bind(a, 'empty')).toMatchObject({
@@ -68,7 +68,7 @@ describe('a promotion', () => {
     ])
   })
 
-  test('to what the Channel is bound to already changes nothing', async () => {
+  test('of the Release that the Channel is bound to already changes nothing', async () => {
     const a = (await publishRelease(harness, { source: 'a' })).releaseId
     await bind(a, 'empty')
     const before = readStatus(harness.product)
@@ -77,15 +77,15 @@ describe('a promotion', () => {
     expect(readStatus(harness.product)).toEqual(before)
   })
 
-  test('under another binding than the expected one is a conflict', async () => {
+  test('under another binding than the expected one conflicts', async () => {
     const a = (await publishRelease(harness, { source: 'a' })).releaseId
     const b = (await publishRelease(harness, { source: 'b' })).releaseId
-    expect(await fault(() => bind(a, b))).toBe('PRODUCT_CAS_CONFLICT')
+    expect(await codeOf(() => bind(a, b))).toBe('PRODUCT_CAS_CONFLICT')
     await bind(a, 'empty')
-    expect(await fault(() => bind(b, 'empty'))).toBe('PRODUCT_CAS_CONFLICT')
-    expect(await fault(() => bind(b, b))).toBe('PRODUCT_CAS_CONFLICT')
-    // A lost answer is reconciled by status, not by repeating a precondition that no longer holds.
-    expect(await fault(() => bind(a, 'empty'))).toBe('PRODUCT_CAS_CONFLICT')
+    expect(await codeOf(() => bind(b, 'empty'))).toBe('PRODUCT_CAS_CONFLICT')
+    expect(await codeOf(() => bind(b, b))).toBe('PRODUCT_CAS_CONFLICT')
+    // A lost response is reconciled by status, not by repeating a stale precondition.
+    expect(await codeOf(() => bind(a, 'empty'))).toBe('PRODUCT_CAS_CONFLICT')
     expect(readStatus(harness.product).channels).toMatchObject([{ releaseId: a, revision: 1n }])
   })
 
@@ -93,15 +93,15 @@ describe('a promotion', () => {
     ['published', 'PRODUCT_STATE_CONFLICT'],
     ['rejected', 'PRODUCT_STATE_CONFLICT'],
     ['retired', 'PRODUCT_RELEASE_RETIRED'],
-  ])('of a Release that is %s is refused', async (state, code) => {
+  ])('of a Release that is %s is rejected', async (state, code) => {
     const { releaseId } = await publishRelease(harness, { validate: state !== 'published' })
     if (state !== 'published') setState(releaseId, state)
-    expect(await fault(() => bind(releaseId))).toBe(code)
+    expect(await codeOf(() => bind(releaseId))).toBe(code)
     expect(readStatus(harness.product).channels).toEqual([])
   })
 
-  test('of an unknown Release finds nothing', async () => {
-    expect(await fault(() => bind(harness.system.ids.make('rel')))).toBe('PRODUCT_NOT_FOUND')
+  test('of an unknown Release is rejected', async () => {
+    expect(await codeOf(() => bind(harness.system.ids.make('rel')))).toBe('PRODUCT_NOT_FOUND')
   })
 })
 
@@ -123,7 +123,7 @@ describe('serving', () => {
     return () => writeFileSync(path, bytes)
   }
 
-  test('is stopped without a Channel, starts with the process and then serves', async () => {
+  test('is stopped without a Channel, and starting after a restart until it is loaded', async () => {
     expect(readEnvironment(harness.product).observed.serving).toBe('stopped')
     const { releaseId } = await publishRelease(harness, { source: 'a' })
     await bind(releaseId)
@@ -155,7 +155,7 @@ describe('serving', () => {
     expect(changes).toEqual([`production ${b}`])
   })
 
-  test('begins all the same where no runner starts', async () => {
+  test('starts even where no runner starts', async () => {
     const a = (await publishRelease(harness, { source: 'a' })).releaseId
     harness.engine.isWarm = () => false
     harness.engine.warm = () => Promise.reject(new Fault('BUSY'))
@@ -165,7 +165,7 @@ describe('serving', () => {
     expect(harness.log.text()).toContain('product.not_warm')
   })
 
-  test('of the last of two quick promotions wins, whichever loads first', async () => {
+  test('converges on the last of two quick promotions, whichever loads first', async () => {
     const a = (await publishRelease(harness, { source: 'a' })).releaseId
     const b = (await publishRelease(harness, { source: 'b' })).releaseId
     const served: ReleaseId[] = []
@@ -181,16 +181,16 @@ describe('serving', () => {
     expect(served).toEqual([b])
   })
 
-  test('moves to no Release that is damaged, and away from one that is', async () => {
+  test('moves to no damaged Release, and away from one', async () => {
     const a = (await publishRelease(harness, { source: 'a' })).releaseId
     const b = (await publishRelease(harness, { source: 'b' })).releaseId
     await bind(a)
     await reopen()
-    const mend = damage(b)
+    const repair = damage(b)
     await expect(bind(b, a)).rejects.toMatchObject({ code: 'PRODUCT_CORRUPT' })
     await harness.product.serving.whenIdle()
     expect(harness.product.serving.find('production')).toMatchObject({ releaseId: a })
-    mend()
+    repair()
     await reopen()
     damage(a)
     await bind(b, a)
@@ -198,7 +198,7 @@ describe('serving', () => {
     expect(harness.product.serving.find('production')).toMatchObject({ releaseId: b })
   })
 
-  test('of a damaged Release alone fails, and reads the disk at most once a second', async () => {
+  test('of a damaged Release fails and reads the disk at most once a second', async () => {
     const { releaseId } = await publishRelease(harness, { source: 'a' })
     await bind(releaseId)
     await reopen()

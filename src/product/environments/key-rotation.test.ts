@@ -26,13 +26,13 @@ let directory: string
 let harness: TestProduct
 afterEach(() => harness.close())
 
-async function open(at = makeRoot()): Promise<TestProduct> {
-  directory = at
+async function open(path = makeRoot()): Promise<TestProduct> {
+  directory = path
   harness = await openTestProduct({ directory, system })
   return harness
 }
 
-/** Stops, rotates, and opens the root again. */
+/** Rotates the keys, closes the Product and opens its root again. */
 async function rotate(): Promise<KeyRotation> {
   const files = keyringFiles(directory)
   const rotation = rotateKeys({ system, root: harness.root, files })
@@ -78,7 +78,7 @@ const keyringIds = () =>
     .keys.map(({ id }) => id)
 
 describe('after a rotation', () => {
-  test('every secret is sealed under the new key and opens, and nothing else changed', async () => {
+  test('every secret is sealed under the new key and readable, and nothing else changed', async () => {
     await open()
     setAll()
     set('GREETING', 'hello', 'variable')
@@ -106,7 +106,7 @@ describe('after a rotation', () => {
   })
 
   test.each(['public', 'confidential', 'development'] as const)(
-    'an Application Key of a %s client is the same and still recognised',
+    'an Application Key of a %s client still authenticates its caller',
     async (kind) => {
       await open()
       const scope = kind === 'development' ? 'workspace' : 'query'
@@ -120,19 +120,19 @@ describe('after a rotation', () => {
         maximumScopes: [scope],
       })
       const credentialId = harness.system.ids.make('crd')
-      const asked = { ...common, clientId, credentialId, scopes: [scope], rateLimit: null } as const
-      const key = createCredential(harness.product, harness.actor, asked).key!.reveal()
+      const input = { ...common, clientId, credentialId, scopes: [scope], rateLimit: null } as const
+      const key = createCredential(harness.product, harness.actor, input).key!.reveal()
       const rotations = [await rotate(), await rotate()]
       expect(harness.product.keys.authenticate(key)).toMatchObject({ credentialId, kind })
-      // What a public client was told is told again, to the letter.
-      const told = createCredential(harness.product, harness.actor, asked).key?.reveal()
-      expect(told).toBe(kind === 'public' ? key : undefined)
+      // A public key is shown again, character by character.
+      const shown = createCredential(harness.product, harness.actor, input).key?.reveal()
+      expect(shown).toBe(kind === 'public' ? key : undefined)
       expect(rotations[1]!.kept).toContainEqual({
         keyId: 'k1',
         uses: { credentials: 1, secrets: 0, operations: 0 },
       })
-      // A new one is derived from the new key.
-      const another = { ...asked, credentialId: harness.system.ids.make('crd') }
+      // A new public key is derived from the new key.
+      const another = { ...input, credentialId: harness.system.ids.make('crd') }
       const newKey = createCredential(harness.product, harness.actor, another).key!.reveal()
       expect(newKey.startsWith(KEY_PREFIXES[kind])).toBe(true)
       expect(keyIdsOf('application_credentials').toSorted()).toEqual(
@@ -142,7 +142,7 @@ describe('after a rotation', () => {
     },
   )
 
-  test('the audit has it once the root is open again, with nobody as its actor', async () => {
+  test('the audit trail has a record without an actor once the root is open again', async () => {
     const { environmentId } = (await open()).root.descriptor
     await rotate()
     await harness.product.audit.whenIdle()
@@ -154,7 +154,7 @@ describe('after a rotation', () => {
     ])
   })
 
-  test('an exact repeat of a change from before is still known', async () => {
+  test('an exact repeat of an earlier change still returns its result', async () => {
     await open()
     const input = {
       operationId: harness.system.ids.make('opn'),
@@ -175,7 +175,7 @@ describe('after a rotation', () => {
     )
   })
 
-  test('a guest who was let in before stays one', async () => {
+  test('a guest token that was issued before stays valid', async () => {
     await open()
     const tokens = () =>
       new FunctionalTokens({
@@ -195,14 +195,14 @@ describe('after a rotation', () => {
 })
 
 describe('an older key', () => {
-  test('is removed once nothing uses it, and not before', async () => {
+  test('is removed only once nothing uses it', async () => {
     system = new TestSystem()
     await open()
     setAll()
     const first = await rotate()
     system.advance(2 * DAY_MS)
     const second = await rotate()
-    // Operation IDs are kept for 30 days, with what they are recognised by.
+    // Idempotency records are kept for 30 days, each with the key of its fingerprint.
     const uses = { credentials: 0, secrets: 0, operations: 3 }
     expect(second.removedIds).toEqual([])
     expect(second.kept).toEqual([
@@ -228,7 +228,7 @@ describe('an older key', () => {
     expect(secrets().API_KEY).toBeUndefined()
   })
 
-  test('stays for a day after it was replaced, for the guests', async () => {
+  test('stays for a day after its replacement, as guest tokens may use it', async () => {
     system = new TestSystem()
     await open()
     await rotate()
@@ -238,7 +238,7 @@ describe('an older key', () => {
     expect((await rotate()).removedIds).toEqual(['k1'])
   })
 
-  test('is never removed to make room', async () => {
+  test('in use is never removed to make room for a new one', async () => {
     await open()
     const files = keyringFiles(directory)
     const { keys, active } = files.read()
@@ -255,7 +255,7 @@ describe('an older key', () => {
   })
 })
 
-test('an interrupted write leaves no keys beside the keyring after the next one', async () => {
+test('temporary files of an interrupted write are removed by the next rotation', async () => {
   await open()
   const stray = join(directory, '.keyring.json.0123456789ab.tmp')
   writeFileSync(stray, formatKeyring(keyringFiles(directory).read()), { mode: 0o600 })
@@ -264,9 +264,9 @@ test('an interrupted write leaves no keys beside the keyring after the next one'
 })
 
 /*
- * Goal: whenever a rotation dies, the root opens, with everything in it. Method: a process rotates
- * and kills itself before its nth step, for n = 0, 1, ... until one is through; after each the same
- * root is opened, read and written, then rotated again by the next process.
+ * Goal: at whatever step a rotation is killed, the root opens complete. Method: a process rotates
+ * and kills itself before its nth step, for n = 0, 1, ... until one finishes; after each of them the
+ * same root is opened, read and written, then rotated again by the next process.
  */
 test('a rotation that is killed at any step loses nothing and can be repeated', async () => {
   system = new TestSystem({ millis: realSystem().nowMillis() })
@@ -283,8 +283,8 @@ test('a rotation that is killed at any step loses nothing and can be repeated', 
     maximumScopes: scopes,
   })
   const credentialId = harness.system.ids.make('crd')
-  const asked = { ...common, clientId, credentialId, scopes, rateLimit: null }
-  const key = createCredential(harness.product, actor, asked).key!.reveal()
+  const input = { ...common, clientId, credentialId, scopes, rateLimit: null }
+  const key = createCredential(harness.product, actor, input).key!.reveal()
   let steps = 0
   for (let finished = false; !finished; steps++) {
     await closeProduct(harness.product)
@@ -302,7 +302,7 @@ test('a rotation that is killed at any step loses nothing and can be repeated', 
   }
   expect(steps).toBeGreaterThan(12)
   expect(keyIdsOf('configuration')).toContain(harness.root.keyring.activeId)
-  expect(createCredential(harness.product, actor, asked).key?.reveal()).toBe(key)
+  expect(createCredential(harness.product, actor, input).key?.reveal()).toBe(key)
   expect(readFileSync(join(directory, 'control.db')).includes(SECRETS.API_KEY)).toBe(false)
 })
 

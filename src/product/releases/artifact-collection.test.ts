@@ -17,18 +17,18 @@ import { publish } from '../workspaces/publish.ts'
 import { ArtifactCollection } from './artifact-collection.ts'
 
 /*
- * Goal: whatever a publication does while bytes are being removed, those that it names stay.
- * Method: the removal of one file is held back; the bytes of the package lie there, unnamed.
+ * Goal: a publication that runs during a removal keeps the bytes that it references. Method: the
+ * removal of one file is held back, while the bytes of the package are stored but not referenced.
  */
 
 const PACKAGE = makePackage({ source: 'left over' })
 const { artifact: ARTIFACT } = workspaceParts({ source: 'left over' })
 const DIGEST = digestName(sha256(ARTIFACT))
-/** Listed before the other. */
+/** A digest that is listed before the other. */
 const FIRST = `sha256:${'0'.repeat(64)}`
 
 let harness: TestProduct
-let app: Product
+let product: Product
 let held: PromiseWithResolvers<void>
 let isHeld: PromiseWithResolvers<void>
 
@@ -38,8 +38,8 @@ beforeEach(async () => {
 })
 afterEach(() => harness.close())
 
-/** The removal of `digest` waits for `held`; directories are listed in order. */
-async function holding(digest: string): Promise<void> {
+/** Starts a collection that holds the removal of `digest`; directories are listed in order. */
+async function holdRemoval(digest: string): Promise<void> {
   held = Promise.withResolvers()
   isHeld = Promise.withResolvers()
   const files: Files = {
@@ -57,7 +57,7 @@ async function holding(digest: string): Promise<void> {
   const artifacts = new ArtifactStore(join(harness.directory, 'artifacts'), files)
   const { log, root } = harness.product
   const collection = new ArtifactCollection({ log, control: root.control, artifacts })
-  app = { ...harness.product, collection, root: { ...root, artifacts } }
+  product = { ...harness.product, collection, root: { ...root, artifacts } }
   await artifacts.put(FIRST, new Uint8Array(1))
   await artifacts.put(DIGEST, ARTIFACT)
   collection.collect()
@@ -66,19 +66,19 @@ async function holding(digest: string): Promise<void> {
 
 function push() {
   const input = { frame: [PACKAGE], expectedHead: 'empty', requestId: REQUEST_ID } as const
-  return publish(app, harness.actor, { ...input, authorized: AUTHORIZED })
+  return publish(product, harness.actor, { ...input, authorized: AUTHORIZED })
 }
 
-test('bytes that were named since the files were listed stay', async () => {
-  await holding(FIRST)
+test('bytes that were referenced since the files were listed are kept', async () => {
+  await holdRemoval(FIRST)
   const { releaseId } = await push()
   held.resolve()
-  await app.collection.whenIdle()
+  await product.collection.whenIdle()
   await harness.product.releases.load(releaseId)
 })
 
 test('a publication waits for the removal of the bytes that it writes', async () => {
-  await holding(DIGEST)
+  await holdRemoval(DIGEST)
   let published = false
   const publication = push().finally(() => {
     published = true
@@ -87,14 +87,14 @@ test('a publication waits for the removal of the bytes that it writes', async ()
   expect(published).toBe(false)
   held.resolve()
   const { releaseId } = await publication
-  await app.collection.whenIdle()
+  await product.collection.whenIdle()
   await harness.product.releases.load(releaseId)
 })
 
-test('a file that cannot be removed is found again, and hinders nobody', async () => {
-  await holding(FIRST)
+test('a file that cannot be removed blocks no publication and is removed later', async () => {
+  await holdRemoval(FIRST)
   held.reject(Object.assign(new Error('no'), { code: 'EIO' }))
-  await app.collection.whenIdle()
+  await product.collection.whenIdle()
   expect(harness.log.text()).toContain('product.collection_failed')
   await harness.product.releases.load((await push()).releaseId)
   harness.product.collection.collect()

@@ -131,14 +131,17 @@ describe('a validation', () => {
     ['BUSY', 'PRODUCT_UNAVAILABLE', 'published'],
     ['UNAVAILABLE', 'PRODUCT_UNAVAILABLE', 'published'],
     ['INTERNAL', 'INTERNAL', 'published'],
-  ] as const)('that ends in %s answers %s and leaves it %s', async (thrown, code, state) => {
-    const published = await candidate()
-    harness.engine.describe = async () => {
-      throw new Fault(thrown)
-    }
-    await expect(check(published)).rejects.toMatchObject({ code })
-    expect(stateOf(published)).toBe(state)
-  })
+  ] as const)(
+    'whose code fails with %s throws %s and leaves the Release %s',
+    async (thrown, code, state) => {
+      const published = await candidate()
+      harness.engine.describe = async () => {
+        throw new Fault(thrown)
+      }
+      await expect(check(published)).rejects.toMatchObject({ code })
+      expect(stateOf(published)).toBe(state)
+    },
+  )
 
   test('reports to the author what the code threw when it was loaded', async () => {
     const published = await candidate()

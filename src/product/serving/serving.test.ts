@@ -1,4 +1,4 @@
-/** What a restart serves, and who is sent where by a policy. */
+/** Serving after a restart, and the shares of a weighted policy. */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import {
   openTestProduct,
@@ -16,20 +16,20 @@ import { readServingPolicy, setServingPolicy } from './serving-policy.ts'
 import { pickRelease } from './targets.ts'
 
 let harness: TestProduct
-let a: ReleaseId
-let b: ReleaseId
+let first: ReleaseId
+let second: ReleaseId
 beforeEach(async () => {
   harness = await openTestProduct()
-  a = (await publishRelease(harness, { source: 'a' })).releaseId
-  b = (await publishRelease(harness, { source: 'b' })).releaseId
+  first = (await publishRelease(harness, { source: 'first' })).releaseId
+  second = (await publishRelease(harness, { source: 'second' })).releaseId
 })
 afterEach(() => harness.close())
 
-async function reopen(bend: (harness: TestProduct) => void = () => undefined): Promise<void> {
+async function reopen(configure: (opened: TestProduct) => void = () => undefined): Promise<void> {
   const { directory } = harness
   await closeProduct(harness.product)
   harness = await openTestProduct({ directory })
-  bend(harness)
+  configure(harness)
 }
 
 async function set(releaseId: ReleaseId, expectedRevision: bigint): Promise<void> {
@@ -65,48 +65,48 @@ function change(verb: 'archive' | 'restore', expectedRevision: bigint): void {
 const served = () =>
   harness.product.serving.observedPolicy?.releases.map(({ release }) => release.releaseId) ?? []
 
-describe('a server that starts again', () => {
-  test('serves the stored policy, converged when it first was', async () => {
-    await set(a, 0n)
+describe('a restarted server', () => {
+  test('serves the stored policy with the time of its first convergence', async () => {
+    await set(first, 0n)
     const before = readServingPolicy(harness.product)
     harness.system.advance(5_000)
     await reopen()
     expect(harness.product.serving.isStarted).toBe(true)
     await harness.product.serving.whenIdle()
-    expect(served()).toEqual([a])
+    expect(served()).toEqual([first])
     expect(readServingPolicy(harness.product)).toEqual(before)
     expect(harness.product.serving.overall()).toBe('serving')
   })
 
-  test('answers the first call once the policy is loaded', async () => {
-    await set(a, 0n)
+  test('holds the first call until the policy is loaded', async () => {
+    await set(first, 0n)
     await reopen()
     const policy = await harness.product.serving.findPolicy()
-    expect(policy?.releases).toMatchObject([{ release: { releaseId: a }, weight: 10_000 }])
+    expect(policy?.releases).toMatchObject([{ release: { releaseId: first }, weight: 10_000 }])
   })
 
-  test('serves the policy that converged last while the desired one does not', async () => {
-    await set(a, 0n)
+  test('serves the last converged policy while the desired one is not ready', async () => {
+    await set(first, 0n)
     harness.engine.warm = () => Promise.reject(new RangeError('no runner'))
-    await set(b, 1n)
+    await set(second, 1n)
     await reopen((opened) => {
       opened.engine.warm = async ({ releaseId }) => {
-        if (releaseId === b) throw new RangeError('no runner')
+        if (releaseId === second) throw new RangeError('no runner')
       }
     })
     await harness.product.serving.whenIdle()
-    expect(served()).toEqual([a])
+    expect(served()).toEqual([first])
     expect(harness.product.serving.overall()).toBe('starting')
     harness.engine.warm = async () => undefined
     harness.system.advance(1_000)
     await harness.product.serving.findPolicy()
     await harness.product.serving.whenIdle()
-    expect(served()).toEqual([b])
+    expect(served()).toEqual([second])
   })
 
-  test('stays archived, and serves once it is restored', async () => {
-    await set(a, 0n)
-    await bind(b)
+  test('stays archived and serves once the Environment is restored', async () => {
+    await set(first, 0n)
+    await bind(second)
     change('archive', 0n)
     await reopen()
     await harness.product.serving.whenIdle()
@@ -118,52 +118,53 @@ describe('a server that starts again', () => {
     })
     change('restore', 1n)
     await harness.product.serving.whenIdle()
-    expect(served()).toEqual([a])
-    expect(harness.product.serving.find('production')).toMatchObject({ releaseId: b })
+    expect(served()).toEqual([first])
+    expect(harness.product.serving.find('production')).toMatchObject({ releaseId: second })
   })
 })
 
 describe('serving', () => {
-  test('that is stopped does not begin with what is still being loaded', async () => {
+  test('that was stopped does not start with a Release that is still loading', async () => {
     const started = Promise.withResolvers<void>()
     harness.engine.isWarm = () => false
     harness.engine.warm = () => started.promise
-    const told: string[] = []
-    harness.product.serving.listen((channel) => told.push(channel))
-    await bind(b)
-    const setting = set(a, 0n)
+    const changes: string[] = []
+    harness.product.serving.listen((channel) => changes.push(channel))
+    await bind(second)
+    const setting = set(first, 0n)
     await expect.poll(() => harness.product.serving.isStarted).toBe(true)
     await expect.poll(() => readServingPolicy(harness.product).desired.revision).toBe('1')
     change('archive', 0n)
     started.resolve()
     await setting
     await Bun.sleep(20)
-    expect([harness.product.serving.isStarted, served(), told]).toEqual([false, [], []])
+    expect([harness.product.serving.isStarted, served(), changes]).toEqual([false, [], []])
     expect(harness.log.text()).not.toContain('product.policy_served')
   })
 
-  test('takes no Release that was retired while it was being looked into', async () => {
-    const setting = set(a, 0n)
-    retire(harness.product, harness.actor, { releaseId: a, requestId: REQUEST_ID })
+  test('rejects a policy whose Release is retired during its check', async () => {
+    const setting = set(first, 0n)
+    retire(harness.product, harness.actor, { releaseId: first, requestId: REQUEST_ID })
     await expect(setting).rejects.toMatchObject({ code: 'PRODUCT_RELEASE_RETIRED' })
     expect(readServingPolicy(harness.product).desired.revision).toBe('0')
   })
 
-  test('of the last of two quick policies wins, whichever is ready first', async () => {
+  test('converges on the last of two quick policies, whichever is ready first', async () => {
     const slow = Promise.withResolvers<void>()
-    harness.engine.warm = ({ releaseId }) => (releaseId === a ? slow.promise : Promise.resolve())
-    const first = set(a, 0n)
+    harness.engine.warm = ({ releaseId }) =>
+      releaseId === first ? slow.promise : Promise.resolve()
+    const setFirst = set(first, 0n)
     await expect.poll(() => readServingPolicy(harness.product).desired.revision).toBe('1')
-    const second = set(b, 1n)
-    await expect.poll(served).toEqual([b])
+    const setSecond = set(second, 1n)
+    await expect.poll(served).toEqual([second])
     slow.resolve()
-    await Promise.all([first, second])
-    expect(served()).toEqual([b])
+    await Promise.all([setFirst, setSecond])
+    expect(served()).toEqual([second])
     expect(readServingPolicy(harness.product).observed.revision).toBe('2')
   })
 })
 
-test('a policy sends callers by weight, and those with one key to one Release', () => {
+test('a policy distributes callers by weight and keeps each key on one Release', () => {
   const names = ['a', 'b', 'c']
   const policy = (weights: readonly number[]) => ({
     revision: 1n,
@@ -190,8 +191,8 @@ test('a policy sends callers by weight, and those with one key to one Release', 
     // Five standard deviations of 20,000 draws, in units of the weights.
     const found = count(weights)
     found.forEach((share, i) => {
-      const p = weights[i]! / 10_000
-      const deviation = (Math.sqrt(20_000 * p * (1 - p)) * 5) / 2
+      const probability = weights[i]! / 10_000
+      const deviation = (Math.sqrt(20_000 * probability * (1 - probability)) * 5) / 2
       expect(Math.abs(share - weights[i]!), `${names[i]} of ${weights}`).toBeLessThan(deviation)
     })
   }

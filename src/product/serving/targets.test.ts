@@ -71,22 +71,22 @@ describe('an application call', () => {
     ['an unknown Workspace', () => 'workspace:none', 'TARGET_NOT_FOUND'],
     ['the Environment without a policy', () => 'environment:default', 'TARGET_NOT_FOUND'],
     ['another Environment target', () => 'environment:other', 'REQUEST_INVALID'],
-    ['nothing', () => '', 'REQUEST_INVALID'],
-    ['a bare name', () => 'production', 'REQUEST_INVALID'],
-    ['no name', () => 'channel:', 'REQUEST_INVALID'],
+    ['an empty text', () => '', 'REQUEST_INVALID'],
+    ['a name without a kind', () => 'production', 'REQUEST_INVALID'],
+    ['a kind without a name', () => 'channel:', 'REQUEST_INVALID'],
     ['an upper-case name', () => 'channel:Production', 'REQUEST_INVALID'],
     ['an unknown kind', () => 'branch:main', 'REQUEST_INVALID'],
-    ['an inherited kind', () => 'constructor:x', 'REQUEST_INVALID'],
+    ['a kind named as an inherited property', () => 'constructor:x', 'REQUEST_INVALID'],
     ['a lower-case Release ID', () => `release:${first.toLowerCase()}`, 'REQUEST_INVALID'],
     ['a Release ID with a tail', () => `release:${first}x`, 'REQUEST_INVALID'],
-    ['white space', () => ' channel:production', 'REQUEST_INVALID'],
-  ])('to %s resolves so', async (_, target, expected) => {
+    ['a leading space', () => ' channel:production', 'REQUEST_INVALID'],
+  ])('resolves %s to its Release or code', async (_, target, expected) => {
     expect(await outcome(target())).toBe(expected)
   })
 
-  test('reaches a Workspace only with the scope and where the Environment allows it', async () => {
+  test('reaches a Workspace only with the scope, where the Environment allows it', async () => {
     expect(await outcome('workspace:default', ['query', 'mutation'])).toBe('TARGET_DENIED')
-    // Who may not ask does not learn which Workspaces exist.
+    // A caller without the scope cannot find out which Workspaces exist.
     expect(await outcome('workspace:none', ['query'])).toBe('TARGET_DENIED')
     harness.root.control.transaction((tx) => {
       tx.run(`update environment set configuration =
@@ -96,7 +96,7 @@ describe('an application call', () => {
     expect(await outcome('channel:production')).toBe('first')
   })
 
-  test('is answered without a promise once the Release is in memory', () => {
+  test('resolves without a promise once the Release is in memory', () => {
     const target = resolveTarget(harness.product, { scopes: ['query'] }, 'channel:production', {
       affinity: expect.unreachable,
     })
@@ -104,7 +104,7 @@ describe('an application call', () => {
   })
 })
 
-test('an operator finds Releases in every state but retired, under Product codes', () => {
+test('an operator finds Releases in every state but retired and gets Product codes', () => {
   expect(operatorOutcome('channel:production')).toBe(first)
   expect(operatorOutcome('workspace:draft')).toBe(published)
   expect(operatorOutcome(`release:${rejected}`)).toBe(rejected)
@@ -114,7 +114,7 @@ test('an operator finds Releases in every state but retired, under Product codes
   expect(operatorOutcome('nonsense')).toBe('PRODUCT_INVALID')
 })
 
-test('the Function catalog is that of the manifest', async () => {
+test('the Function catalog equals that of the manifest', async () => {
   const functions = [functionManifest('a.list'), functionManifest('b.send', { kind: 'mutation' })]
   const { releaseId } = await publishRelease(harness, { workspace: 'api', functions })
   expect(await listFunctions(harness.product, 'workspace:api')).toEqual({ releaseId, functions })

@@ -31,16 +31,19 @@ function push(frame: Uint8Array, expectedHead: ExpectedHead) {
   return publish(harness.product, harness.actor, request)
 }
 
-/** A package whose manifest says something else than it should. */
-function bent(bend: (parts: ReturnType<typeof workspaceParts>) => void, text = canonicalJson) {
+/** Makes a package whose parts were modified before the frame is encoded. */
+function modified(
+  modify: (parts: ReturnType<typeof workspaceParts>) => void,
+  text = canonicalJson,
+) {
   const parts = workspaceParts()
-  bend(parts)
+  modify(parts)
   const manifest = text(parts.manifest as unknown as Json)
   return encodePackage({ manifest, artifact: parts.artifact }, sha256)
 }
 
 describe('a publication', () => {
-  test('makes one revision and one Release, and moves the HEAD', async () => {
+  test('creates one revision and one Release and moves the HEAD', async () => {
     const first = await push(makePackage({ source: 'a' }), 'empty')
     expect(first).toMatchObject({ workspace: 'default', replayed: false })
     const second = await push(makePackage({ source: 'b' }), first.revisionId)
@@ -60,7 +63,7 @@ describe('a publication', () => {
     ])
   })
 
-  test('is repeated without effect, however far the HEAD has moved since', async () => {
+  test('can be repeated without effect, however far the HEAD has moved since', async () => {
     const frames = ['a', 'b', 'c'].map((source) => makePackage({ source }))
     const results = []
     let head: ExpectedHead = 'empty'
@@ -76,7 +79,7 @@ describe('a publication', () => {
     expect(readStatus(harness.product)).toEqual(before)
   })
 
-  test('of one package under a new precondition is a new revision', async () => {
+  test('of a known package under a new precondition creates a new revision', async () => {
     const frame = makePackage()
     const first = await push(frame, 'empty')
     const second = await push(frame, first.revisionId)
@@ -84,7 +87,7 @@ describe('a publication', () => {
     expect(second.releaseId).not.toBe(first.releaseId)
   })
 
-  test('with a stale, foreign or missing HEAD is a conflict and changes nothing', async () => {
+  test('with a stale, foreign or missing HEAD conflicts and changes nothing', async () => {
     const first = await push(makePackage({ source: 'a' }), 'empty')
     const other = await push(makePackage({ workspace: 'other' }), 'empty')
     await push(makePackage({ source: 'b' }), first.revisionId)
@@ -101,7 +104,7 @@ describe('a publication', () => {
     expect(readStatus(harness.product)).toEqual(before)
   })
 
-  test('of 32 at once with one expected HEAD has one winner', async () => {
+  test('succeeds once where 32 concurrent ones expect one HEAD', async () => {
     const base = await push(makePackage({ source: 'base' }), 'empty')
     const outcomes = await Promise.allSettled(
       Array.from({ length: 32 }, (_, i) => push(makePackage({ source: `${i}` }), base.revisionId)),
@@ -113,7 +116,7 @@ describe('a publication', () => {
     expect(readStatus(harness.product).releases).toHaveLength(2)
   })
 
-  test('of 32 at once of one package makes one Release that all are told', async () => {
+  test('creates one Release for 32 concurrent ones of one package, and all receive it', async () => {
     const frame = makePackage()
     const results = await Promise.all(Array.from({ length: 32 }, () => push(frame, 'empty')))
     expect(new Set(results.map(({ releaseId }) => releaseId)).size).toBe(1)
@@ -131,24 +134,24 @@ describe('a publication', () => {
     ],
     [
       'names another digest',
-      () => bent(({ manifest }) => (manifest.artifact.digest = `sha256:${'0'.repeat(64)}`)),
+      () => modified(({ manifest }) => (manifest.artifact.digest = `sha256:${'0'.repeat(64)}`)),
       '$.artifact',
     ],
     [
       'names another length',
-      () => bent(({ manifest }) => (manifest.artifact.bytes += 1)),
+      () => modified(({ manifest }) => (manifest.artifact.bytes += 1)),
       '$.artifact',
     ],
-    ['has a manifest in another layout', () => bent(() => undefined, JSON.stringify), '$'],
+    ['has a manifest that is not canonical', () => modified(() => undefined, JSON.stringify), '$'],
     [
       'has an unknown field',
-      () => bent(({ manifest }) => Object.assign(manifest, { x: 1 })),
+      () => modified(({ manifest }) => Object.assign(manifest, { x: 1 })),
       '$.x',
     ],
     [
       'has an artifact of another format',
       () =>
-        bent((parts) => {
+        modified((parts) => {
           parts.artifact = new TextEncoder().encode('SVCART??')
           parts.manifest.artifact = {
             digest: `sha256:${sha256(parts.artifact).toString('hex')}`,
@@ -157,7 +160,7 @@ describe('a publication', () => {
         }),
       'artifact',
     ],
-  ])('that %s is invalid and leaves nothing', async (_, make, path) => {
+  ])('of a frame that %s is rejected and leaves nothing', async (_, make, path) => {
     await expect(push(make(), 'empty')).rejects.toMatchObject({
       code: 'PRODUCT_INVALID',
       violations: [{ path }],
@@ -171,10 +174,11 @@ describe('a publication', () => {
   })
 })
 
-describe('a publisher that dies', () => {
-  test('leaves a whole publication or none, and may repeat it', async () => {
-    // Goal: wherever the process is killed, no pointer names missing bytes and a repeat succeeds.
-    // Method: a child publishes and kills itself before its nth durable step; then look and repeat.
+describe('a publisher that is killed', () => {
+  test('leaves a complete publication or none and can repeat it', async () => {
+    // Goal: at whatever step the process is killed, no row references missing bytes and a repeat
+    // succeeds. Method: a child publishes and kills itself before its nth durable step; the test
+    // then checks the root and repeats the publication.
     let outcome = { deaths: 0, completed: false }
     for (let deathAt = 0; !outcome.completed; deathAt++) {
       const child = Bun.spawnSync([process.execPath, DYING_PUBLISHER, String(deathAt)], { env: {} })
@@ -204,7 +208,7 @@ describe('a publisher that dies', () => {
   })
 })
 
-test('publishing a package again mends what is damaged of its Release', async () => {
+test('publishing a package again repairs the damaged files of its Release', async () => {
   const frame = makePackage()
   const { releaseId, revisionId } = await push(frame, 'empty')
   const { manifest, artifact } = readStatus(harness.product).releases[0]!
