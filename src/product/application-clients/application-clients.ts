@@ -1,4 +1,4 @@
-/** Application Clients: callers of the application API, each of one kind and with maximum scopes. */
+/** Application Clients: callers of the application API, each with a kind and maximum scopes. */
 import { Fault } from '../../errors/fault.ts'
 import type { Actor } from '../../identity/actor.ts'
 import {

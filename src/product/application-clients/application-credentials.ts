@@ -11,10 +11,10 @@ import {
 } from '../../storage/control/application-clients.ts'
 import {
   type ApplicationCredential,
-  type CredentialOfKey,
   countCredentials,
   findCredential,
   insertCredential,
+  type KeyedCredential,
   listCredentials as listRows,
   markCredentialDeleted,
   markCredentialRevoked,
@@ -259,7 +259,7 @@ function requireClient(reader: ControlReader, clientId: ClientId): ApplicationCl
 function requireCredential(
   reader: ControlReader,
   { clientId, credentialId }: CredentialName,
-): CredentialOfKey {
+): KeyedCredential {
   const found = findCredential(reader, credentialId)
   if (found?.credential.clientId === clientId) return found
   throw new Fault('PRODUCT_NOT_FOUND', { detail: `${credentialId} of ${clientId}` })
@@ -299,7 +299,7 @@ function newCredential(client: ApplicationClient, input: CredentialInput): Appli
 
 function replay(
   keyring: Keyring,
-  earlier: CredentialOfKey,
+  earlier: KeyedCredential,
   requested: ApplicationCredential,
 ): CredentialCreated {
   const { credential, kind } = earlier
@@ -318,7 +318,7 @@ function replay(
 }
 
 /** Derives a public key. Throws PRODUCT_CORRUPT where it does not match its digest. */
-function verifiedKey(keyring: Keyring, { credential, keyId, digest }: CredentialOfKey): Secret {
+function verifiedKey(keyring: Keyring, { credential, keyId, digest }: KeyedCredential): Secret {
   const key = publicKey(keyring, keyId, credential.credentialId)
   if (digestEquals(keyDigest(keyring, keyId, key), digest)) return key
   throw new Fault('PRODUCT_CORRUPT', { detail: 'a public key does not fit its digest' })

@@ -1,8 +1,8 @@
 /** Authenticates Application Keys for the gateway, many thousand times a second. */
 import type { ApplicationKind } from '../../storage/control/application-clients.ts'
 import {
-  type CredentialOfKey,
   findCredentialByDigest,
+  type KeyedCredential,
   markCredentialUsed,
 } from '../../storage/control/application-credentials.ts'
 import type { ControlDatabase } from '../../storage/control/database.ts'
@@ -126,7 +126,7 @@ export class ApplicationKeys {
   }
 
   /** Finds the credential of the key, in any state. */
-  #find(text: string): CredentialOfKey | null {
+  #find(text: string): KeyedCredential | null {
     const { control, keyring } = this.#options
     for (const keyId of keyring.ids) {
       const digest = keyDigest(keyring, keyId, text)

@@ -19,7 +19,7 @@ import type { System } from '../../system/system.ts'
 import { GUEST_SECONDS_MAX } from '../../value/identities.ts'
 import { KEY_BYTES, KEYS_MAX, type KeyringFile, type KeyringKey } from '../../value/product-root.ts'
 import { appendAudit } from '../audit/audit-outbox.ts'
-import { pruneOperations } from '../idempotency/idempotency-records.ts'
+import { pruneIdempotencyRecords } from '../idempotency/idempotency-records.ts'
 
 const GUEST_MICROS_MAX = BigInt(GUEST_SECONDS_MAX) * 1_000_000n
 
@@ -77,7 +77,7 @@ export function rotateKeys({ system, root, files }: RotationPorts): KeyRotation 
 
 /** Removes the checks of unused keys; returns the IDs of these keys. */
 function removeUnused(tx: ControlTx, system: System, { keys, active }: KeyringFile): string[] {
-  pruneOperations(tx, system)
+  pruneIdempotencyRecords(tx, system)
   const removed = keys.filter(({ id }, i) => {
     // Guest tokens are not stored: those of a replaced key have expired after their longest life.
     // Cursors become invalid with their key: a list that was left for a day starts again.

@@ -6,10 +6,10 @@ import { Fault } from '../../errors/fault.ts'
 import type { Actor } from '../../identity/actor.ts'
 import type { ControlTx } from '../../storage/control/database.ts'
 import {
-  deleteOperationsBefore,
-  findOperation,
-  insertOperation,
-  type OperationRecord,
+  deleteIdempotencyRecordsBefore,
+  findIdempotencyRecord,
+  type IdempotencyRecord,
+  insertIdempotencyRecord,
 } from '../../storage/control/idempotency-records.ts'
 import type { Keyring } from '../../storage/keyring.ts'
 import { digestEquals, secretDigest } from '../../system/digests.ts'
@@ -62,14 +62,14 @@ export function applyOnce<T extends Json>(
 ): Applied<T> {
   const { operationId, kind } = intent
   const applied = root.control.transaction((tx): Applied<T> => {
-    const earlier = findOperation(tx, operationId)
+    const earlier = findIdempotencyRecord(tx, operationId)
     if (earlier !== null) return replay(root.keyring, earlier, actor, intent)
     requireRecent(system, intent.changedAtMicros, 'changedAtMicros')
     const { result, revision } = apply(tx)
     const createdAtMicros = system.nowMicros()
-    pruneOperations(tx, system)
+    pruneIdempotencyRecords(tx, system)
     const keyId = root.keyring.activeId
-    insertOperation(tx, {
+    insertIdempotencyRecord(tx, {
       operationId,
       kind,
       fingerprint: fingerprintOf(root.keyring, keyId, actor, intent),
@@ -89,7 +89,7 @@ export function applyOnce<T extends Json>(
 
 /** Whether the ID was used: a repeat needs none of the checks that precede its transaction. */
 export function isApplied({ root }: RootPort, operationId: OperationId): boolean {
-  return root.control.read((reader) => findOperation(reader, operationId)) !== null
+  return root.control.read((reader) => findIdempotencyRecord(reader, operationId)) !== null
 }
 
 /**
@@ -101,7 +101,7 @@ export function findApplied(
   resource: string,
   operationId: OperationId,
 ): Operation {
-  const found = root.control.read((reader) => findOperation(reader, operationId))
+  const found = root.control.read((reader) => findIdempotencyRecord(reader, operationId))
   if (found === null || !found.kind.startsWith(`${resource}.`)) {
     throw new Fault('PRODUCT_NOT_FOUND', { detail: operationId })
   }
@@ -110,13 +110,13 @@ export function findApplied(
 }
 
 /** Deletes the records that are older than RETENTION_MICROS. */
-export function pruneOperations(tx: ControlTx, system: Pick<System, 'nowMicros'>): void {
-  deleteOperationsBefore(tx, system.nowMicros() - RETENTION_MICROS)
+export function pruneIdempotencyRecords(tx: ControlTx, system: Pick<System, 'nowMicros'>): void {
+  deleteIdempotencyRecordsBefore(tx, system.nowMicros() - RETENTION_MICROS)
 }
 
 function replay<T extends Json>(
   keyring: Keyring,
-  earlier: OperationRecord,
+  earlier: IdempotencyRecord,
   actor: Actor,
   intent: Intent,
 ): Applied<T> {

@@ -4,7 +4,7 @@
  */
 import type { ArtifactStore } from '../../storage/artifacts.ts'
 import type { ControlDatabase } from '../../storage/control/database.ts'
-import { artifactIsNamed, listNamedArtifacts } from '../../storage/control/releases.ts'
+import { isArtifactReferenced, listReferencedArtifacts } from '../../storage/control/releases.ts'
 import { CoalescingTask } from '../../system/concurrency.ts'
 import type { Logger } from '../../telemetry/log.ts'
 
@@ -66,13 +66,13 @@ export class ArtifactCollection {
   async #collect(): Promise<void> {
     const { log, control, artifacts } = this.#options
     const found = await artifacts.list()
-    const named = new Set(control.read(listNamedArtifacts))
+    const referenced = new Set(control.read(listReferencedArtifacts))
     let removed = 0
     for (const digest of found) {
       if (this.#runs.isClosed) break
-      if (named.has(digest) || this.#held.has(digest)) continue
+      if (referenced.has(digest) || this.#held.has(digest)) continue
       // A publication may have referenced it since, and have ended.
-      if (control.read((reader) => artifactIsNamed(reader, digest))) continue
+      if (control.read((reader) => isArtifactReferenced(reader, digest))) continue
       const ended = artifacts.remove(digest)
       // Only `hold` waits for it; after a failure the file is still there, which it tolerates.
       this.#removal = { digest, ended: ended.catch(() => undefined) }
