@@ -1,7 +1,7 @@
 /** Codes under which an application sees failures of the Product's storage. */
 import { Fault, isFault } from '../errors/fault.ts'
 
-/** Throws the error, a storage failure of the Product as UNAVAILABLE, RELEASE_RETIRED or INTERNAL. */
+/** Rethrows an error; storage failures become UNAVAILABLE, RELEASE_RETIRED or INTERNAL. */
 export function rethrowForApplication(error: unknown): never {
   if (isFault(error, 'PRODUCT_UNAVAILABLE')) {
     throw new Fault('UNAVAILABLE', { cause: error, detail: error.detail })

@@ -12,7 +12,7 @@ export interface RootPort {
   readonly root: ProductRoot
 }
 
-/** What every audited change of the control database uses. */
+/** The parts that every audited change of the control database uses. */
 export interface ChangePorts extends RootPort {
   readonly system: System
   readonly audit: Pick<AuditOutbox, 'append' | 'deliver'>

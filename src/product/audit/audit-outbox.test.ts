@@ -84,7 +84,7 @@ test('a record that is committed while a delivery ends is delivered too', async 
   }
 })
 
-test('records that an outage of the trail keeps back are delivered by the next process', async () => {
+test('records that an outage of the trail holds up are delivered by the next process', async () => {
   const audit = outbox(async () => {
     throw new RangeError('down')
   })

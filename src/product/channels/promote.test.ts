@@ -123,7 +123,7 @@ describe('serving', () => {
     return () => writeFileSync(path, bytes)
   }
 
-  test('is stopped without a Channel, and starting after a restart until it is loaded', async () => {
+  test('is stopped without a Channel and starting until a restart has loaded it', async () => {
     expect(readEnvironment(harness.product).observed.serving).toBe('stopped')
     const { releaseId } = await publishRelease(harness, { source: 'a' })
     await bind(releaseId)

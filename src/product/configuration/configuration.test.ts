@@ -315,7 +315,7 @@ test('each change is audited once, with its operation and without its value', as
   expect(Bun.inspect(harness.audited)).not.toContain(SECRET)
 })
 
-test('a secret that was set, replaced or deleted is in no file of the root and not in the log', async () => {
+test('a secret, even a deleted one, is in no file of the root and not in the log', async () => {
   const second = `${SECRET}-second`
   set({ name: 'KEY', kind: 'secret', value: SECRET })
   set({ name: 'KEY', kind: 'secret', value: second })

@@ -70,7 +70,7 @@ export function readConfiguration({ root }: RootPort): Configuration {
   }))
 }
 
-/** Returns a page, newest first. `after` is the `next` of the page before, null for the first. */
+/** Returns a page, newest first. `after` is `next` of the last page, null for the first. */
 export function readConfigurationHistory(
   { root }: RootPort,
   { after, limit }: { readonly after: bigint | null; readonly limit: number },

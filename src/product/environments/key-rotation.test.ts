@@ -78,7 +78,7 @@ const keyringIds = () =>
     .keys.map(({ id }) => id)
 
 describe('after a rotation', () => {
-  test('every secret is sealed under the new key and readable, and nothing else changed', async () => {
+  test('every secret is sealed under the new key and nothing else changed', async () => {
     await open()
     setAll()
     set('GREETING', 'hello', 'variable')
@@ -265,8 +265,8 @@ test('temporary files of an interrupted write are removed by the next rotation',
 
 /*
  * Goal: at whatever step a rotation is killed, the root opens complete. Method: a process rotates
- * and kills itself before its nth step, for n = 0, 1, ... until one finishes; after each of them the
- * same root is opened, read and written, then rotated again by the next process.
+ * and kills itself before its nth step, for n = 0, 1, ... until one finishes; after each process
+ * the same root is opened, read and written, then rotated again by the next one.
  */
 test('a rotation that is killed at any step loses nothing and can be repeated', async () => {
   system = new TestSystem({ millis: realSystem().nowMillis() })

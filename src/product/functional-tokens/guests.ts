@@ -33,7 +33,7 @@ export interface GuestsOptions {
   readonly environmentId: EnvironmentId
 }
 
-/** Returns `rk_gst_v1_` and base64url of: key ID with its length, expiry, subject, and their MAC. */
+/** Returns `rk_gst_v1_` and base64url of: length and key ID, expiry, subject, and their MAC. */
 export function issueGuest({ keyring }: GuestsOptions, request: GuestRequest): string {
   const { entropy, nowMicros, expiresInSeconds } = request
   const nowMillis = Number(nowMicros / 1000n)

@@ -130,7 +130,7 @@ describe('a retirement', () => {
     )
   })
 
-  test('of a Release that a Channel is bound to is rejected, of an earlier one is not', async () => {
+  test('of a Release that a Channel is bound to is rejected, of an earlier one not', async () => {
     const a = (await publishRelease(harness, { source: 'a' })).releaseId
     const b = (await publishRelease(harness, { source: 'b' })).releaseId
     await bind(a)
@@ -146,7 +146,7 @@ describe('a retirement', () => {
     expect(stateOf(a)).toBe('retired')
   })
 
-  test('of a Release that a Channel serves until its replacement is ready is rejected', async () => {
+  test('of a Release that is served until its replacement is ready is rejected', async () => {
     const a = (await publishRelease(harness, { source: 'a' })).releaseId
     const b = (await publishRelease(harness, { source: 'b' })).releaseId
     await bind(a)

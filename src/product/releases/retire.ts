@@ -21,7 +21,7 @@ export const RELEASES_KEPT = 100
 /** Uses of one Release that a PRODUCT_STATE_CONFLICT lists. */
 const USES_MAX = 16
 
-/** What retirement by a publication uses, inside the transaction of that publication. */
+/** The parts that a publication needs to retire Releases in its own transaction. */
 export interface UnusedRetirementPorts extends Pick<ChangePorts, 'system' | 'audit'> {
   readonly serving: Pick<Serving, 'isServed'>
 }

@@ -116,7 +116,7 @@ describe('a publication', () => {
     expect(readStatus(harness.product).releases).toHaveLength(2)
   })
 
-  test('creates one Release for 32 concurrent ones of one package, and all receive it', async () => {
+  test('creates one Release for 32 concurrent ones of one package', async () => {
     const frame = makePackage()
     const results = await Promise.all(Array.from({ length: 32 }, () => push(frame, 'empty')))
     expect(new Set(results.map(({ releaseId }) => releaseId)).size).toBe(1)
