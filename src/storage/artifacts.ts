@@ -22,8 +22,8 @@ export interface StagedArtifact {
    * Resolves once the written bytes are durable under `digest`, which must be theirs. Replaces an
    * existing file, which holds the same bytes or is damaged.
    */
-  keep(digest: string): Promise<void>
-  /** Removes the file unless it was kept. */
+  commit(digest: string): Promise<void>
+  /** Removes the file unless it was committed. */
   discard(): Promise<void>
 }
 
@@ -55,7 +55,7 @@ export class ArtifactStore {
     const staged = await this.stage()
     try {
       await staged.write(bytes)
-      await staged.keep(digest)
+      await staged.commit(digest)
     } finally {
       await staged.discard()
     }
@@ -79,7 +79,7 @@ export class ArtifactStore {
             written += result.bytesWritten
           }
         }),
-      keep: (digest) =>
+      commit: (digest) =>
         guarded(async () => {
           const { directory, file } = this.#locate(digest)
           await handle.sync()

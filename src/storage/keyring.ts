@@ -44,8 +44,8 @@ export class Keyring {
   /** Returns 32 bytes. `keyId` is one of `ids`; opening the root checked all that it references. */
   derive(keyId: string, use: KeyUse): Uint8Array {
     const name = `${keyId} ${use}`
-    const known = this.#derived.get(name)
-    if (known !== undefined) return known
+    const cached = this.#derived.get(name)
+    if (cached !== undefined) return cached
     const key = this.#keys.get(keyId)
     assert(key !== undefined, 'a key of the keyring')
     const derived = new Uint8Array(

@@ -62,6 +62,6 @@ function requirePromotable(
 function requireUnprotected(reader: ControlReader): void {
   if (findEnvironment(reader)!.configuration.protection === 'none') return
   throw new Fault('PRODUCT_INVALID', {
-    violations: [{ path: 'expectedReleaseId', rule: 'given, as the Environment is protected' }],
+    violations: [{ path: 'expectedReleaseId', rule: 'required, as the Environment is protected' }],
   })
 }

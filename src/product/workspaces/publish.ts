@@ -106,7 +106,7 @@ async function commit(
   const published = await ports.collection.hold([manifest.digest, artifact.digest], async () => {
     // Written before the row that references them: a crash must not leave a row without bytes.
     await artifacts.put(manifest.digest, manifest.content)
-    await staged.keep(artifact.digest)
+    await staged.commit(artifact.digest)
     return input.authorized(() =>
       control.transaction((tx) => {
         const meanwhile = replayOrCheck(tx, candidate, input.expectedHead)
