@@ -79,7 +79,7 @@ export async function openTestGateway(input: GatewayInput): Promise<TestGateway>
     expectedReleaseId: 'empty',
     ...request,
   })
-  await product.serving.settled()
+  await product.serving.whenIdle()
   const directory = mkdtempSync(join(tmpdir(), 'svc-gateway-'))
   const store = input.store ?? (await openSqliteDocuments(join(directory, 'documents.db')))
   const pool = inProcessPool(input.handlers)

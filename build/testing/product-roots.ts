@@ -12,13 +12,13 @@ import {
   type RootDescriptor,
 } from '../../src/value/product-root.ts'
 
-/** Opens the root that it is given and keeps it until it is killed. */
+/** A script that opens a root and keeps it open until it is killed. */
 export const ROOT_HOLDER = join(import.meta.dirname, '../..', 'build/testing/root-holder.ts')
 const ids = new IdFactory(new TestSystem({ seed: 7 }))
 export const PROJECT_ID = ids.make('prj')
 export const ENVIRONMENT_ID = ids.make('env')
 
-/** Answers the directory. Every byte of its one key is `key`. */
+/** Makes a root and returns its directory. Every byte of its only key is `key`. */
 export function makeRoot(options: { descriptor?: Partial<RootDescriptor>; key?: number } = {}) {
   const directory = mkdtempSync(join(tmpdir(), 'product-root-'))
   const descriptor: RootDescriptor = {

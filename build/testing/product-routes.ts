@@ -1,4 +1,4 @@
-/** The lifecycle routes over a real Product, called in process by an operator of the test. */
+/** The lifecycle routes over a real Product, called in process by a test operator. */
 import { expect } from 'vitest'
 import type { ComponentHealth } from '../../src/engine/usage/health.ts'
 import { Fault } from '../../src/errors/fault.ts'
@@ -54,29 +54,31 @@ export interface Call {
 }
 
 export class ProductRoutes {
-  readonly it: TestProduct
+  readonly harness: TestProduct
   capabilities: readonly Capability[] = CAPABILITIES
   readonly metrics: Metrics
-  /** What the engine would say of itself. */
+  /** The health that the engine reports. */
   components: readonly ComponentHealth[] = []
   readonly #hono: ReturnType<typeof mountManagement>
 
-  private constructor(it: TestProduct) {
-    this.it = it
-    this.metrics = new Metrics(it.system)
+  private constructor(harness: TestProduct) {
+    this.harness = harness
+    this.metrics = new Metrics(harness.system)
     this.#hono = mountManagement<App>({
       app: {
-        product: it.product,
+        product: harness.product,
         metrics: this.metrics,
         health: async () => this.components,
-        environment: it.root.descriptor,
+        environment: harness.root.descriptor,
         sessions: sessionsOf(async (token) => {
-          if (token === TOKEN) return { ...it.actor, grants: actorWith(this.capabilities).grants }
+          if (token === TOKEN) {
+            return { ...harness.actor, grants: actorWith(this.capabilities).grants }
+          }
           throw new Fault('PLATFORM_AUTHENTICATION_FAILED')
         }),
       },
-      system: it.system,
-      log: it.log.log,
+      system: harness.system,
+      log: harness.log.log,
       routes: ROUTES,
       counts: requestCounts(this.metrics, 'management'),
     })
@@ -108,7 +110,7 @@ export class ProductRoutes {
   }
 }
 
-/** The answer of the status, whose shape is exactly the wire's. */
+/** Returns the body of a response with this status, which must have exactly the wire's shape. */
 export async function answer<T>(pending: Promise<Response>, status: number, schema: Schema<T>) {
   const response = await pending
   const body: unknown = await response.json()

@@ -1,6 +1,10 @@
-/** Product roots, packages and actors for tests: real files, a real control database. */
+/** Products, packages and actors for tests, over real files and a real control database. */
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
+import { indexKey } from '../../src/documents/keys.ts'
+import type { PhysicalIndex } from '../../src/documents/store.ts'
+import { indexDefinitions } from '../../src/engine/releases/preparations.ts'
+import { prepareRelease } from '../../src/engine/releases/prepared-release.ts'
 import type { Actor } from '../../src/identity/actor.ts'
 import type { ProductAudit } from '../../src/product/audit/audit-outbox.ts'
 import { LiveConfiguration } from '../../src/product/configuration/live-configuration.ts'
@@ -25,17 +29,19 @@ import {
   encodeArtifact,
   encodePackage,
 } from '../../src/value/packages/workspace-package.ts'
+import { encodeStored } from '../../src/value/stored.ts'
 import type { Json } from '../../src/value/strict-json.ts'
+import type { ValueObject } from '../../src/value/values.ts'
 import { ENVIRONMENT_ID, makeRoot, PROJECT_ID } from './product-roots.ts'
 
 const ids = new IdFactory(new TestSystem({ seed: 8 }))
-/** Publishes and kills itself before the step that it is given the number of. */
+/** A script that publishes a package and kills itself before its nth durable step. */
 export const DYING_PUBLISHER = join(
   import.meta.dirname,
   '../..',
   'build/testing/dying/publisher.ts',
 )
-/** Retires a Release, removes its bytes, and kills itself likewise. */
+/** A script that retires a Release, removes its bytes, and kills itself before its nth step. */
 export const DYING_COLLECTOR = join(
   import.meta.dirname,
   '../..',
@@ -79,7 +85,7 @@ export interface WorkspaceInput {
   readonly tables?: readonly TableManifest[]
 }
 
-/** The manifest as an object, to be bent by tests, and the artifact that it names. */
+/** Returns the manifest as an object, for tests to modify, and the artifact that it references. */
 export function workspaceParts(input: WorkspaceInput = {}) {
   const artifact = encodeArtifact(
     { source: input.source ?? 'export {}', sourceMap: '{"version":3}' },
@@ -115,16 +121,41 @@ export function functionManifest(name: string, more: Partial<FunctionManifest> =
   return { ...base, ...more }
 }
 
-/** An engine that finds in the code whatever the tests say. */
+/** An engine without runners: tests set the description of the code and the stored documents. */
 export class TestEngine implements ReleaseEngine {
+  /** Stored documents by the name of their table. */
+  readonly documents = new Map<string, readonly ValueObject[]>()
+  /** Tables whose documents were checked, one list for each preparation. */
+  readonly checkedTables: string[][] = []
   describe: ReleaseEngine['describe'] = async () => ({ functions: [], tables: [] })
-  prepare: ReleaseEngine['prepare'] = async () => [
-    { name: 'indexes_ready', outcome: 'passed', detail: 'built' },
-  ]
+  prepare: ReleaseEngine['prepare'] = async (release) => {
+    const indexes = indexDefinitions(release.tables.values()).map(
+      (definition, i): PhysicalIndex => ({ ...definition, id: i + 1, state: 'ready' }),
+    )
+    const checkedTables: string[] = []
+    this.checkedTables.push(checkedTables)
+    return {
+      tables: prepareRelease(release, indexes).tables,
+      scan: (index) => {
+        if (index.fields.length === 0) checkedTables.push(index.table)
+        return this.#scan(index)
+      },
+    }
+  }
   isWarm: ReleaseEngine['isWarm'] = () => true
   warm: ReleaseEngine['warm'] = async () => undefined
   keepOnly: ReleaseEngine['keepOnly'] = async () => 0
   idle: ReleaseEngine['idle'] = async () => undefined
+
+  async *#scan(index: PhysicalIndex) {
+    const stored = this.documents.get(index.table) ?? []
+    const keyed = stored.map((fields, i) => {
+      const identity = { id: `${index.table}_${i}`, createdAtMicros: BigInt(i) }
+      const document = { ...identity, sequence: 1, text: encodeStored(fields) }
+      return { key: indexKey(index, { ...identity, fields }), document }
+    })
+    for (const { document } of keyed.sort((a, b) => (a.key < b.key ? -1 : 1))) yield document
+  }
 }
 
 export interface TestProduct {
@@ -170,10 +201,10 @@ export async function openTestProduct(
   }
 }
 
-/** For publications that nobody comes to forbid. */
+/** Authorizes every publication. */
 export const AUTHORIZED: Authorized = async (commit) => commit()
 
-/** Publishes onto the current HEAD and, if asked, validates. */
+/** Publishes onto the current HEAD; validates too, unless `validate` is false. */
 export async function publishRelease(
   { product, engine, actor }: TestProduct,
   input: WorkspaceInput & { readonly validate?: boolean } = {},

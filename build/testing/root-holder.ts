@@ -1,11 +1,11 @@
-/** A process that opens the Product root it is given and keeps it until it is killed. */
+/** A process that opens a Product root and keeps it open until it is killed. */
 import { Fault } from '../../src/errors/fault.ts'
 import { openProductRoot } from '../../src/storage/root.ts'
 import { TestSystem } from '../../src/system/system.ts'
 
 try {
   await openProductRoot(process.argv[2]!, new TestSystem())
-  // The lock is the process's: dropping the root does not give it back.
+  // The process holds the lock: collecting the root as garbage does not release it.
   Bun.gc(true)
   process.stdout.write('opened\n')
   setInterval(() => undefined, 60_000)

@@ -23,7 +23,7 @@ import { Queries, type QueryOutcome } from './invocations/queries.ts'
 import { type CacheStatistics, QueryCache } from './query-cache/query-cache.ts'
 import { Preparations } from './releases/preparations.ts'
 import type { LiveReleases, Release, ReleaseCode } from './releases/release.ts'
-import type { PreparationCheck } from './releases/stored-documents.ts'
+import { type StoredTables, storedTables } from './releases/stored-tables.ts'
 import type { CancellationToken } from './runners/outcomes.ts'
 import type { RunnerRole } from './runners/ports.ts'
 import type { RunnerPool } from './runners/runner-pool.ts'
@@ -64,14 +64,18 @@ export interface MutationRequest extends QueryRequest {
 }
 
 export interface Engine {
-  /** What the code says of itself inside the sandbox; nothing of it is trusted. */
+  /**
+   * Loads the code inside the sandbox and returns its own description, in the form of
+   * WorkspaceDescription; nothing in it is trusted. Throws FUNCTION_FAILED, whose violation is what
+   * the code threw, LIMIT_EXCEEDED and DEADLINE_EXCEEDED; any other Fault is a failure of the
+   * server.
+   */
   describe(code: ReleaseCode): Promise<Json>
   /**
-   * Makes every index that the Release reads, compares its schema with what is stored, in all of
-   * its tables or in these, and starts a runner for it. A failed check leaves other Releases as
-   * they were.
+   * Builds the indexes that the Release declares and returns its tables over the documents that are
+   * durable now. Throws LIMIT_EXCEEDED where a stored value is too long for an index.
    */
-  prepare(release: Release, tables?: ReadonlySet<string>): Promise<readonly PreparationCheck[]>
+  prepare(release: Release): Promise<StoredTables>
   query(request: QueryRequest): MaybePromise<QueryOutcome>
   mutation(request: MutationRequest): Promise<MutationOutcome>
   /**
@@ -129,10 +133,9 @@ export function createEngine(options: EngineOptions): Engine {
 
   const engine: Engine = {
     describe: (code) => pool.describe(code),
-    prepare: async (release, tables) => {
-      const checks = await preparations.check(release, tables)
-      await pool.warm(release, rolesOf(release))
-      return checks
+    prepare: async (release) => {
+      const { tables } = await preparations.prepare(release)
+      return storedTables(store, tables, committer.durable)
     },
     query: (request) => calls.query(request),
     mutation: (request) => calls.mutation(request),

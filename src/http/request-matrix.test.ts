@@ -170,7 +170,7 @@ afterAll(async () => {
 
 /** Nothing is asked of the Product before the request is known to be of the right form. */
 function untouchable(): Product {
-  const parts: Partial<Product> = { publications: new ConcurrencyLimit(1) }
+  const parts: Partial<Product> = { publications: new ConcurrencyLimit(1, 'PRODUCT_UNAVAILABLE') }
   return new Proxy(parts as Product, {
     get: (target, name) =>
       Reflect.get(target, name) ?? expect.unreachable(`the Product was asked for ${String(name)}`),

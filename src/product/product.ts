@@ -1,51 +1,27 @@
 /**
- * One Product Environment: its root and what is kept in memory of it. Rules are functions over it;
- * they take the parts that they use.
+ * Composition of one Product Environment: its root and the parts in memory. Rules are functions
+ * over the ports that they declare; no rule and no part imports this file.
  */
-import type { LiveReleases, Release, ReleaseCode } from '../engine/releases/release.ts'
-import type { ReleaseCheck } from '../storage/control/releases.ts'
+import type { Engine } from '../engine/engine.ts'
 import type { ProductRoot } from '../storage/root.ts'
 import { ConcurrencyLimit, SerialQueue, SingleFlight } from '../system/concurrency.ts'
 import type { System } from '../system/system.ts'
 import type { Logger } from '../telemetry/log.ts'
-import type { Json } from '../value/strict-json.ts'
 import { ApplicationKeys } from './application-clients/application-keys.ts'
 import { AuditOutbox, type AuditSink } from './audit/audit-outbox.ts'
+import type { SchemaEvidence } from './compatibility/schema-evidence.ts'
 import type { LiveConfiguration } from './configuration/live-configuration.ts'
 import { Lifecycle } from './environments/lifecycle.ts'
 import { ArtifactCollection } from './releases/artifact-collection.ts'
 import { EngineCollection } from './releases/engine-collection.ts'
 import { ReleaseCache } from './releases/release-cache.ts'
 import { Serving } from './serving/serving.ts'
-import type { SchemaEvidence } from './serving/serving-policy.ts'
 
-/** What validation asks of the Function engine. */
-export interface ReleaseEngine {
-  /**
-   * Loads the code inside the sandbox and answers what it says of itself, in the form of
-   * WorkspaceDescription; nothing of it is trusted. FUNCTION_FAILED, whose violation is what the
-   * code threw, and LIMIT_EXCEEDED blame the code for good, DEADLINE_EXCEEDED only for now, every
-   * other Fault blames the server.
-   */
-  describe(code: ReleaseCode): Promise<Json>
-  /**
-   * Makes the documents ready for the Release: builds its indexes and compares its constraints with
-   * what is stored. A failed check leaves other Releases as they were.
-   */
-  prepare(release: Release, tables?: ReadonlySet<string>): Promise<readonly ReleaseCheck[]>
-  /** Whether the first call of the Release would wait for nothing. */
-  isWarm(release: Release): boolean
-  /** Makes it so. */
-  warm(release: Release): Promise<void>
-  /**
-   * Lets go of what is held for all other Releases that no call is in flight of: runners, what was
-   * prepared, and the indexes that none of those left declares; answers how many indexes. No other
-   * may be prepared meanwhile. `again` is called when the last call of such a Release has ended.
-   */
-  keepOnly(live: LiveReleases, again: () => void): Promise<number>
-  /** Resolves once no invocation is in flight. */
-  idle(): Promise<void>
-}
+/** The methods of the Function engine that the Product calls. */
+export type ReleaseEngine = Pick<
+  Engine,
+  'describe' | 'prepare' | 'isWarm' | 'warm' | 'keepOnly' | 'idle'
+>
 
 export interface Product {
   readonly system: System
@@ -60,11 +36,11 @@ export interface Product {
   readonly audit: AuditOutbox
   readonly collection: ArtifactCollection
   readonly engineCollection: EngineCollection
-  /** A publication holds up to 64 MiB of the disk, from the first byte of its body on. */
+  /** Bounds the disk: a publication holds up to 64 MiB from the first byte of its body on. */
   readonly publications: ConcurrencyLimit
-  /** Validations load code and build indexes: one at a time. */
+  /** Serializes validations, which load code and build indexes. */
   readonly validations: SerialQueue
-  /** By revision of the desired policy: whoever may read compares up to 240 pairs of Releases. */
+  /** Keyed by the revision of the desired policy: a read compares up to 240 pairs of Releases. */
   readonly schemaEvidence: SingleFlight<bigint, SchemaEvidence>
 }
 
@@ -81,15 +57,15 @@ export interface ProductOptions {
 }
 
 /**
- * Starts to load what the Channels serve, to deliver what the audit trail lacks and to remove what
- * no Release names.
+ * Starts to load the Releases that the Channels serve, to deliver pending audit records and to
+ * remove artifacts that no Release references.
  */
 export function openProduct({ auditSink, ...options }: ProductOptions): Product {
   const { system, log, root, engine } = options
   const { control, artifacts, keyring } = root
   const releases = new ReleaseCache({ control, artifacts })
   const serving = new Serving({ system, log, control, releases, engine })
-  const validations = new SerialQueue(VALIDATIONS_MAX)
+  const validations = new SerialQueue(VALIDATIONS_MAX, 'PRODUCT_UNAVAILABLE')
   const product: Product = {
     ...options,
     releases,
@@ -99,7 +75,7 @@ export function openProduct({ auditSink, ...options }: ProductOptions): Product 
     audit: new AuditOutbox({ system, log, control, sink: auditSink }),
     collection: new ArtifactCollection({ log, control, artifacts }),
     engineCollection: new EngineCollection({ log, control, artifacts, engine, validations }),
-    publications: new ConcurrencyLimit(PUBLICATIONS_MAX),
+    publications: new ConcurrencyLimit(PUBLICATIONS_MAX, 'PRODUCT_UNAVAILABLE'),
     validations,
     schemaEvidence: new SingleFlight(),
   }
@@ -110,9 +86,9 @@ export function openProduct({ auditSink, ...options }: ProductOptions): Product 
   return product
 }
 
-/** Ends what runs in the background, then gives the root back. No rule may run any more. */
+/** Stops the background tasks, then closes the root. No rule may run any more. */
 export async function closeProduct(product: Product): Promise<void> {
-  await product.serving.settled()
+  await product.serving.whenIdle()
   await product.audit.close()
   await product.collection.close()
   await product.engineCollection.close()

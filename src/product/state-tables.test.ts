@@ -1,6 +1,6 @@
 /**
- * The state tables of Document 1 (Workspace HEAD, Release, Channel) and Document 2 (credential), a
- * row a test. The rows of the serving policy and of the Environment stand beside their rules.
+ * The state tables of Document 1 (Workspace HEAD, Release, Channel): one test for each row. The
+ * tables of credentials, the serving policy and the Environment are tested beside their rules.
  */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import {
@@ -16,39 +16,45 @@ import {
 import type { ReleaseId } from '../value/ids.ts'
 import type { TableManifest } from '../value/manifest.ts'
 import type { Json } from '../value/strict-json.ts'
-import { promote, rollback } from './channels/promote.ts'
+import { promote } from './channels/promote.ts'
+import { rollback } from './channels/rollback.ts'
 import { readStatus } from './environments/status.ts'
 import { retire } from './releases/retire.ts'
 import { validate } from './releases/validate.ts'
 import { type ExpectedHead, publish } from './workspaces/publish.ts'
 
-let it: TestProduct
+let harness: TestProduct
 beforeEach(async () => {
-  it = await openTestProduct()
+  harness = await openTestProduct()
 })
-afterEach(() => it.close())
+afterEach(() => harness.close())
 
 const requestId = REQUEST_ID
 
 function push(source: string, expectedHead: ExpectedHead) {
   const frame = [makePackage({ source })]
-  return publish(it.product, it.actor, { frame, expectedHead, requestId, authorized: AUTHORIZED })
+  return publish(harness.product, harness.actor, {
+    frame,
+    expectedHead,
+    requestId,
+    authorized: AUTHORIZED,
+  })
 }
 
 async function servable(input: WorkspaceInput): Promise<ReleaseId> {
-  return (await publishRelease(it, input)).releaseId
+  return (await publishRelease(harness, input)).releaseId
 }
 
 async function unvalidated(input: WorkspaceInput): Promise<ReleaseId> {
-  return (await publishRelease(it, { ...input, validate: false })).releaseId
+  return (await publishRelease(harness, { ...input, validate: false })).releaseId
 }
 
 function check(releaseId: ReleaseId, against: string | null = null) {
-  return validate(it.product, it.actor, { releaseId, against, requestId })
+  return validate(harness.product, harness.actor, { releaseId, against, requestId })
 }
 
 function bind(releaseId: ReleaseId, expectedReleaseId: 'empty' | ReleaseId | null = null) {
-  return promote(it.product, it.actor, {
+  return promote(harness.product, harness.actor, {
     channel: 'production',
     releaseId,
     expectedReleaseId,
@@ -58,66 +64,72 @@ function bind(releaseId: ReleaseId, expectedReleaseId: 'empty' | ReleaseId | nul
 
 function back(targetReleaseId: ReleaseId, expectedReleaseId: ReleaseId, channel = 'production') {
   const input = { channel, targetReleaseId, expectedReleaseId, requestId }
-  return rollback(it.product, it.actor, input)
+  return rollback(harness.product, harness.actor, input)
 }
 
-function giveUp(releaseId: ReleaseId): void {
-  retire(it.product, it.actor, { releaseId, requestId })
+function retireRelease(releaseId: ReleaseId): void {
+  retire(harness.product, harness.actor, { releaseId, requestId })
 }
 
 function stateOf(releaseId: ReleaseId): string | undefined {
-  return readStatus(it.product).releases.find((each) => each.releaseId === releaseId)?.state
+  return readStatus(harness.product).releases.find((release) => release.releaseId === releaseId)
+    ?.state
 }
 
 function boundTo(): ReleaseId | undefined {
-  const { channels } = readStatus(it.product)
+  const { channels } = readStatus(harness.product)
   return channels.find(({ name }) => name === 'production')?.releaseId
 }
 
-/** The code that `work` ends with, thrown or rejected. */
-async function codeOf(work: () => unknown): Promise<string> {
+/** Returns the code that the action throws or rejects with, else `none`. */
+async function codeOf(action: () => unknown): Promise<string> {
   try {
-    await work()
+    await action()
   } catch (error) {
     return (error as { code: string }).code
   }
   return 'none'
 }
 
-describe('Workspace HEAD', () => {
-  test('no revision | publish with expected head empty | new revision, not replayed', async () => {
+describe('a Workspace HEAD', () => {
+  test('without a revision moves to a publication that expects it to be empty', async () => {
     const published = await push('a', 'empty')
     expect(published).toMatchObject({ replayed: false })
-    expect(readStatus(it.product).workspaces[0]).toMatchObject({ revisionId: published.revisionId })
+    expect(readStatus(harness.product).workspaces[0]).toMatchObject({
+      revisionId: published.revisionId,
+    })
   })
 
-  test('a revision | publish with expected head = current | new revision', async () => {
+  test('moves to a publication that expects its revision', async () => {
     const first = await push('a', 'empty')
     const second = await push('b', first.revisionId)
     expect(second.replayed).toBe(false)
     expect(second.revisionId).not.toBe(first.revisionId)
   })
 
-  test('a revision | same package and precondition again | same revision, replayed', async () => {
+  test('stays for a repeat, which returns the first revision as replayed', async () => {
     const first = await push('a', 'empty')
     await push('b', first.revisionId)
     expect(await push('a', 'empty')).toEqual({ ...first, replayed: true })
-    expect(readStatus(it.product).releases).toHaveLength(2)
+    expect(readStatus(harness.product).releases).toHaveLength(2)
   })
 
-  test('a revision | publish with a stale head | CAS conflict', async () => {
+  test('stays for a publication that expects a stale revision, which conflicts', async () => {
     const first = await push('a', 'empty')
     await push('b', first.revisionId)
     expect(await codeOf(() => push('c', 'empty'))).toBe('PRODUCT_CAS_CONFLICT')
     expect(await codeOf(() => push('c', first.revisionId))).toBe('PRODUCT_CAS_CONFLICT')
   })
 
-  test('several Workspaces | publish into one | the HEADs of the others stay', async () => {
-    const one = await publishRelease(it, { workspace: 'one' })
-    const two = await publishRelease(it, { workspace: 'two' })
-    const next = await publishRelease(it, { workspace: 'one', source: 'next' })
+  test('stays when another Workspace is published', async () => {
+    const one = await publishRelease(harness, { workspace: 'one' })
+    const two = await publishRelease(harness, { workspace: 'two' })
+    const next = await publishRelease(harness, { workspace: 'one', source: 'next' })
     expect(next.revisionId).not.toBe(one.revisionId)
-    const heads = readStatus(it.product).workspaces.map(({ name, releaseId }) => [name, releaseId])
+    const heads = readStatus(harness.product).workspaces.map(({ name, releaseId }) => [
+      name,
+      releaseId,
+    ])
     expect(heads).toEqual([
       ['one', next.releaseId],
       ['two', two.releaseId],
@@ -127,44 +139,44 @@ describe('Workspace HEAD', () => {
 
 const FAILING = { functions: [functionManifest('only.inTheManifest')] }
 
-describe('Release', () => {
+describe('a Release', () => {
   const rejected = async (): Promise<ReleaseId> => {
     const releaseId = await unvalidated(FAILING)
-    it.engine.describe = async () => ({ functions: [], tables: [] }) as unknown as Json
+    harness.engine.describe = async () => ({ functions: [], tables: [] }) as unknown as Json
     await codeOf(() => check(releaseId))
     return releaseId
   }
 
-  test('published | nothing | is no traffic', async () => {
+  test('that is published cannot be promoted', async () => {
     const releaseId = await unvalidated({})
     expect(stateOf(releaseId)).toBe('published')
     expect(await codeOf(() => bind(releaseId))).toBe('PRODUCT_STATE_CONFLICT')
   })
 
-  test('published | validate, candidate valid | validated', async () => {
+  test('that is published becomes validated by a successful validation', async () => {
     const releaseId = await unvalidated({})
     expect(await check(releaseId)).toMatchObject({ state: 'validated' })
     expect(stateOf(releaseId)).toBe('validated')
   })
 
-  test('published | validate, a defect of its own | rejected', async () => {
+  test('that is published becomes rejected for a defect of its code', async () => {
     expect(stateOf(await rejected())).toBe('rejected')
   })
 
-  test('published | validate against a Channel that it does not fit | published', async () => {
+  test('that does not fit a Channel stays published', async () => {
     await bind(await servable({ tables: [NOTES] }), 'empty')
     const releaseId = await unvalidated({})
-    it.engine.describe = async () => ({ functions: [], tables: [] }) as unknown as Json
+    harness.engine.describe = async () => ({ functions: [], tables: [] }) as unknown as Json
     expect(await codeOf(() => check(releaseId, 'production'))).toBe('PRODUCT_INCOMPATIBLE')
     expect(stateOf(releaseId)).toBe('published')
   })
 
-  test('validated | validate | validated', async () => {
+  test('that is validated stays validated by another validation', async () => {
     const releaseId = await servable({})
     expect(await check(releaseId)).toMatchObject({ state: 'validated' })
   })
 
-  test('rejected | validate | rejected', async () => {
+  test('that is rejected stays rejected by another validation', async () => {
     const releaseId = await rejected()
     expect(await codeOf(() => check(releaseId))).toBe('PRODUCT_INCOMPATIBLE')
     expect(stateOf(releaseId)).toBe('rejected')
@@ -174,29 +186,29 @@ describe('Release', () => {
     ['published', () => unvalidated({})],
     ['validated', () => servable({})],
     ['rejected', () => rejected()],
-  ])('%s | retire, nothing uses it | retired', async (_, make) => {
+  ])('that is %s and unused can be retired', async (_, make) => {
     const releaseId = await make()
-    giveUp(releaseId)
+    retireRelease(releaseId)
     expect(stateOf(releaseId)).toBe('retired')
   })
 
-  test('validated | retire, a Channel uses it | conflict', async () => {
+  test('that a Channel is bound to cannot be retired', async () => {
     const releaseId = await servable({})
     await bind(releaseId)
-    expect(await codeOf(() => giveUp(releaseId))).toBe('PRODUCT_STATE_CONFLICT')
+    expect(await codeOf(() => retireRelease(releaseId))).toBe('PRODUCT_STATE_CONFLICT')
     expect(stateOf(releaseId)).toBe('validated')
   })
 
-  test('retired | retire | retired', async () => {
+  test('that is retired stays retired', async () => {
     const releaseId = await servable({})
-    giveUp(releaseId)
-    giveUp(releaseId)
+    retireRelease(releaseId)
+    retireRelease(releaseId)
     expect(stateOf(releaseId)).toBe('retired')
   })
 
-  test('retired | validate or promote | gone', async () => {
+  test('that is retired can be neither validated nor promoted', async () => {
     const releaseId = await servable({})
-    giveUp(releaseId)
+    retireRelease(releaseId)
     expect(await codeOf(() => check(releaseId))).toBe('PRODUCT_RELEASE_RETIRED')
     expect(await codeOf(() => bind(releaseId))).toBe('PRODUCT_RELEASE_RETIRED')
   })
@@ -204,14 +216,14 @@ describe('Release', () => {
 
 const NOTES: TableManifest = { name: 'notes', fields: { body: { type: 'string' } }, indexes: [] }
 
-describe('Channel', () => {
+describe('a Channel', () => {
   let [a, b]: ReleaseId[] = []
   beforeEach(async () => {
     a = await servable({ source: 'a' })
     b = await servable({ source: 'b' })
   })
 
-  test('unbound | promote with expected empty | bound', async () => {
+  test('without a binding is bound by a promotion that expects none', async () => {
     expect(await bind(a!, 'empty')).toMatchObject({
       releaseId: a,
       previousReleaseId: null,
@@ -219,22 +231,22 @@ describe('Channel', () => {
     })
   })
 
-  test('unbound | promote with another expectation | CAS conflict', async () => {
+  test('without a binding rejects a promotion that expects one', async () => {
     expect(await codeOf(() => bind(a!, b!))).toBe('PRODUCT_CAS_CONFLICT')
     expect(boundTo()).toBeUndefined()
   })
 
-  test('unbound | rollback | not found', async () => {
+  test('without a binding cannot be rolled back', async () => {
     expect(await codeOf(() => back(a!, b!))).toBe('PRODUCT_NOT_FOUND')
   })
 
-  test('bound | promote with expected = bound, or without one | bound to the next', async () => {
+  test('moves to a promotion that expects its binding or any', async () => {
     await bind(a!)
     expect(await bind(b!, a!)).toMatchObject({ releaseId: b, previousReleaseId: a })
     expect(await bind(a!)).toMatchObject({ releaseId: a, previousReleaseId: b })
   })
 
-  test('bound | rollback with the exact current, target in the history | target', async () => {
+  test('moves back to a Release of its history if its binding is the expected one', async () => {
     await bind(a!)
     await bind(b!)
     expect(await back(a!, b!)).toMatchObject({
@@ -244,72 +256,71 @@ describe('Channel', () => {
       revision: 3n,
       serving: 'converged',
     })
-    expect(readStatus(it.product).channels[0]!.history).toEqual([b, a])
-    await it.product.audit.settled()
-    expect(it.audited.at(-1)).toMatchObject({
+    expect(readStatus(harness.product).channels[0]!.history).toEqual([b, a])
+    await harness.product.audit.whenIdle()
+    expect(harness.audited.at(-1)).toMatchObject({
       operation: 'product.channel.rollback',
       subject: `production:${a}`,
     })
     expect(await back(b!, a!)).toMatchObject({ releaseId: b, revision: 4n })
   })
 
-  test('bound | rollback with another current | CAS conflict', async () => {
+  test('rejects a rollback that expects another binding', async () => {
     await bind(a!)
     await bind(b!)
     expect(await codeOf(() => back(a!, a!))).toBe('PRODUCT_CAS_CONFLICT')
     await back(a!, b!)
-    // What the first answer said is in the status; the same request does not move it again.
+    // The result of the first request is in the status; a repeat does not move the Channel again.
     expect(await codeOf(() => back(a!, b!))).toBe('PRODUCT_CAS_CONFLICT')
     expect(boundTo()).toBe(a)
   })
 
-  test('bound | rollback to what was never in its history | conflict', async () => {
+  test('rejects a rollback to a Release outside its history', async () => {
     await bind(a!)
     const elsewhere = { channel: 'beta', releaseId: b!, expectedReleaseId: null, requestId }
-    await promote(it.product, it.actor, elsewhere)
+    await promote(harness.product, harness.actor, elsewhere)
     expect(await codeOf(() => back(b!, a!))).toBe('PRODUCT_STATE_CONFLICT')
     expect(boundTo()).toBe(a)
   })
 
-  test('bound | rollback to what it is bound to | conflict', async () => {
+  test('rejects a rollback to its present binding', async () => {
     await bind(a!)
     expect(await codeOf(() => back(a!, a!))).toBe('PRODUCT_STATE_CONFLICT')
   })
 
-  test('bound | rollback to an unknown Release | not found', async () => {
+  test('rejects a rollback to an unknown Release', async () => {
     await bind(a!)
-    const unknown = it.system.ids.make('rel')
+    const unknown = harness.system.ids.make('rel')
     expect(await codeOf(() => back(unknown, a!))).toBe('PRODUCT_NOT_FOUND')
   })
 
-  test('bound | rollback to a retired Release | gone', async () => {
+  test('rejects a rollback to a retired Release', async () => {
     await bind(a!)
     await bind(b!)
-    giveUp(a!)
+    retireRelease(a!)
     expect(await codeOf(() => back(a!, b!))).toBe('PRODUCT_RELEASE_RETIRED')
     expect(boundTo()).toBe(b)
   })
 
-  test('bound | rollback to what may not read the stored documents | incompatible', async () => {
+  test('rejects a rollback to a Release that stored documents do not fit', async () => {
     const wide = await servable({ tables: [NOTES] })
     const narrow = await servable({ tables: [{ ...NOTES, fields: {} }] })
     await bind(narrow)
     await bind(wide)
-    it.engine.prepare = async () => [
-      { name: 'documents:notes', outcome: 'failed', detail: '1 stored documents do not fit' },
-    ]
+    harness.engine.documents.set('notes', [new Map([['body', 'text']])])
+    const rule = expect.stringMatching(/^1 stored documents do not fit the validators: notes_0/)
     await expect(back(narrow, wide)).rejects.toMatchObject({
       code: 'PRODUCT_INCOMPATIBLE',
-      violations: [{ path: 'checks.documents:notes', rule: '1 stored documents do not fit' }],
+      violations: [{ path: 'checks.documents:notes', rule }],
     })
     expect(boundTo()).toBe(wide)
   })
 
-  test('bound | two rollbacks at once under one expectation | one winner', async () => {
+  test('accepts one of two concurrent rollbacks that expect one binding', async () => {
     const c = await servable({ source: 'c' })
     for (const releaseId of [a!, b!, c]) await bind(releaseId)
     const codes = await Promise.all([codeOf(() => back(a!, c)), codeOf(() => back(b!, c))])
     expect(codes.toSorted()).toEqual(['PRODUCT_CAS_CONFLICT', 'none'])
-    expect(readStatus(it.product).channels[0]!.revision).toBe(4n)
+    expect(readStatus(harness.product).channels[0]!.revision).toBe(4n)
   })
 })

@@ -28,7 +28,7 @@ async function openStore(files?: Files): Promise<ArtifactStore> {
 
 class Crash extends Error {}
 
-/** File operations that stop for good before the nth one, as a process that dies does. */
+/** File operations that all fail from the nth one on, like those of a killed process. */
 function dyingFiles(deathAt: number): { files: Files; operations: () => string[] } {
   const operations: string[] = []
   const step = (name: string) => {
@@ -41,7 +41,7 @@ function dyingFiles(deathAt: number): { files: Files; operations: () => string[]
         const value = Reflect.get(object, name) as unknown
         if (typeof value !== 'function') return value
         return async (...parameters: unknown[]) => {
-          // A dead process closes its descriptors without a word.
+          // The kernel closes the descriptors of a killed process.
           if (name !== 'close') step(`${prefix}${String(name)}`)
           if (name === 'write') await tearWrite(object as FileHandle, parameters[0], step)
           const result: unknown = await Reflect.apply(value, object, parameters)
@@ -52,14 +52,14 @@ function dyingFiles(deathAt: number): { files: Files; operations: () => string[]
   return { files: guarded(realFiles, ''), operations: () => operations }
 }
 
-/** Half of the bytes reach the file before the point at which the process may die. */
+/** Writes a part of the bytes before the step at which the process may be killed. */
 async function tearWrite(handle: FileHandle, bytes: unknown, step: (name: string) => void) {
   await handle.write(bytes as Uint8Array, 0, 5, 0)
   step('handle.torn')
 }
 
 describe('artifacts', () => {
-  test('are read back by digest, verified', async () => {
+  test('are verified by their digest when they are read', async () => {
     const store = await openStore()
     await store.put(DIGEST, BYTES)
     expect(new Uint8Array(await store.get(DIGEST, BYTES.length))).toEqual(BYTES)
@@ -80,17 +80,17 @@ describe('artifacts', () => {
         symlinkSync(join(directory, 'elsewhere'), path)
       },
     ],
-  ])('that were %s on disk are corrupt, and mended by writing them again', async (_, spoil) => {
+  ])('that were %s on disk are corrupt until they are written again', async (_, damage) => {
     const store = await openStore()
     await store.put(DIGEST, BYTES)
-    spoil(pathOf(DIGEST))
+    damage(pathOf(DIGEST))
     await expect(store.get(DIGEST, BYTES.length)).rejects.toMatchObject({ code: 'PRODUCT_CORRUPT' })
     await store.put(DIGEST, BYTES)
     expect(new Uint8Array(await store.get(DIGEST, BYTES.length))).toEqual(BYTES)
   })
 
   test.each(['sha256:../../x', 'md5:00', `sha256:${'A'.repeat(64)}`, ''])(
-    'have no name but a digest: %j',
+    'cannot be stored or read under %j, which is no digest',
     async (digest) => {
       const store = await openStore()
       await expect(store.put(digest, BYTES)).rejects.toMatchObject({ code: 'PRODUCT_CORRUPT' })
@@ -98,13 +98,13 @@ describe('artifacts', () => {
     },
   )
 
-  test('are whole or absent wherever the writer dies', async () => {
+  test('are complete or absent at whatever step the writer is killed', async () => {
     await openStore()
     const { files, operations } = dyingFiles(Number.POSITIVE_INFINITY)
     await new ArtifactStore(directory, files).put(DIGEST, BYTES)
     const steps = operations().length
     expect(operations()).toContain('handle.sync')
-    // The content is durable before it gets its name, and the name after.
+    // The content is made durable before the rename, and the name after it.
     expect(operations().indexOf('handle.sync')).toBeLessThan(operations().indexOf('rename'))
     expect(operations().lastIndexOf('handle.sync')).toBeGreaterThan(operations().indexOf('rename'))
     for (let deathAt = 0; deathAt < steps; deathAt++) {
@@ -125,7 +125,7 @@ describe('artifacts', () => {
     }
   })
 
-  test('a full disk is unavailability, not damage', async () => {
+  test('are unavailable, not damaged, on a full disk', async () => {
     await openStore()
     const files: Files = {
       ...realFiles,

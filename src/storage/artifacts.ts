@@ -1,7 +1,7 @@
 /**
- * Content-addressed files under `artifacts/sha256/<2>/<62>`. A file appears under its name whole
- * and durable or not at all, and its digest is verified on every read, so a pointer in the control
- * database never names missing or altered bytes without somebody noticing.
+ * Content-addressed files under `artifacts/sha256/<2>/<62>`. A file appears under its name complete
+ * and durable or not at all, and every read verifies its digest, so missing or altered bytes that
+ * the control database references are always detected.
  */
 import { constants } from 'node:fs'
 import { join } from 'node:path'
@@ -14,16 +14,16 @@ const DIGEST = /^sha256:([0-9a-f]{2})([0-9a-f]{62})$/
 const CREATE = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW
 const READ = constants.O_RDONLY | constants.O_NOFOLLOW
 
-/** One writer. Every method throws PRODUCT_UNAVAILABLE; `discard` is due in any case. */
+/** A file with one writer, who always calls `discard`. Every method throws PRODUCT_UNAVAILABLE. */
 export interface StagedArtifact {
-  /** Appends. */
+  /** Appends the bytes. */
   write(bytes: Uint8Array): Promise<void>
   /**
-   * Resolves once what was written is durable under `digest`, which must be its own. Replaces a
-   * file that is there: it holds the same bytes or is damaged.
+   * Resolves once the written bytes are durable under `digest`, which must be theirs. Replaces an
+   * existing file, which holds the same bytes or is damaged.
    */
-  keep(digest: string): Promise<void>
-  /** Removes the file unless it was kept. */
+  commit(digest: string): Promise<void>
+  /** Removes the file unless it was committed. */
   discard(): Promise<void>
 }
 
@@ -37,7 +37,7 @@ export class ArtifactStore {
     this.#files = files
   }
 
-  /** Removes what a dead process left half written. Only the owner of the root may call it. */
+  /** Removes unfinished files of a killed process. Only the owner of the root may call it. */
   async open(): Promise<void> {
     await guarded(async () => {
       await this.#makeDirectory(this.#directory)
@@ -50,18 +50,18 @@ export class ArtifactStore {
     })
   }
 
-  /** `stage` for bytes that are in memory. Throws PRODUCT_UNAVAILABLE. */
+  /** Stores bytes that are in memory. Throws PRODUCT_UNAVAILABLE. */
   async put(digest: string, bytes: Uint8Array): Promise<void> {
     const staged = await this.stage()
     try {
       await staged.write(bytes)
-      await staged.keep(digest)
+      await staged.commit(digest)
     } finally {
       await staged.discard()
     }
   }
 
-  /** A file that grows until its digest is known. Throws PRODUCT_UNAVAILABLE. */
+  /** Creates a file that grows until its digest is known. Throws PRODUCT_UNAVAILABLE. */
   async stage(): Promise<StagedArtifact> {
     const path = join(this.#temporary(), String(this.#temporaries++))
     const handle = await guarded(() => this.#files.open(path, CREATE, 0o600))
@@ -74,11 +74,12 @@ export class ArtifactStore {
     return {
       write: (bytes) =>
         guarded(async () => {
-          for (let at = 0; at < bytes.length; ) {
-            at += (await handle.write(bytes, at, bytes.length - at)).bytesWritten
+          for (let written = 0; written < bytes.length; ) {
+            const result = await handle.write(bytes, written, bytes.length - written)
+            written += result.bytesWritten
           }
         }),
-      keep: (digest) =>
+      commit: (digest) =>
         guarded(async () => {
           const { directory, file } = this.#locate(digest)
           await handle.sync()
@@ -86,7 +87,7 @@ export class ArtifactStore {
           await this.#makeDirectory(directory)
           await this.#files.rename(path, file)
           state = 'gone'
-          // Without these the rename, or the directory it went to, can vanish with the power.
+          // Without these a power failure can undo the rename or the creation of its directory.
           await this.#syncDirectory(directory)
           await this.#syncDirectory(join(this.#directory, 'sha256'))
         }),
@@ -100,7 +101,7 @@ export class ArtifactStore {
     }
   }
 
-  /** Every digest that there is a file of. Throws PRODUCT_UNAVAILABLE. */
+  /** Returns the digests of all stored files. Throws PRODUCT_UNAVAILABLE. */
   async list(): Promise<string[]> {
     const root = join(this.#directory, 'sha256')
     const digests: string[] = []
@@ -114,8 +115,8 @@ export class ArtifactStore {
   }
 
   /**
-   * Nothing may name the digest any more. One that comes back with the power is only found again by
-   * `list`. Throws PRODUCT_UNAVAILABLE.
+   * Removes a file whose digest no Release references any more. A power failure may restore it;
+   * `list` returns it then. Throws PRODUCT_UNAVAILABLE.
    */
   async remove(digest: string): Promise<void> {
     const { file } = this.#locate(digest)
@@ -165,10 +166,10 @@ export class ArtifactStore {
   }
 }
 
-/** A missing or linked file is damage; what the disk or the limits refuse may pass. */
-async function guarded<T>(work: () => Promise<T>): Promise<T> {
+/** Reports missing and linked files as damage, errors of the disk and of limits as temporary. */
+async function guarded<T>(access: () => Promise<T>): Promise<T> {
   try {
-    return await work()
+    return await access()
   } catch (cause) {
     const code = (cause as NodeJS.ErrnoException).code
     if (typeof code !== 'string' || cause instanceof Fault) throw cause

@@ -9,7 +9,7 @@ const OTHER = new TestSystem({ seed: 5 }).ids.make('env')
 const LIST = '["messages",["channel"],["general"]]'
 const KEY = '\u0002general\u0000\u00ff\u0001'
 
-/** Each key by the byte that fills it; the first one is active. */
+/** Makes cursors of keys that are filled with one byte each; the first one is active. */
 function cursors(
   fills: readonly number[] = [1],
   environment: EnvironmentId = ENVIRONMENT_ID,
@@ -22,7 +22,7 @@ function cursors(
   return new Cursors(new Keyring({ version: 1, keys, active: `k${fills[0]}` }, environment))
 }
 
-test('a cursor opens to its key, in any process that has the keyring', () => {
+test('a cursor opens to its key in any process that has the keyring', () => {
   const longest = '\u00ff'.repeat(2_560)
   for (const key of ['', 'a', KEY, longest]) {
     expect(cursors().open(LIST, cursors().seal(LIST, key))).toBe(key)
@@ -30,7 +30,7 @@ test('a cursor opens to its key, in any process that has the keyring', () => {
   expect(cursors().seal(LIST, longest).length).toBeLessThan(4_096)
 })
 
-test('one key of one list has one cursor, and no two share the beginning that hides them', () => {
+test('equal keys of a list have equal cursors, and different ones share no nonce', () => {
   expect(cursors().seal(LIST, KEY)).toBe(cursors().seal(LIST, KEY))
   const sealed = [
     ...['a', 'b', 'ab'].map((key) => cursors().seal(LIST, key)),
@@ -41,7 +41,7 @@ test('one key of one list has one cursor, and no two share the beginning that hi
   expect(new Set(sealed.map((cursor) => cursor.slice(0, 21))).size).toBe(sealed.length)
 })
 
-test('a cursor shows nothing of its key', () => {
+test('a cursor contains no part of its key', () => {
   const value = 'a value of the document'
   const text = Buffer.from(cursors().seal(LIST, value), 'base64url').toString('latin1')
   for (let i = 0; i + 4 <= value.length; i++) expect(text).not.toContain(value.slice(i, i + 4))
@@ -54,7 +54,7 @@ test('a cursor of another list or Environment does not open', () => {
   expect(cursors([1], OTHER).open(LIST, cursor)).toBeNull()
 })
 
-test('a cursor outlives the rotation of the key, and ends with the key', () => {
+test('a cursor stays valid after a rotation, but not after the removal of its key', () => {
   const cursor = cursors([1]).seal(LIST, KEY)
   expect(cursors([2, 1]).open(LIST, cursor)).toBe(KEY)
   expect(cursors([3, 2, 1]).open(LIST, cursor)).toBe(KEY)

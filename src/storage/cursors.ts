@@ -1,11 +1,11 @@
 /**
- * Cursors of lists as callers hold them: the key of a document in an index, sealed, so that it
- * neither shows what the document holds nor can be made up to begin elsewhere.
+ * Cursors of lists as callers hold them: the key of a document in an index, sealed, so that no
+ * caller can read the document's values in it or forge a cursor that starts elsewhere.
  *
- * One key of one list has one text, whichever run makes it: a Query answers the same bytes each
- * time, or its cached result and a subscription's would differ from a fresh one. A random nonce
- * cannot give that, so the nonce is the MAC of what is sealed (the construction of RFC 5297, SIV,
- * with HMAC-SHA-256 and AES-256-CTR): it repeats only where all that is sealed repeats.
+ * Sealing is deterministic: a Query returns the same bytes each time, or its cached result and that
+ * of a subscription would differ from a fresh one. A random nonce cannot provide that, so the nonce
+ * is the MAC of the sealed content (the construction of RFC 5297, SIV, with HMAC-SHA-256 and
+ * AES-256-CTR): it repeats only where the whole content repeats.
  */
 import {
   createCipheriv,
@@ -31,10 +31,10 @@ interface Keys {
 
 export class Cursors {
   readonly #active: Keys
-  /** The active keys first, as nearly every cursor is of them. */
+  /** All keys, the active ones first, as nearly every cursor was sealed under them. */
   readonly #all: readonly Keys[]
 
-  /** The keyring derives for its Environment, so that no cursor opens in another. */
+  /** The keyring derives keys for its Environment, so that no cursor opens in another one. */
   constructor(keyring: Keyring) {
     const keysOf = (keyId: string): Keys => ({
       digest: createSecretKey(keyring.derive(keyId, 'cursor-digest')),
@@ -45,7 +45,10 @@ export class Cursors {
     this.#all = [this.#active, ...others.map(keysOf)]
   }
 
-  /** `list` is JSON text that names the list; `key` has characters up to U+00FF, one a byte. */
+  /**
+   * Seals a key. `list` is JSON text that names the list; `key` is a binary string, one character
+   * up to U+00FF for each byte.
+   */
   seal(list: string, key: string): string {
     const bytes = Buffer.from(key, 'latin1')
     const nonce = nonceOf(this.#active, list, bytes)
@@ -53,7 +56,7 @@ export class Cursors {
     return encodeBase64Url(Buffer.concat([nonce, cipher.update(bytes), cipher.final()]))
   }
 
-  /** The key; null for what was not sealed for this list under a key of the keyring. */
+  /** Returns the key; null for a text that was not sealed for this list under this keyring. */
   open(list: string, cursor: string): string | null {
     const sealed = sealedBytes(cursor)
     if (sealed === null) return null
@@ -67,7 +70,7 @@ export class Cursors {
   }
 }
 
-/** JSON holds no NUL, so that the end of the list is certain. */
+/** Returns the MAC of list and key. NUL separates them, as JSON text contains none. */
 function nonceOf({ digest }: Keys, list: string, key: Buffer): Buffer {
   const mac = createHmac('sha256', digest).update(`${list}\0`).update(key).digest()
   return mac.subarray(0, NONCE_BYTES)

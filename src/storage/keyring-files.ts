@@ -1,4 +1,4 @@
-/** The keyring file of a root that this process owns. */
+/** Reads and replaces the keyring file of a root that this process owns. */
 import { readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { writeFileAtomic } from '../system/files.ts'
@@ -11,12 +11,12 @@ import {
 import { parseKeyring } from '../wire/files/product-root.ts'
 import { readOwnFile } from './files.ts'
 
-/** What an interrupted write leaves: it would keep keys that are removed. */
+/** Temporary files of an interrupted write, which would keep removed keys. */
 const UNFINISHED = new RegExp(`^\\.${KEYRING_FILE.replace('.', '\\.')}\\.[0-9a-f]+\\.tmp$`)
 
 export interface KeyringFiles {
   read(): KeyringFile
-  /** The old file or the new one is there, whole, whenever it stops. Throws FileFailure. */
+  /** Replaces the file atomically: a crash leaves the old or the new one. Throws FileFailure. */
   write(keyring: KeyringFile): void
 }
 

@@ -15,7 +15,7 @@ function keyring(fills: readonly number[] = [1, 2], environment: EnvironmentId =
   return new Keyring({ version: 1, keys, active: 'k1' }, environment)
 }
 
-test('each key, use and Environment derives a key of its own, the same one each time', () => {
+test('each key, use and Environment derives its own key deterministically', () => {
   const uses: KeyUse[] = ['application-public-key', 'application-key-digest', 'keyring-check']
   const derived = [ENVIRONMENT_ID, OTHER].flatMap((environment) =>
     ['k1', 'k2'].flatMap((keyId) =>
@@ -28,7 +28,7 @@ test('each key, use and Environment derives a key of its own, the same one each 
   expect(keyring().derive('k2', 'keyring-check')).toEqual(keyring().derive('k2', 'keyring-check'))
 })
 
-test('a check fits the key that it was made from and no other', () => {
+test('a check matches only the key that it was derived from', () => {
   const check = keyring().derive('k1', 'keyring-check')
   expect(keyring().fits('k1', check)).toBe(true)
   expect(keyring([3, 2]).fits('k1', check)).toBe(false)
@@ -38,7 +38,7 @@ test('a check fits the key that it was made from and no other', () => {
   expect(keyring().fits('k1', check.subarray(1))).toBe(false)
 })
 
-test('a keyring prints no key', () => {
+test('an inspected keyring shows no key', () => {
   const ring = keyring()
   ring.derive('k1', 'keyring-check')
   expect(Bun.inspect(ring) + JSON.stringify(ring)).not.toMatch(/1, 1, 1|Uint8Array/)

@@ -1,7 +1,7 @@
 /**
- * Keys of one Product root. Nothing uses a key of the file itself: every use derives its own key
- * with HKDF-SHA256, salted with the Environment, so that material of one use or Environment says
- * nothing about another.
+ * Keys of one Product root. No key of the file is used directly: every use derives its own key with
+ * HKDF-SHA256, salted with the Environment, so that a key of one use or Environment reveals nothing
+ * about another.
  */
 import { hkdfSync } from 'node:crypto'
 import { assert } from '../errors/assert.ts'
@@ -20,7 +20,7 @@ export type KeyUse =
   | 'operation-fingerprint'
 
 export class Keyring {
-  /** The key that new material derives from. */
+  /** ID of the key that new keys are derived from. */
   readonly activeId: string
   readonly #keys: ReadonlyMap<string, Uint8Array>
   readonly #salt: EnvironmentId
@@ -36,16 +36,16 @@ export class Keyring {
     return [...this.#keys.keys()]
   }
 
-  /** Whether `check` was derived, as use `keyring-check`, from the key that has this ID here. */
+  /** Whether `check` was derived, for the use `keyring-check`, from the key with this ID. */
   fits(keyId: string, check: Uint8Array): boolean {
     return this.#keys.has(keyId) && digestEquals(this.derive(keyId, 'keyring-check'), check)
   }
 
-  /** 32 bytes. `keyId` is one of `ids`; the opening checked those that the root refers to. */
+  /** Returns 32 bytes. `keyId` is one of `ids`; opening the root checked all that it references. */
   derive(keyId: string, use: KeyUse): Uint8Array {
     const name = `${keyId} ${use}`
-    const known = this.#derived.get(name)
-    if (known !== undefined) return known
+    const cached = this.#derived.get(name)
+    if (cached !== undefined) return cached
     const key = this.#keys.get(keyId)
     assert(key !== undefined, 'a key of the keyring')
     const derived = new Uint8Array(

@@ -1,7 +1,7 @@
 /**
- * One process owns a Product root. The lock is an exclusive transaction on an empty SQLite file: a
- * record lock of the kernel, which no child inherits and which ends with the process, however it
- * dies. A lock file with a process ID in it would outlive a `kill -9`.
+ * The lock by which one process owns a Product root: an exclusive transaction on an empty SQLite
+ * file. This is a record lock of the kernel, which no child inherits and which ends with the
+ * process, even after a `kill -9`, which a lock file with a process ID would survive.
  */
 import { Database } from 'bun:sqlite'
 import { Fault } from '../errors/fault.ts'
@@ -11,12 +11,13 @@ export interface RootLock {
   release(): void
 }
 
-/** A Database that nobody refers to is closed by the garbage collector, and its lock is gone. */
+/** Keeps locked databases reachable: the garbage collector would close one and drop its lock. */
 const held = new Set<Database>()
 
 /**
- * Throws SERVER_PRODUCT_ROOT_LOCKED at once where another process, or this one, has it. Nothing
- * else in this process may open `path`: closing any descriptor of the file would drop the lock.
+ * Locks a root. Throws SERVER_PRODUCT_ROOT_LOCKED at once where this or another process holds the
+ * lock. No other code of this process may open `path`: closing any descriptor of the file would
+ * drop the lock.
  */
 export function lockRoot(path: string): RootLock {
   ensureOwnFile(path)

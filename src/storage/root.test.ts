@@ -34,7 +34,7 @@ afterEach(() => {
   for (const directory of directories.splice(0)) rmSync(directory, { recursive: true, force: true })
 })
 
-async function refusal(path: string): Promise<{ code: string; detail: string }> {
+async function rejectionOf(path: string): Promise<{ code: string; detail: string }> {
   const opened = await openProductRoot(path, system).catch((error: unknown) => error)
   expect(opened).toBeInstanceOf(Error)
   return opened as { code: string; detail: string }
@@ -58,7 +58,7 @@ async function holdElsewhere(directory: string) {
 }
 
 describe('a Product root', () => {
-  test('opens, closes and opens again, and keeps its files to its owner', async () => {
+  test('opens again after it was closed, and only its owner can access its files', async () => {
     const directory = newRoot()
     for (let i = 0; i < 2; i++) {
       const root = await openProductRoot(directory, system)
@@ -112,54 +112,62 @@ describe('a Product root', () => {
     ['has a keyring that is no JSON', (directory) => write(directory, 'keyring.json', 'key')],
     ['has a huge descriptor', (directory) => write(directory, 'service.json', ' '.repeat(70_000))],
     [
-      'has a control database that is none',
+      'has a control.db that is no database',
       (directory) => write(directory, 'control.db', 'x'.repeat(5000)),
     ],
-  ])('that %s is refused', async (_, spoil) => {
+  ])('that %s is rejected', async (_, damage) => {
     const directory = newRoot()
-    const path = spoil(directory) ?? directory
-    expect(await refusal(path)).toMatchObject({ code: 'SERVER_PRODUCT_ROOT_INVALID' })
+    const path = damage(directory) ?? directory
+    expect(await rejectionOf(path)).toMatchObject({ code: 'SERVER_PRODUCT_ROOT_INVALID' })
   })
 
   test.each([
     ['keyring.json', 0o644, 'chmod 600'],
     ['service.json', 0o666, 'chmod go-w'],
-  ])('with %s of mode %i says which rights mend it', async (file, mode, mend) => {
+  ])('with %s of mode %i names the command that fixes it', async (file, mode, command) => {
     const directory = newRoot()
     chmodSync(join(directory, file), mode)
-    const detail = expect.stringContaining(`run \`${mend} ${join(directory, file)}\``)
-    expect(await refusal(directory)).toMatchObject({ detail })
+    const detail = expect.stringContaining(`run \`${command} ${join(directory, file)}\``)
+    expect(await rejectionOf(directory)).toMatchObject({ detail })
   })
 
   test.each<[string, (directory: string) => Promise<void> | void, string]>([
-    ['no file can be made', (directory) => chmodSync(directory, 0o500), 'lock.db cannot .* EACCES'],
-    ['nothing can be written', used('.', 0o500), 'lock.db cannot .* SQLITE_READONLY'],
-    ['control.db cannot be opened', used('control.db', 0), 'control.db cannot .* SQLITE_CANTOPEN'],
-    ['the keyring cannot be read', used('keyring.json', 0), 'keyring.json.* EACCES'],
-  ])('in which %s is not called an invalid one, and the cause is named', async (_, spoil, said) => {
+    [
+      'no file can be created',
+      (directory) => chmodSync(directory, 0o500),
+      'lock.db cannot .* EACCES',
+    ],
+    ['nothing can be written', openedThen('.', 0o500), 'lock.db cannot .* SQLITE_READONLY'],
+    [
+      'control.db cannot be opened',
+      openedThen('control.db', 0),
+      'control.db cannot .* SQLITE_CANTOPEN',
+    ],
+    ['the keyring cannot be read', openedThen('keyring.json', 0), 'keyring.json.* EACCES'],
+  ])('in which %s is unavailable, with the cause in the detail', async (_, restrict, detail) => {
     const directory = newRoot()
-    await spoil(directory)
-    // The root user may do everything.
+    await restrict(directory)
+    // File modes do not restrict the root user.
     const isRoot = process.geteuid!() === 0
     const names = isRoot ? ['.', ...readdirSync(directory)] : []
     for (const name of names) chownSync(join(directory, name), 65_534, 65_534)
     if (isRoot) process.seteuid!(65_534)
-    const opening = refusal(directory)
+    const opening = rejectionOf(directory)
     if (isRoot) process.seteuid!(0)
     expect(await opening).toMatchObject({
       code: 'SERVER_PRODUCT_ROOT_UNAVAILABLE',
-      detail: expect.stringMatching(said),
+      detail: expect.stringMatching(detail),
     })
   })
 
-  test('is left untouched where its two files are not a root', async () => {
+  test('is left untouched where one of its two files is invalid', async () => {
     const directory = newRoot()
     write(directory, 'service.json', '{}')
-    await refusal(directory)
+    await rejectionOf(directory)
     expect(() => statSync(join(directory, 'lock.db'))).toThrow('ENOENT')
   })
 
-  test('with the descriptor of another Environment is refused, and stays usable', async () => {
+  test('with the descriptor of another Environment is rejected and stays usable', async () => {
     const directory = newRoot()
     ;(await openProductRoot(directory, system)).close()
     const ids = new IdFactory(new TestSystem({ seed: 99 }))
@@ -167,8 +175,8 @@ describe('a Product root', () => {
     directories.push(other)
     const text = await Bun.file(join(directory, 'service.json')).text()
     write(directory, 'service.json', await Bun.file(join(other, 'service.json')).text())
-    // Its keys derive with the Environment, so the keyring would not fit either.
-    expect(await refusal(directory)).toMatchObject({
+    // Keys are derived with the Environment, so the keyring would not match either.
+    expect(await rejectionOf(directory)).toMatchObject({
       code: 'SERVER_PRODUCT_ROOT_INVALID',
       detail: 'service.json and control.db belong to different Environments',
     })
@@ -176,12 +184,12 @@ describe('a Product root', () => {
     ;(await openProductRoot(directory, system)).close()
   })
 
-  test('with a keyring from elsewhere is refused, under the same key ID too', async () => {
+  test('with a foreign keyring is rejected, even under the same key ID', async () => {
     const directory = newRoot()
     ;(await openProductRoot(directory, system)).close()
     for (const text of [keyringFile(2), keyringFile(1, 'k2')]) {
       write(directory, 'keyring.json', text)
-      expect(await refusal(directory)).toMatchObject({
+      expect(await rejectionOf(directory)).toMatchObject({
         code: 'SERVER_PRODUCT_ROOT_INVALID',
         detail: expect.stringContaining('keyring.json lacks the key k1'),
       })
@@ -190,13 +198,13 @@ describe('a Product root', () => {
     ;(await openProductRoot(directory, system)).close()
   })
 
-  // What an empty control database does not name would be removed: every artifact and index.
+  // An empty control database references no artifact and no index: all would be removed.
   test.each<[string, (control: string) => void]>([
     ['lost', (control) => rmSync(control)],
     ['emptied', (control) => truncateSync(control)],
-    // All of a young database is in its log; the file has one page.
+    // The content of a new database is in its log; the file has one page.
     ['copied without its log', (control) => rmSync(`${control}-wal`)],
-  ])('whose control database was %s is refused, and stays as it is', async (_, lose) => {
+  ])('whose control database was %s is rejected and left unchanged', async (_, damage) => {
     const directory = newRoot()
     const holder = await holdElsewhere(directory)
     holder.kill('SIGKILL')
@@ -204,10 +212,10 @@ describe('a Product root', () => {
     const control = join(directory, 'control.db')
     const kept = ['', '-wal'].map((end) => [control + end, readFileSync(control + end)] as const)
     expect(kept[0]![1]).toHaveLength(4096)
-    lose(control)
+    damage(control)
     const wal = existsSync(`${control}-wal`)
     for (let i = 0; i < 2; i++) {
-      expect(await refusal(directory)).toMatchObject({
+      expect(await rejectionOf(directory)).toMatchObject({
         code: 'SERVER_PRODUCT_ROOT_INVALID',
         detail: expect.stringMatching(/^control\.db is missing or empty.*: restore control\.db,/),
       })
@@ -217,28 +225,28 @@ describe('a Product root', () => {
     ;(await openProductRoot(directory, system)).close()
   })
 
-  test('that died before its control database held anything opens', async () => {
+  test('opens with an empty control database that a killed process left', async () => {
     const directory = newRoot()
     write(directory, 'control.db', '')
-    // Somebody may have made the directory already, as the mount point of a volume.
+    // The directory may exist already, as the mount point of a volume.
     mkdirSync(join(directory, 'artifacts'))
     ;(await openProductRoot(directory, system)).close()
   })
 
   test.each(['documents.db', 'documents.postgres'])(
-    'of which only %s is left is refused',
+    'of which only %s is left is rejected',
     async (file) => {
       const directory = newRoot()
       write(directory, file, 'x')
-      expect(await refusal(directory)).toMatchObject({
+      expect(await rejectionOf(directory)).toMatchObject({
         code: 'SERVER_PRODUCT_ROOT_INVALID',
-        detail: expect.stringContaining(`but ${file} is there`),
+        detail: expect.stringContaining(`but ${file} exists`),
       })
       expect(existsSync(join(directory, 'control.db'))).toBe(false)
     },
   )
 
-  test('with a schema that this program does not know is refused', async () => {
+  test('with a schema version unknown to this program is rejected', async () => {
     const directory = newRoot()
     ;(await openProductRoot(directory, system)).close()
     for (const [change, restore] of [
@@ -247,7 +255,7 @@ describe('a Product root', () => {
     ] as const) {
       const database = new Database(join(directory, 'control.db'))
       database.exec(change)
-      expect(await refusal(directory)).toMatchObject({ code: 'SERVER_PRODUCT_ROOT_INVALID' })
+      expect(await rejectionOf(directory)).toMatchObject({ code: 'SERVER_PRODUCT_ROOT_INVALID' })
       if (restore !== null) database.exec(`update control_migrations set checksum = ${restore}`)
       database.close()
     }
@@ -255,12 +263,12 @@ describe('a Product root', () => {
 })
 
 describe('the lock', () => {
-  test('keeps a second process out at once, and lets it in after a kill -9', async () => {
+  test('rejects a second process at once, and admits it after a kill -9', async () => {
     const directory = newRoot()
     const child = await holdElsewhere(directory)
     try {
       const started = performance.now()
-      expect(await refusal(directory)).toMatchObject({ code: 'SERVER_PRODUCT_ROOT_LOCKED' })
+      expect(await rejectionOf(directory)).toMatchObject({ code: 'SERVER_PRODUCT_ROOT_LOCKED' })
       expect(performance.now() - started).toBeLessThan(1000)
     } finally {
       child.kill('SIGKILL')
@@ -269,17 +277,17 @@ describe('the lock', () => {
     ;(await openProductRoot(directory, system)).close()
   })
 
-  test('keeps the same process out too, without losing what it holds', async () => {
+  test('rejects the same process too, which keeps the lock that it holds', async () => {
     const directory = newRoot()
     const root = await openProductRoot(directory, system)
-    expect(await refusal(directory)).toMatchObject({ code: 'SERVER_PRODUCT_ROOT_LOCKED' })
-    // The refused attempt must not have dropped the lock that the first one has.
+    expect(await rejectionOf(directory)).toMatchObject({ code: 'SERVER_PRODUCT_ROOT_LOCKED' })
+    // The rejected attempt must not have dropped the first lock.
     const other = Bun.spawnSync([process.execPath, ROOT_HOLDER, directory], { env: {} })
     expect(other.stderr.toString()).toContain('SERVER_PRODUCT_ROOT_LOCKED')
     root.close()
   })
 
-  test('does not pass on to children', async () => {
+  test('is not inherited by child processes', async () => {
     const directory = newRoot()
     const root = await openProductRoot(directory, system)
     const child = Bun.spawn(['sleep', '30'])
@@ -290,8 +298,8 @@ describe('the lock', () => {
   })
 })
 
-/** Opens it once, then takes rights away. */
-function used(file: string, mode: number): (directory: string) => Promise<void> {
+/** Returns a step that opens and closes the root, then changes the mode of a file. */
+function openedThen(file: string, mode: number): (directory: string) => Promise<void> {
   return async (directory) => {
     ;(await openProductRoot(directory, system)).close()
     chmodSync(join(directory, file), mode)

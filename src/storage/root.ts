@@ -1,6 +1,6 @@
 /**
- * A Product root that this process owns: what `svc init` made, checked, locked and opened. What the
- * state in it means is left to product.
+ * Opens a Product root for its owner process: checks the files that `svc init` created, locks the
+ * root and opens its control database and artifacts. Product interprets their content.
  */
 import { existsSync } from 'node:fs'
 import { isAbsolute, join } from 'node:path'
@@ -28,14 +28,14 @@ import {
 import { Keyring } from './keyring.ts'
 import { lockRoot } from './lock.ts'
 
-/** The documents, where they are in the root. */
+/** The SQLite database of the documents, unless PostgreSQL stores them. */
 export const DOCUMENTS_FILE = 'documents.db'
-/** Holds the ID of the PostgreSQL database that the documents are in, where they are there. */
+/** Contains the ID of the PostgreSQL database that stores the documents, if one does. */
 export const DOCUMENTS_POSTGRES_FILE = 'documents.postgres'
 const LOCK_FILE = 'lock.db'
 const CONTROL_FILE = 'control.db'
-/** Each is made after the first commit to control.db, which made that file's name durable too. */
-const MADE_LATER = ['artifacts/sha256', DOCUMENTS_FILE, DOCUMENTS_POSTGRES_FILE]
+/** Files created after the first commit to control.db, which made its directory entry durable. */
+const CREATED_LATER = ['artifacts/sha256', DOCUMENTS_FILE, DOCUMENTS_POSTGRES_FILE]
 
 export interface ProductRoot {
   readonly path: string
@@ -43,15 +43,15 @@ export interface ProductRoot {
   readonly keyring: Keyring
   readonly control: ControlDatabase
   readonly artifacts: ArtifactStore
-  /** Idempotent. Gives the lock back last. */
+  /** Closes the database, then releases the lock. Idempotent. */
   close(): void
 }
 
 /**
- * Throws SERVER_PRODUCT_ROOT_INVALID where the directory, its owner or modes, a file in it or their
- * agreement is not right, SERVER_PRODUCT_ROOT_UNAVAILABLE where its disk or the rights of this user
- * refuse, SERVER_PRODUCT_ROOT_LOCKED where another process has it. Writes nothing before both files
- * are known to be a root's.
+ * Throws SERVER_PRODUCT_ROOT_INVALID where the directory, its owner or modes, or a file in it is
+ * wrong or two files disagree, SERVER_PRODUCT_ROOT_UNAVAILABLE where the disk or the permissions
+ * prevent access, SERVER_PRODUCT_ROOT_LOCKED where a process holds the lock. Writes nothing before
+ * both files of `svc init` are valid.
  */
 export async function openProductRoot(
   path: string,
@@ -63,7 +63,7 @@ export async function openProductRoot(
   try {
     const later = requireControl(path)
     control = ControlDatabase.open(join(path, CONTROL_FILE), system.nowMicros())
-    bind(control, descriptor, keyring, later)
+    bindControl(control, descriptor, keyring, later)
     const artifacts = new ArtifactStore(join(path, 'artifacts'))
     await artifacts.open()
     return rootOf({ path, descriptor, keyring, control, artifacts }, lock.release)
@@ -75,8 +75,8 @@ export async function openProductRoot(
 }
 
 /**
- * Throws what `openProductRoot` would, as far as that can be told without the lock of the root and
- * without opening its database: a server may be running on it, and SQLite writes beside the file.
+ * Throws what `openProductRoot` would throw, except for the lock and for the content of the
+ * database: a server may be running on the root, and SQLite writes beside a file that it opens.
  */
 export function checkProductRoot(path: string): RootDescriptor {
   const { descriptor } = readProductRoot(path)
@@ -95,13 +95,13 @@ function readProductRoot(path: string): { descriptor: RootDescriptor; keyring: K
 }
 
 /**
- * Returns the name of a file that is made after control.db, where there is one. Throws where
- * control.db is gone then: an empty one names no artifact and no index, so that all of them would
- * be removed as left over. The caller opens control.db afterwards, since SQLite deletes the log
- * beside an empty file.
+ * Returns the name of an existing file that is created after control.db, if any. Throws where that
+ * file exists without control.db: an empty control.db references no artifact and no index, so all
+ * of them would be removed as unused. The caller opens control.db afterwards, since SQLite deletes
+ * the log beside an empty file.
  */
 function requireControl(path: string): string | undefined {
-  const later = MADE_LATER.find((name) => existsSync(join(path, name)))
+  const later = CREATED_LATER.find((name) => existsSync(join(path, name)))
   if (later !== undefined && isAbsentOrEmpty(join(path, CONTROL_FILE))) throw controlLost(later)
   return later
 }
@@ -117,13 +117,13 @@ function parsed<T>(root: string, file: string, access: Access, parse: (text: Uin
 
 function controlLost(later: string): Fault {
   return invalidRoot(
-    `${CONTROL_FILE} is missing or empty, but ${later} is there: restore ${CONTROL_FILE}, with ` +
-      'its log (-wal) where there is one, from the backup that the rest is from',
+    `${CONTROL_FILE} is missing or empty, but ${later} exists: restore ${CONTROL_FILE}, with its ` +
+      'log (-wal) if there is one, from the backup that the other files are from',
   )
 }
 
-/** Ties the control database to the two files at its first opening, and holds it to them later. */
-function bind(
+/** Records descriptor and keyring at the first opening; checks them against the records later. */
+function bindControl(
   control: ControlDatabase,
   descriptor: RootDescriptor,
   keyring: Keyring,
@@ -132,7 +132,7 @@ function bind(
   control.transaction((tx) => {
     const environment = findEnvironment(tx)
     if (environment === null) {
-      // As a copy of the file is without its log.
+      // A copy of the file without its log looks like this.
       if (later !== undefined) throw controlLost(later)
       insertEnvironment(tx, descriptor)
     } else if (

@@ -27,38 +27,43 @@ function flipped(bit: number): Sealed {
   return { ...sealed, bytes }
 }
 
-test('a secret opens with its key for what it was sealed for', () => {
+test('a secret is unsealed with its key for its subject', () => {
   expect(sealed.keyId).toBe('k1')
   expect(unseal(keyring(), SUBJECT, sealed).reveal()).toBe(TEXT)
-  // An older key still opens after another became the active one.
+  // An older key still unseals after another became the active one.
   expect(unseal(keyring('k2'), SUBJECT, sealed).reveal()).toBe(TEXT)
 })
 
-test('the sealed bytes hold the nonce, as much as the text has, and the tag', () => {
+test('the sealed bytes are as long as nonce, text and tag and do not contain the text', () => {
   expect(sealed.bytes.length).toBe(12 + Buffer.byteLength(TEXT) + 16)
   expect(Buffer.from(sealed.bytes).includes(TEXT)).toBe(false)
 })
 
-test('the same secret sealed twice is two different texts', () => {
+test('a secret that is sealed twice has different bytes', () => {
   const again = seal(keyring(), system, SUBJECT, new Secret(TEXT))
   expect(Buffer.from(again.bytes).equals(sealed.bytes)).toBe(false)
 })
 
 test.each<[string, SealedFor, Sealed, Keyring]>([
-  ['for another name', { ...SUBJECT, name: 'API_KEY2' }, sealed, keyring()],
-  ['for another revision', { ...SUBJECT, revision: 8n }, sealed, keyring()],
-  ['for another Environment', { ...SUBJECT, environmentId: OTHER_ENVIRONMENT }, sealed, keyring()],
-  ['in another Environment', SUBJECT, sealed, keyring('k1', OTHER_ENVIRONMENT)],
-  ['under the ID of another key', SUBJECT, { ...sealed, keyId: 'k2' }, keyring()],
+  ['read for another name', { ...SUBJECT, name: 'API_KEY2' }, sealed, keyring()],
+  ['read for another revision', { ...SUBJECT, revision: 8n }, sealed, keyring()],
+  [
+    'read for another Environment',
+    { ...SUBJECT, environmentId: OTHER_ENVIRONMENT },
+    sealed,
+    keyring(),
+  ],
+  ['read in another Environment', SUBJECT, sealed, keyring('k1', OTHER_ENVIRONMENT)],
+  ['read under the ID of another key', SUBJECT, { ...sealed, keyId: 'k2' }, keyring()],
   ['cut short', SUBJECT, { ...sealed, bytes: sealed.bytes.subarray(0, -1) }, keyring()],
-  ['of nothing', SUBJECT, { ...sealed, bytes: new Uint8Array(0) }, keyring()],
-])('what is %s does not open', (_, subject, given, ring) => {
+  ['empty', SUBJECT, { ...sealed, bytes: new Uint8Array(0) }, keyring()],
+])('a sealed secret that is %s cannot be unsealed', (_, subject, given, ring) => {
   expect(() => unseal(ring, subject, given)).toThrow(
     expect.objectContaining({ code: 'PRODUCT_CORRUPT' }),
   )
 })
 
-test('no bit of it can be changed', () => {
+test('a sealed secret with any bit changed cannot be unsealed', () => {
   for (let bit = 0; bit < sealed.bytes.length * 8; bit++) {
     expect(() => unseal(keyring(), SUBJECT, flipped(bit))).toThrow(
       expect.objectContaining({ code: 'PRODUCT_CORRUPT' }),

@@ -1,7 +1,7 @@
 /**
- * Secrets as they lie in the control database: AES-256-GCM under a key that the keyring derives.
- * What a secret belongs to is authenticated with it, so that a sealed value which was copied to
- * another name, an older revision or another Environment does not open.
+ * Secrets as the control database stores them: AES-256-GCM under a key that the keyring derives.
+ * The name, revision and Environment of a secret are authenticated with it, so that a sealed value
+ * that was copied to another one of these cannot be unsealed.
  */
 import { createCipheriv, createDecipheriv } from 'node:crypto'
 import { Fault } from '../errors/fault.ts'
@@ -26,7 +26,7 @@ export interface SealedFor {
   readonly revision: bigint
 }
 
-/** Seals under the active key, with a nonce of its own. */
+/** Seals a secret under the active key with a fresh nonce. */
 export function seal(
   keyring: Keyring,
   source: { randomBytes(length: number): Uint8Array },
@@ -41,15 +41,15 @@ export function seal(
   return { keyId, bytes: Buffer.concat([nonce, ...ciphertext, cipher.getAuthTag()]) }
 }
 
-/** Throws PRODUCT_CORRUPT for what was not sealed for this subject with this key. */
+/** Throws PRODUCT_CORRUPT for bytes that were not sealed for this subject with this key. */
 export function unseal(keyring: Keyring, subject: SealedFor, { keyId, bytes }: Sealed): Secret {
-  const tagAt = bytes.length - TAG_BYTES
+  const tagStart = bytes.length - TAG_BYTES
   try {
     const key = keyring.derive(keyId, 'configuration-secret')
     const decipher = createDecipheriv(CIPHER, key, bytes.subarray(0, NONCE_BYTES))
     decipher.setAAD(authenticated(subject, keyId))
-    decipher.setAuthTag(bytes.subarray(tagAt))
-    const text = [decipher.update(bytes.subarray(NONCE_BYTES, tagAt)), decipher.final()]
+    decipher.setAuthTag(bytes.subarray(tagStart))
+    const text = [decipher.update(bytes.subarray(NONCE_BYTES, tagStart)), decipher.final()]
     return new Secret(Buffer.concat(text).toString('utf8'))
   } catch (cause) {
     const detail = `the secret ${subject.name} does not open with the key ${keyId}`

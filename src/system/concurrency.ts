@@ -1,109 +1,114 @@
-/** Bounds on how much of one kind of work runs or waits at once. */
+/** Bounds on how many tasks of one kind run or wait at the same time. */
+import type { TableCode } from '../errors/codes.ts'
 import { Fault } from '../errors/fault.ts'
 
-/** Lets `limit` pieces of work run at once and refuses the next. */
+/** Runs at most `limit` tasks at the same time and rejects every further one with `code`. */
 export class ConcurrencyLimit {
   readonly #limit: number
+  readonly #code: TableCode
   #running = 0
 
-  constructor(limit: number) {
+  constructor(limit: number, code: TableCode) {
     this.#limit = limit
+    this.#code = code
   }
 
-  /** Throws PRODUCT_UNAVAILABLE at once where the gate is full. */
-  async pass<T>(work: () => Promise<T>): Promise<T> {
+  /** Runs the task now; throws a Fault of `code` where `limit` tasks run already. */
+  async run<T>(task: () => Promise<T>): Promise<T> {
     if (this.#running >= this.#limit) {
-      throw new Fault('PRODUCT_UNAVAILABLE', { detail: `${this.#limit} requests of this kind run` })
+      throw new Fault(this.#code, { detail: `${this.#limit} requests of this kind run` })
     }
     this.#running += 1
     try {
-      return await work()
+      return await task()
     } finally {
       this.#running -= 1
     }
   }
 }
 
-/** Runs one piece of work after the other; the gate before it bounds how many wait. */
+/** Runs one task after the other, in the order of their calls. */
 export class SerialQueue {
-  readonly #gate: ConcurrencyLimit
+  readonly #admission: ConcurrencyLimit
   #last: Promise<unknown> = Promise.resolve()
 
-  constructor(limit: number) {
-    this.#gate = new ConcurrencyLimit(limit)
+  /** `limit` counts the tasks of `run` that wait or run; a further one is rejected with `code`. */
+  constructor(limit: number, code: TableCode) {
+    this.#admission = new ConcurrencyLimit(limit, code)
   }
 
-  /** Throws PRODUCT_UNAVAILABLE at once where too many wait. */
-  run<T>(work: () => Promise<T>): Promise<T> {
-    return this.#gate.pass(() => this.inTurn(work))
+  /** Queues a task of a caller; throws a Fault of `code` at once where the queue is full. */
+  run<T>(task: () => Promise<T>): Promise<T> {
+    return this.#admission.run(() => this.runUnbounded(task))
   }
 
-  /** Work of the server's own: it waits like all else, and is never refused. */
-  inTurn<T>(work: () => Promise<T>): Promise<T> {
-    const turn = this.#last.then(work)
-    this.#last = turn.catch(() => undefined)
-    return turn
+  /** Queues a task of the server itself, which the bound neither rejects nor counts. */
+  runUnbounded<T>(task: () => Promise<T>): Promise<T> {
+    const result = this.#last.then(task)
+    this.#last = result.catch(() => undefined)
+    return result
   }
 }
 
-/** What was made for the newest key, once: who asks while it is made waits for it. */
+/** Shares one load, and then its value, among all callers that name the newest key. */
 export class SingleFlight<K, V> {
-  #kept: { readonly key: K; readonly made: Promise<V> } | null = null
+  #newest: { readonly key: K; readonly loading: Promise<V> } | null = null
 
-  /** Rejects as `make` does; whoever asks after that has it made again. */
-  of(key: K, make: () => Promise<V>): Promise<V> {
-    if (this.#kept?.key === key) return this.#kept.made
-    const kept = { key, made: make() }
-    this.#kept = kept
-    kept.made.catch(() => {
-      if (this.#kept === kept) this.#kept = null
+  /** Rejects as `load` does; the next call with the same key loads again. */
+  get(key: K, load: () => Promise<V>): Promise<V> {
+    if (this.#newest?.key === key) return this.#newest.loading
+    const entry = { key, loading: load() }
+    this.#newest = entry
+    entry.loading.catch(() => {
+      if (this.#newest === entry) this.#newest = null
     })
-    return kept.made
+    return entry.loading
   }
 }
 
-/** Work in the background: what is asked for while it runs makes it run once more. */
+/** A background task: requests that arrive while it runs cause exactly one further run. */
 export class CoalescingTask {
-  readonly #work: () => Promise<void>
+  readonly #task: () => Promise<void>
   readonly #onFailure: (error: unknown) => void
   #running: Promise<void> | null = null
-  #again = false
+  #isRequested = false
   #isClosed = false
 
-  /** `onFailure` is told why the work failed; the next start tries it again. */
-  constructor(work: () => Promise<void>, onFailure: (error: unknown) => void) {
-    this.#work = work
+  /** `onFailure` receives what a run threw; only the next `start` runs the task again. */
+  constructor(task: () => Promise<void>, onFailure: (error: unknown) => void) {
+    this.#task = task
     this.#onFailure = onFailure
   }
 
-  /** Work of many steps looks at it between them. */
+  /** Whether `close` was called: a long task checks it between its steps and returns early. */
   get isClosed(): boolean {
     return this.#isClosed
   }
 
+  /** Requests a run; does nothing once closed. */
   start(): void {
     if (this.#isClosed) return
-    this.#again = true
+    this.#isRequested = true
     this.#running ??= this.#run()
   }
 
   /** Resolves when nothing runs. */
-  async settled(): Promise<void> {
+  async whenIdle(): Promise<void> {
     await this.#running
   }
 
-  /** Nothing starts any more. Resolves when what was asked for before has run. */
+  /** Ignores all further requests. Resolves when the runs requested before have ended. */
   async close(): Promise<void> {
     this.#isClosed = true
     await this.#running
   }
 
-  /** Between the last look at `#again` and the end nothing else has a turn. */
+  /** No other code runs between the last check of `#isRequested` and the end of the run. */
   async #run(): Promise<void> {
-    while (this.#again) {
-      this.#again = false
+    while (this.#isRequested) {
+      this.#isRequested = false
       try {
-        await this.#work()
+        await this.#task()
       } catch (error) {
         this.#onFailure(error)
       }

@@ -12,7 +12,7 @@ process.stdout.write(`${directory}\n`)
 const { product, actor, root } = await openTestProduct({ directory })
 const artifacts = new ArtifactStore(join(directory, 'artifacts'), dyingFiles)
 const control = dyingControl(root.control)
-// The record must reach the trail through the outbox, from the process that comes after.
+// Delivers nothing: the record must reach the trail from the next process of the root.
 const audit = {
   append: product.audit.append.bind(product.audit),
   deliver: () => undefined,

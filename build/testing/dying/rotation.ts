@@ -1,7 +1,7 @@
 /**
- * A process that rotates the keys of the root that it is given and kills itself before the nth
- * step: each write of the keyring file and each statement that changes the control database is one,
- * and so is what comes between writing a file beside the keyring and renaming it.
+ * A process that rotates the keys of a root and kills itself before its nth step. Steps are each
+ * write of the keyring file, the moment between writing its temporary file and renaming it, and
+ * each statement that changes the control database.
  */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -35,7 +35,7 @@ const files: KeyringFiles = {
 const control = new Proxy(root.control, {
   get(database, name) {
     if (name !== 'transaction') return Reflect.get(database, name) as unknown
-    return (work: (tx: ControlTx) => unknown) => {
+    return (body: (tx: ControlTx) => unknown) => {
       step()
       const result = database.transaction((tx) => {
         const stepping: ControlTx['run'] = (...parameters) => {
@@ -44,7 +44,7 @@ const control = new Proxy(root.control, {
           step()
           return changed
         }
-        return work({ ...tx, run: stepping })
+        return body({ ...tx, run: stepping })
       })
       step()
       return result

@@ -1,6 +1,6 @@
 /**
- * For a process that kills itself before its nth durable step: each file operation of the artifacts
- * and each statement that changes the control database is one, and so is each end of a transaction.
+ * Files and a control database for a process that kills itself before its nth durable step: a file
+ * operation of the artifacts, a statement that changes the database, or the end of a transaction.
  */
 import type { ControlDatabase, ControlTx } from '../../../src/storage/control/database.ts'
 import { type Files, realFiles } from '../../../src/storage/files.ts'
@@ -14,7 +14,7 @@ function step(): void {
 
 export const dyingFiles: Files = counted(realFiles)
 
-/** Every method of `target`, and of the handles that it opens, is a step. */
+/** Counts every call of a method of `target`, and of the handles that it opens, as a step. */
 function counted<T extends object>(target: T): T {
   return new Proxy(target, {
     get(object, name) {
@@ -34,10 +34,10 @@ export function dyingControl(control: ControlDatabase): ControlDatabase {
     get(database, name) {
       const value = Reflect.get(database, name) as unknown
       if (name !== 'transaction') return (value as () => unknown).bind(database)
-      return (work: (tx: ControlTx) => unknown) => {
+      return (body: (tx: ControlTx) => unknown) => {
         step()
         const result = database.transaction((tx) =>
-          work({
+          body({
             ...tx,
             run: (...parameters) => {
               step()

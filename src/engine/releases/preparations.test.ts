@@ -112,16 +112,6 @@ function emptyCommit(snapshot: number): CommitRequest {
   }
 }
 
-test('documents are looked at in the tables that are named, else in all', async () => {
-  const { it } = await stored()
-  const release = newRelease(['a'])
-  const names = async (tables?: ReadonlySet<string>) =>
-    (await it.check(release, tables)).map(({ name }) => name)
-  expect(await names()).toEqual(['indexes', 'documents:notes'])
-  expect(await names(new Set(['notes']))).toEqual(['indexes', 'documents:notes'])
-  expect(await names(new Set(['other']))).toEqual(['indexes'])
-})
-
 describe('of Releases that are not called any more', () => {
   const live = (...releases: readonly Release[]) =>
     new Map(releases.map((one) => [one.releaseId, indexDefinitions(one.tables.values())]))

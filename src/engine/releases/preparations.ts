@@ -1,4 +1,4 @@
-/** What a Release needs of the documents before it runs: its indexes, and data that fits it. */
+/** Makes Releases ready to run: builds their indexes and keeps what was compiled of them. */
 import type { DocumentStore, IndexDefinition } from '../../documents/store.ts'
 import { isFault } from '../../errors/fault.ts'
 import type { MaybePromise } from '../../system/maybe-promise.ts'
@@ -7,7 +7,6 @@ import type { TableManifest } from '../../value/manifest.ts'
 import type { Committer } from '../commits/committer.ts'
 import { type PreparedRelease, prepareRelease } from './prepared-release.ts'
 import type { LiveReleases, Release } from './release.ts'
-import { checkStoredDocuments, type PreparationCheck } from './stored-documents.ts'
 
 /** Releases of one generation; those of the last two are kept, with their code. */
 const GENERATION = 32
@@ -70,23 +69,6 @@ export class Preparations {
       this.#prepared = new Map()
     }
     this.#prepared.set(prepared.release.releaseId, prepared)
-  }
-
-  /** A key that is too long for an index is a defect of the Release; other failures are ours. */
-  async check(
-    release: Release,
-    tables: ReadonlySet<string> = new Set(release.tables.keys()),
-  ): Promise<readonly PreparationCheck[]> {
-    let prepared: PreparedRelease
-    try {
-      prepared = await this.prepare(release)
-    } catch (error) {
-      if (!isFault(error, 'LIMIT_EXCEEDED')) throw error
-      return [{ name: 'indexes', outcome: 'failed', detail: error.detail ?? 'a key is too long' }]
-    }
-    const looked = [...prepared.tables.values()].filter(({ manifest }) => tables.has(manifest.name))
-    const stored = await checkStoredDocuments(this.#store, looked, this.#committer.durable)
-    return [{ name: 'indexes', outcome: 'passed', detail: '' }, ...stored]
   }
 }
 

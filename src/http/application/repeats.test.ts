@@ -75,7 +75,7 @@ async function bind(releaseId: ReleaseId): Promise<void> {
   const { product, actor } = gateway.it
   const to = { channel: 'production', releaseId, expectedReleaseId: bound, requestId: REQUEST_ID }
   await promote(product, actor, to)
-  await product.serving.settled()
+  await product.serving.whenIdle()
   bound = releaseId
 }
 
@@ -92,7 +92,7 @@ async function serve(...served: readonly ReleaseId[]): Promise<void> {
     requestId: REQUEST_ID,
   })
   policies += 1n
-  await product.serving.settled()
+  await product.serving.whenIdle()
 }
 
 interface Sent {

@@ -123,7 +123,7 @@ async function serve(weights: readonly [number, number], expectedRevision = 0n):
     changedAtMicros: gateway.it.system.nowMicros(),
     requestId: REQUEST_ID,
   })
-  await product.serving.settled()
+  await product.serving.whenIdle()
 }
 
 function change(verb: 'archive' | 'restore', expectedRevision: bigint) {
@@ -298,7 +298,7 @@ describe('an archived Environment', () => {
     await serve([0, 10_000])
     change('archive', 0n)
     change('restore', 1n)
-    await gateway.it.product.serving.settled()
+    await gateway.it.product.serving.whenIdle()
     expect(await call('query.none')).toMatchObject({ status: 200, releaseId: second })
     const channel = await call('query.none', { target: 'channel:production' })
     expect(channel).toMatchObject({ status: 200, releaseId: first })

@@ -1,5 +1,7 @@
 /** Promotion and rollback of a Channel. */
-import { type Promoted as Binding, promote, rollback } from '../../product/channels/promote.ts'
+import type { BoundChannel } from '../../product/channels/bindings.ts'
+import { promote } from '../../product/channels/promote.ts'
+import { rollback } from '../../product/channels/rollback.ts'
 import { Promoted, PromoteRequest, RollbackRequest } from '../../wire/channels.ts'
 import type { ProductApp } from './product-app.ts'
 import { environmentRoute, type Route } from './route.ts'
@@ -49,7 +51,7 @@ export const channelRoutes: readonly Route<ProductApp>[] = [
   }),
 ]
 
-function promotedBody({ name, revision, changedAtMicros, ...binding }: Binding): Promoted {
+function promotedBody({ name, revision, changedAtMicros, ...binding }: BoundChannel): Promoted {
   return {
     version: 1,
     channel: name,

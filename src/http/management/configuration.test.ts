@@ -13,7 +13,7 @@ let routes: ProductRoutes
 let it: TestProduct
 beforeEach(async () => {
   routes = await ProductRoutes.open()
-  it = routes.it
+  it = routes.harness
 })
 afterEach(() => it.close())
 

@@ -1,6 +1,6 @@
 /** Variables and secrets. A secret comes in with one request and leaves with none. */
 import {
-  type Changed,
+  type AppliedChange,
   type ConfigurationChange,
   type ConfigurationEntry,
   deleteConfiguration,
@@ -128,6 +128,6 @@ function changeField({ revision, changedAtMicros, ...change }: ConfigurationChan
   return { ...change, revision: String(revision), changedAtMicros: String(changedAtMicros) }
 }
 
-function changedBody({ change, operation }: Changed): ConfigurationChanged {
+function changedBody({ change, operation }: AppliedChange): ConfigurationChanged {
   return { version: 1, change: changeField(change), operation: operationField(operation) }
 }

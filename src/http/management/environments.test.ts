@@ -32,7 +32,7 @@ let routes: ProductRoutes
 let it: TestProduct
 beforeEach(async () => {
   routes = await ProductRoutes.open()
-  it = routes.it
+  it = routes.harness
 })
 afterEach(() => it.close())
 
@@ -228,7 +228,7 @@ test('every change is audited once, with what it was', async () => {
   await change('archive', archive)
   await change('restore', { expectedRevision: 2 })
   await change('update', { expectedRevision: 3 })
-  await it.product.audit.settled()
+  await it.product.audit.whenIdle()
   const { environmentId: subject } = it.root.descriptor
   const verbs = ['create', 'archive', 'restore', 'update']
   expect(it.audited).toMatchObject(
@@ -264,7 +264,7 @@ describe('an archived Environment', () => {
     it.engine.idle = () => ended.promise
     await change('archive')
     await change('restore', { expectedRevision: 1 })
-    await it.product.serving.settled()
+    await it.product.serving.whenIdle()
     const expected = { revision: '2', lifecycle: 'active', serving: 'serving' }
     expect((await read()).observed).toEqual(expected)
     ended.resolve()
@@ -277,10 +277,10 @@ describe('an archived Environment', () => {
     await change('archive')
     const { releaseId, serving } = await promoteTo('b')
     expect(serving).toBe('pending')
-    await it.product.serving.settled()
+    await it.product.serving.whenIdle()
     expect(it.product.serving.find('production')).toBe(null)
     await change('restore', { expectedRevision: 1 })
-    await it.product.serving.settled()
+    await it.product.serving.whenIdle()
     expect(it.product.serving.find('production')).toMatchObject({ releaseId })
   })
 

@@ -11,7 +11,7 @@ let routes: ProductRoutes
 beforeAll(async () => {
   routes = await ProductRoutes.open()
 })
-afterAll(() => routes.it.close())
+afterAll(() => routes.harness.close())
 
 const METRICS = '/metrics'
 const HEALTH = '/instances/healthz'
@@ -20,7 +20,7 @@ const scrape = (accept: string) => routes.call('GET', METRICS, { headers: { acce
 
 describe('metrics', () => {
   test('are text that keeps every digit, and carry when they were collected', async () => {
-    const { metrics, it } = routes
+    const { metrics, harness } = routes
     metrics.counters.functionCpuMicros.add(2 ** 53 - 1)
     metrics.histograms.commitDurationMicros.observe(150)
     const { counters, histograms, ...times } = await report()
@@ -31,7 +31,7 @@ describe('metrics', () => {
       { leMicros: '250', count: '1' },
       { leMicros: '500', count: '1' },
     ])
-    expect(times.collectedAtMicros).toBe(String(it.system.nowMicros()))
+    expect(times.collectedAtMicros).toBe(String(harness.system.nowMicros()))
   })
 
   test.each([

@@ -26,7 +26,7 @@ let routes: ProductRoutes
 let it: TestProduct
 beforeEach(async () => {
   routes = await ProductRoutes.open()
-  it = routes.it
+  it = routes.harness
   it.engine.describe = async () => ({ functions: FUNCTIONS, tables: [] }) as unknown as Json
 })
 afterEach(() => it.close())
@@ -172,7 +172,7 @@ test('a package is published, validated, promoted and shown', async () => {
     expect(catalog).toEqual({ version: 1, releaseId, functions })
   }
   expect((await answer(call('GET', ''), 200, EnvironmentState)).observed.serving).toBe('serving')
-  await it.product.audit.settled()
+  await it.product.audit.whenIdle()
   expect(it.audited.map(({ operation, requestId }) => [operation, requestId?.slice(0, 4)])).toEqual(
     [
       ['product.workspace.publish', 'req_'],

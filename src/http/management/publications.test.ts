@@ -92,7 +92,7 @@ const setCapabilities = (...capabilities: string[]) =>
 async function expectNothingPublished(): Promise<void> {
   const { workspaces, releases, revision } = readStatus(it.product)
   expect([workspaces, releases, revision]).toEqual([[], [], 0n])
-  await it.product.audit.settled()
+  await it.product.audit.whenIdle()
   expect(it.audited).toEqual([])
 }
 

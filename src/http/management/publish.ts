@@ -20,7 +20,7 @@ export const workspaceRoutes: readonly Route<ProductApp>[] = [
     errors: ['PRODUCT_CAS_CONFLICT', 'PRODUCT_INVALID', 'PRODUCT_STATE_CONFLICT'],
     async handle({ app: { product }, actor, headers, request, requestId, authorized }) {
       const expectedHead = headers[EXPECTED_HEAD_HEADER]
-      const published = await product.publications.pass(async () => {
+      const published = await product.publications.run(async () => {
         const frame = streamBody(request, PACKAGE_BYTES_MAX, MANAGEMENT_CODES)
         return publish(product, actor, { frame, expectedHead, requestId, authorized })
       })

@@ -38,7 +38,7 @@ let a: ReleaseId
 let b: ReleaseId
 beforeEach(async () => {
   routes = await ProductRoutes.open()
-  it = routes.it
+  it = routes.harness
   a = await release('a', [NOTES])
   b = await release('b', [NOTES])
 })
@@ -86,7 +86,7 @@ function holdRunners(): void {
 async function startRunners(): Promise<void> {
   starting?.resolve()
   starting = null
-  await it.product.serving.settled()
+  await it.product.serving.whenIdle()
 }
 
 describe('the serving policy', () => {
@@ -100,12 +100,12 @@ describe('the serving policy', () => {
     },
     converged: async () => {
       await set(all(a))
-      await it.product.serving.settled()
+      await it.product.serving.whenIdle()
       return 1
     },
     'converging from another': async () => {
       await set(all(a))
-      await it.product.serving.settled()
+      await it.product.serving.whenIdle()
       holdRunners()
       await set(all(b), { expectedRevision: 1 })
       return 2
@@ -159,10 +159,10 @@ describe('the serving policy', () => {
 
   test('that cannot be made ready leaves the one before, until it can', async () => {
     await set(all(a))
-    await it.product.serving.settled()
+    await it.product.serving.whenIdle()
     it.engine.warm = () => Promise.reject(new RangeError('no runner'))
     await set(all(b), { expectedRevision: 1 })
-    await it.product.serving.settled()
+    await it.product.serving.whenIdle()
     expect(short(await read())).toBe('2 1')
     expect(it.product.serving.observedPolicy?.releases).toMatchObject([
       { release: { source: 'a' } },
@@ -171,7 +171,7 @@ describe('the serving policy', () => {
     it.system.advance(1_000)
     // Asking is enough: nobody has to call a Function.
     await read()
-    await it.product.serving.settled()
+    await it.product.serving.whenIdle()
     expect(short(await read())).toBe('2 2')
   })
 
@@ -179,7 +179,7 @@ describe('the serving policy', () => {
     const sent = { operationId: newOperation(), changedAtMicros: micros() }
     await set(all(a), sent)
     await set(all(a), sent)
-    await it.product.audit.settled()
+    await it.product.audit.whenIdle()
     const records = it.audited.filter(({ operation }) => operation.includes('policy'))
     const subject = `${it.root.descriptor.environmentId}:1`
     expect(records).toMatchObject([{ operation: 'product.serving_policy.set', subject }])
@@ -263,9 +263,9 @@ describe('an operation', () => {
   test('that is repeated answers what it answered first, whatever came after', async () => {
     const sent = { operationId: newOperation(), changedAtMicros: micros() }
     const first = await set(shares([a, b], [1, 9_999]), sent)
-    await it.product.serving.settled()
+    await it.product.serving.whenIdle()
     await set(all(b), { expectedRevision: 1 })
-    await it.product.serving.settled()
+    await it.product.serving.whenIdle()
     retire(it.product, it.actor, { releaseId: a, requestId: it.system.ids.make('req') })
     const replayed = { ...first, operation: { ...first.operation, replayed: true } }
     expect(await set(shares([a, b], [1, 9_999]), sent)).toEqual(replayed)
@@ -316,7 +316,7 @@ describe('a Release', () => {
 
   test('of the desired or the served policy is not retired', async () => {
     await set(all(a))
-    await it.product.serving.settled()
+    await it.product.serving.whenIdle()
     holdRunners()
     await set(all(b), { expectedRevision: 1 })
     expect([a, b].map(retired)).toEqual(['PRODUCT_STATE_CONFLICT', 'PRODUCT_STATE_CONFLICT'])
@@ -328,7 +328,7 @@ describe('a Release', () => {
     const catalog = () => routes.call('GET', '/functions?target=environment:default')
     await refusal(catalog(), 404, 'PRODUCT_NOT_FOUND')
     await set(shares([a, b], [4_999, 5_001]))
-    await it.product.serving.settled()
+    await it.product.serving.whenIdle()
     expect(await answer(catalog(), 200, FunctionCatalog)).toMatchObject({ releaseId: b })
   })
 })

@@ -1,9 +1,6 @@
 /** The serving policy of environment:default, and whether its Releases fit each other. */
-import {
-  readSchemaEvidence,
-  readServingPolicy,
-  setServingPolicy,
-} from '../../product/serving/serving-policy.ts'
+import { readSchemaEvidence } from '../../product/compatibility/schema-evidence.ts'
+import { readServingPolicy, setServingPolicy } from '../../product/serving/serving-policy.ts'
 import {
   SchemaCompatibility,
   ServingPolicy,

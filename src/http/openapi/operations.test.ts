@@ -246,7 +246,7 @@ describe('a request that the schemas take is answered as documented', () => {
     expect(checked.status, JSON.stringify([good, checked.body])).toBe(status)
     answered[name] = checked.body
     sent.set(name, good)
-    await origins.product.serving.settled()
+    await origins.product.serving.whenIdle()
   })
 })
 

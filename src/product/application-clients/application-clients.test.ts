@@ -7,43 +7,43 @@ import {
   listCredentials,
 } from './application-credentials.ts'
 
-let it: TestProduct
+let harness: TestProduct
 let client: ClientInput
 let credential: CredentialInput
 
 beforeEach(async () => {
-  it = await openTestProduct()
+  harness = await openTestProduct()
   client = {
-    clientId: it.system.ids.make('app'),
+    clientId: harness.system.ids.make('app'),
     name: 'Web',
     kind: 'public',
     maximumScopes: ['query', 'mutation'],
-    createdAtMicros: it.system.nowMicros(),
+    createdAtMicros: harness.system.nowMicros(),
     requestId: REQUEST_ID,
   }
   credential = {
     clientId: client.clientId,
-    credentialId: it.system.ids.make('crd'),
+    credentialId: harness.system.ids.make('crd'),
     name: 'First key',
     scopes: ['query'],
     rateLimit: null,
-    createdAtMicros: it.system.nowMicros(),
+    createdAtMicros: harness.system.nowMicros(),
     requestId: REQUEST_ID,
   }
 })
-afterEach(() => it.close())
+afterEach(() => harness.close())
 
 const DAY = 24n * 3600n * 1_000_000n
 
 function addClient(more: Partial<ClientInput> = {}) {
-  return createClient(it.product, it.actor, { ...client, ...more })
+  return createClient(harness.product, harness.actor, { ...client, ...more })
 }
 function addCredential(more: Partial<CredentialInput> = {}) {
-  return createCredential(it.product, it.actor, { ...credential, ...more })
+  return createCredential(harness.product, harness.actor, { ...credential, ...more })
 }
-function fault(work: () => unknown): string {
+function codeOf(action: () => unknown): string {
   try {
-    work()
+    action()
   } catch (error) {
     return (error as { code: string }).code
   }
@@ -51,7 +51,7 @@ function fault(work: () => unknown): string {
 }
 
 describe('an Application Client', () => {
-  test('is created once, listed, and answered again on an exact replay', async () => {
+  test('is created once, listed, and returned to an exact repeat', async () => {
     const created = addClient()
     expect(created).toEqual({
       client: {
@@ -67,16 +67,16 @@ describe('an Application Client', () => {
       ...created,
       replayed: true,
     })
-    expect(listClients(it.product)).toEqual([created.client])
-    await it.product.audit.settled()
-    expect(it.audited.map(({ operation }) => operation)).toEqual([
+    expect(listClients(harness.product)).toEqual([created.client])
+    await harness.product.audit.whenIdle()
+    expect(harness.audited.map(({ operation }) => operation)).toEqual([
       'product.application_client.create',
     ])
   })
 
-  test('is replayed after any time, since its time is its own', () => {
+  test('is returned to a repeat at any later time', () => {
     addClient()
-    it.system.advance(48 * 3600 * 1000)
+    harness.system.advance(48 * 3600 * 1000)
     expect(addClient().replayed).toBe(true)
   })
 
@@ -85,10 +85,10 @@ describe('an Application Client', () => {
     ['kind', { kind: 'confidential' }],
     ['scopes', { maximumScopes: ['query'] }],
     ['time', { createdAtMicros: 1_800_000_000_000_001n }],
-  ])('with the same ID and another %s is a reuse', (_, more) => {
+  ])('with a used ID and another %s is rejected as reused', (_, more) => {
     addClient()
-    expect(fault(() => addClient(more))).toBe('PRODUCT_OPERATION_REUSED')
-    expect(listClients(it.product)).toMatchObject([{ name: 'Web', kind: 'public' }])
+    expect(codeOf(() => addClient(more))).toBe('PRODUCT_OPERATION_REUSED')
+    expect(listClients(harness.product)).toMatchObject([{ name: 'Web', kind: 'public' }])
   })
 
   test.each<[string, Partial<ClientInput>]>([
@@ -97,18 +97,21 @@ describe('an Application Client', () => {
     ['a control character in its name', { name: 'a\u0000b' }],
     ['no scope', { maximumScopes: [] }],
     ['one scope twice', { maximumScopes: ['query', 'query'] }],
-    ['a development kind that invokes', { kind: 'development', maximumScopes: ['query'] }],
+    [
+      'a scope of Functions for the kind development',
+      { kind: 'development', maximumScopes: ['query'] },
+    ],
     ['a time too long ago', { createdAtMicros: 1_800_000_000_000_000n - DAY - 1n }],
     ['a time too far ahead', { createdAtMicros: 1_800_000_000_000_000n + DAY + 1n }],
     ['a time beyond 64 bits', { createdAtMicros: 2n ** 63n }],
-  ])('with %s is invalid', (_, more) => {
-    expect(fault(() => addClient(more))).toBe('PRODUCT_INVALID')
-    expect(listClients(it.product)).toEqual([])
+  ])('with %s is rejected', (_, more) => {
+    expect(codeOf(() => addClient(more))).toBe('PRODUCT_INVALID')
+    expect(listClients(harness.product)).toEqual([])
   })
 })
 
 describe('a credential', () => {
-  test('of a public client has a key that a replay tells again', async () => {
+  test('of a public client has a key that a repeat shows again', async () => {
     addClient()
     const created = addCredential()
     expect(created).toMatchObject({ secretShownOnce: false, replayed: false })
@@ -116,9 +119,9 @@ describe('a credential', () => {
     const replayed = addCredential()
     expect(replayed).toEqual({ ...created, replayed: true })
     expect(replayed.key!.reveal()).toBe(created.key!.reveal())
-    expect(listCredentials(it.product, client.clientId)).toEqual([created.credential])
-    await it.product.audit.settled()
-    expect(it.audited.at(-1)).toMatchObject({
+    expect(listCredentials(harness.product, client.clientId)).toEqual([created.credential])
+    await harness.product.audit.whenIdle()
+    expect(harness.audited.at(-1)).toMatchObject({
       operation: 'product.application_credential.create',
       subject: credential.credentialId,
     })
@@ -127,7 +130,7 @@ describe('a credential', () => {
   test.each([
     ['confidential', 'rk_sec_v1_', 'query'],
     ['development', 'rk_dev_v1_', 'workspace'],
-  ] as const)('of a %s client has a key that is told once', (kind, prefix, scope) => {
+  ] as const)('of a %s client has a key that is shown once', (kind, prefix, scope) => {
     addClient({ kind, maximumScopes: [scope] })
     const created = addCredential({ scopes: [scope] })
     expect(created).toMatchObject({ secretShownOnce: true, replayed: false })
@@ -145,58 +148,60 @@ describe('a credential', () => {
     ['scopes', { scopes: ['mutation'] }],
     ['rate limit', { rateLimit: 5 }],
     ['time', { createdAtMicros: 1_800_000_000_000_001n }],
-  ])('with the same ID and another %s is a reuse', (_, more) => {
+  ])('with a used ID and another %s is rejected as reused', (_, more) => {
     addClient()
     addCredential()
-    expect(fault(() => addCredential(more))).toBe('PRODUCT_OPERATION_REUSED')
+    expect(codeOf(() => addCredential(more))).toBe('PRODUCT_OPERATION_REUSED')
   })
 
-  test('with the same ID under another client is a reuse', () => {
+  test('with a used ID under another client is rejected as reused', () => {
     addClient()
     addCredential()
-    const clientId = it.system.ids.make('app')
+    const clientId = harness.system.ids.make('app')
     addClient({ clientId })
-    expect(fault(() => addCredential({ clientId }))).toBe('PRODUCT_OPERATION_REUSED')
-    expect(listCredentials(it.product, clientId)).toEqual([])
+    expect(codeOf(() => addCredential({ clientId }))).toBe('PRODUCT_OPERATION_REUSED')
+    expect(listCredentials(harness.product, clientId)).toEqual([])
   })
 
   test.each<[string, Partial<CredentialInput>]>([
     ['a scope that its client lacks', { scopes: ['realtime'] }],
     ['no scope', { scopes: [] }],
     ['a name with a line feed', { name: 'a\nb' }],
-    ['a rate limit of nothing', { rateLimit: 0 }],
-    ['a broken rate limit', { rateLimit: 1.5 }],
+    ['a rate limit of zero', { rateLimit: 0 }],
+    ['a fractional rate limit', { rateLimit: 1.5 }],
     ['a time too long ago', { createdAtMicros: 1_800_000_000_000_000n - DAY - 1n }],
-  ])('with %s is invalid', (_, more) => {
+  ])('with %s is rejected', (_, more) => {
     addClient()
-    expect(fault(() => addCredential(more))).toBe('PRODUCT_INVALID')
+    expect(codeOf(() => addCredential(more))).toBe('PRODUCT_INVALID')
   })
 
-  test('of an unknown client finds nothing', () => {
-    expect(fault(() => addCredential())).toBe('PRODUCT_NOT_FOUND')
-    expect(fault(() => listCredentials(it.product, client.clientId))).toBe('PRODUCT_NOT_FOUND')
+  test('of an unknown client is not found', () => {
+    expect(codeOf(() => addCredential())).toBe('PRODUCT_NOT_FOUND')
+    expect(codeOf(() => listCredentials(harness.product, client.clientId))).toBe(
+      'PRODUCT_NOT_FOUND',
+    )
   })
 
-  test('whose digest was altered is corrupt, not another key', () => {
+  test('whose digest was altered is reported as corrupt', () => {
     addClient()
     addCredential()
-    it.root.control.transaction((tx) =>
+    harness.root.control.transaction((tx) =>
       tx.run('update application_credentials set key_digest = zeroblob(32)'),
     )
-    expect(fault(() => addCredential())).toBe('PRODUCT_CORRUPT')
+    expect(codeOf(() => addCredential())).toBe('PRODUCT_CORRUPT')
   })
 
-  test('leaves no key in the root, in the log or in what is printed', async () => {
+  test('leaves no key in the root, in the log or in inspected objects', async () => {
     addClient({ kind: 'confidential' })
     const key = addCredential().key!
     const text = key.reveal().slice('rk_sec_v1_'.length)
     expect(Bun.inspect(addCredential)).not.toContain(text)
     expect(Bun.inspect({ key })).not.toContain(text)
-    expect(it.log.text()).not.toContain(text)
-    const files = [...new Bun.Glob('**/*').scanSync({ cwd: it.directory, onlyFiles: true })]
+    expect(harness.log.text()).not.toContain(text)
+    const files = [...new Bun.Glob('**/*').scanSync({ cwd: harness.directory, onlyFiles: true })]
     // Another reader of lock.db would drop the lock.
     for (const file of files.filter((name) => name !== 'lock.db')) {
-      const bytes = Buffer.from(await Bun.file(`${it.directory}/${file}`).arrayBuffer())
+      const bytes = Buffer.from(await Bun.file(`${harness.directory}/${file}`).arrayBuffer())
       expect(bytes.includes(text), file).toBe(false)
       expect(bytes.includes(Buffer.from(text, 'base64url')), file).toBe(false)
     }

@@ -1,4 +1,4 @@
-/** Application Clients: who calls the application API, as which kind, with which scopes at most. */
+/** Application Clients: callers of the application API, each with a kind and maximum scopes. */
 import { Fault } from '../../errors/fault.ts'
 import type { Actor } from '../../identity/actor.ts'
 import {
@@ -9,17 +9,15 @@ import {
   insertClient,
   listClients as listRows,
 } from '../../storage/control/application-clients.ts'
-import type { System } from '../../system/system.ts'
 import { APPLICATION_SCOPES, type ApplicationScope } from '../../value/application-scopes.ts'
 import type { ClientId, RequestId } from '../../value/ids.ts'
 import { isName } from '../../value/names.ts'
-import type { Product } from '../product.ts'
+import { requireRecent } from '../idempotency/client-clock.ts'
+import type { ChangePorts, RootPort } from '../ports.ts'
 
 export type { ApplicationClient } from '../../storage/control/application-clients.ts'
 
 export const CLIENTS_MAX = 1_000
-/** How far the caller's clock, which pins a creation, may be from ours. */
-const CLOCK_DIFFERENCE_MAX_MICROS = 24n * 60n * 60n * 1_000_000n
 
 export interface ClientInput {
   readonly clientId: ClientId
@@ -35,16 +33,17 @@ export interface ClientCreated {
   readonly replayed: boolean
 }
 
-export function listClients({ root }: Pick<Product, 'root'>): ApplicationClient[] {
+export function listClients({ root }: RootPort): ApplicationClient[] {
   return root.control.read(listRows)
 }
 
 /**
- * Creates, or answers an exact replay. Throws PRODUCT_INVALID, PRODUCT_OPERATION_REUSED where the
- * ID was used with other content, PRODUCT_STATE_CONFLICT where there are too many.
+ * Creates an Application Client; returns the existing one to an exact repeat. Throws
+ * PRODUCT_INVALID, PRODUCT_OPERATION_REUSED where the ID was used with other content,
+ * PRODUCT_STATE_CONFLICT where there are too many.
  */
 export function createClient(
-  { system, root, audit }: Pick<Product, 'system' | 'root' | 'audit'>,
+  { system, root, audit }: ChangePorts,
   actor: Actor,
   input: ClientInput,
 ): ClientCreated {
@@ -58,10 +57,10 @@ export function createClient(
   const created = root.control.transaction((tx): ClientCreated => {
     const earlier = findClient(tx, client.clientId)
     if (earlier !== null) {
-      if (!sameClient(earlier, client)) throw new Fault('PRODUCT_OPERATION_REUSED')
+      if (!isSameClient(earlier, client)) throw new Fault('PRODUCT_OPERATION_REUSED')
       return { client: earlier, replayed: true }
     }
-    requireRecent(system, client.createdAtMicros)
+    requireRecent(system, client.createdAtMicros, 'createdAtMicros')
     if (countClients(tx) >= CLIENTS_MAX) {
       throw new Fault('PRODUCT_STATE_CONFLICT', { detail: `${CLIENTS_MAX} Application Clients` })
     }
@@ -83,7 +82,7 @@ export function requireName(name: string): string {
   throw invalid('name', '1 to 128 characters, NFC, without control characters')
 }
 
-/** At least one of `allowed`, each once; answers them sorted. Throws PRODUCT_INVALID. */
+/** Returns the scopes sorted: at least one of `allowed`, each once. Throws PRODUCT_INVALID. */
 export function requireScopes(
   scopes: readonly ApplicationScope[],
   allowed: readonly ApplicationScope[],
@@ -98,29 +97,17 @@ export function requireScopes(
   return scopes.toSorted()
 }
 
-/** Throws PRODUCT_INVALID unless the caller's time is within 24 hours of ours. */
-export function requireRecent(
-  system: Pick<System, 'nowMicros'>,
-  atMicros: bigint,
-  path: 'createdAtMicros' | 'changedAtMicros' = 'createdAtMicros',
-): void {
-  const difference = system.nowMicros() - atMicros
-  if (difference > CLOCK_DIFFERENCE_MAX_MICROS || difference < -CLOCK_DIFFERENCE_MAX_MICROS) {
-    throw invalid(path, 'within 24 hours of the server time')
-  }
-}
-
-/** Development keys synchronize Workspaces and never invoke a Function. */
+/** Returns the scopes of a kind: development keys publish Workspaces and never invoke Functions. */
 function allowedScopes(kind: ApplicationKind): readonly ApplicationScope[] {
   return kind === 'development' ? ['workspace'] : APPLICATION_SCOPES
 }
 
-function sameClient(a: ApplicationClient, b: ApplicationClient): boolean {
+function isSameClient(one: ApplicationClient, other: ApplicationClient): boolean {
   return (
-    a.name === b.name &&
-    a.kind === b.kind &&
-    a.createdAtMicros === b.createdAtMicros &&
-    a.maximumScopes.join() === b.maximumScopes.join()
+    one.name === other.name &&
+    one.kind === other.kind &&
+    one.createdAtMicros === other.createdAtMicros &&
+    one.maximumScopes.join() === other.maximumScopes.join()
   )
 }
 

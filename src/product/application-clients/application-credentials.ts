@@ -1,6 +1,6 @@
 /**
  * Credentials of an Application Client. A public key is derived from its credential's ID, so it can
- * be told again; a confidential or development key is random and told once.
+ * be shown again; a confidential or development key is random and shown once.
  */
 import { Fault } from '../../errors/fault.ts'
 import type { Actor } from '../../identity/actor.ts'
@@ -11,10 +11,10 @@ import {
 } from '../../storage/control/application-clients.ts'
 import {
   type ApplicationCredential,
-  type CredentialOfKey,
   countCredentials,
   findCredential,
   insertCredential,
+  type KeyedCredential,
   listCredentials as listRows,
   markCredentialDeleted,
   markCredentialRevoked,
@@ -26,8 +26,9 @@ import type { ApplicationScope } from '../../value/application-scopes.ts'
 import { encodeBase64Url } from '../../value/base64url.ts'
 import type { ClientId, CredentialId, RequestId } from '../../value/ids.ts'
 import { Secret } from '../../value/secret.ts'
-import type { Product } from '../product.ts'
-import { requireName, requireRecent, requireScopes } from './application-clients.ts'
+import { requireRecent } from '../idempotency/client-clock.ts'
+import type { ChangePorts, RootPort } from '../ports.ts'
+import { requireName, requireScopes } from './application-clients.ts'
 
 export type { ApplicationCredential } from '../../storage/control/application-credentials.ts'
 
@@ -63,19 +64,19 @@ export interface RotateInput extends CredentialName {
 
 export interface CredentialCreated {
   readonly credential: ApplicationCredential
-  /** null where it was told already and cannot be told again. */
+  /** null where it was shown before and cannot be shown again. */
   readonly key: Secret | null
   readonly secretShownOnce: boolean
   readonly replayed: boolean
 }
 
-type App = Pick<Product, 'system' | 'root' | 'audit' | 'keys'>
+export interface CredentialPorts extends ChangePorts {
+  /** Caches verified keys, so a change of any credential drops them. */
+  readonly keys: { forget(): void }
+}
 
 /** Throws PRODUCT_NOT_FOUND. */
-export function listCredentials(
-  { root }: Pick<Product, 'root'>,
-  clientId: ClientId,
-): ApplicationCredential[] {
+export function listCredentials({ root }: RootPort, clientId: ClientId): ApplicationCredential[] {
   return root.control.read((reader) => {
     requireClient(reader, clientId)
     return listRows(reader, clientId)
@@ -83,57 +84,61 @@ export function listCredentials(
 }
 
 /**
- * Creates, or answers an exact replay: with the key of a public credential, without that of any
- * other. Throws PRODUCT_INVALID, PRODUCT_NOT_FOUND for the client, PRODUCT_OPERATION_REUSED where
+ * Creates a credential; returns the existing one to an exact repeat, with its key only where it is
+ * public. Throws PRODUCT_INVALID, PRODUCT_NOT_FOUND for the client, PRODUCT_OPERATION_REUSED where
  * the ID was used with other content, PRODUCT_STATE_CONFLICT where there are too many.
  */
 export function createCredential(
-  app: App,
+  ports: CredentialPorts,
   actor: Actor,
   input: CredentialInput,
 ): CredentialCreated {
-  return issue(app, actor, 'create', input.requestId, (tx) => {
+  return issue(ports, actor, 'create', input.requestId, (tx) => {
     const client = requireClient(tx, input.clientId)
-    return { client, credential: newCredential(client, input), admit: () => undefined }
+    return { client, credential: newCredential(client, input), checkNew: () => undefined }
   })
 }
 
 /**
- * A replacement with a key of its own. What `input` leaves out is as with the source, which stays
- * as it is and active. Throws what createCredential throws, and PRODUCT_STATE_CONFLICT where the
- * source is not active.
+ * Creates a replacement with a key of its own. It copies from its source what `input` leaves out;
+ * the source stays unchanged and active. Throws what createCredential throws, and
+ * PRODUCT_STATE_CONFLICT where the source is not active.
  */
-export function rotateCredential(app: App, actor: Actor, input: RotateInput): CredentialCreated {
-  return issue(app, actor, 'rotate', input.requestId, (tx) => {
+export function rotateCredential(
+  ports: CredentialPorts,
+  actor: Actor,
+  input: RotateInput,
+): CredentialCreated {
+  return issue(ports, actor, 'rotate', input.requestId, (tx) => {
     const client = requireClient(tx, input.clientId)
     const { credential: source } = requireCredential(tx, input)
     const { name, scopes, rateLimit } = { ...source, ...input.changes }
-    const asked = { ...input, credentialId: input.replacementId, name, scopes, rateLimit }
-    const credential = { ...newCredential(client, asked), replaces: source.credentialId }
-    return { client, credential, admit: () => requireState(source, 'active') }
+    const copied = { ...input, credentialId: input.replacementId, name, scopes, rateLimit }
+    const credential = { ...newCredential(client, copied), replaces: source.credentialId }
+    return { client, credential, checkNew: () => requireState(source, 'active') }
   })
 }
 
-interface Issue {
+interface IssuePlan {
   readonly client: ApplicationClient
   readonly credential: ApplicationCredential
-  /** Throws what only a new credential must fulfil: a replay is answered whatever came after. */
-  readonly admit: () => void
+  /** Checks the conditions of a new credential, which a repeat need not meet any more. */
+  readonly checkNew: () => void
 }
 
 function issue(
-  { system, root, audit, keys }: App,
+  { system, root, audit, keys }: CredentialPorts,
   actor: Actor,
   verb: 'create' | 'rotate',
   requestId: RequestId,
-  plan: (tx: ControlTx) => Issue,
+  plan: (tx: ControlTx) => IssuePlan,
 ): CredentialCreated {
   const created = root.control.transaction((tx): CredentialCreated => {
-    const { client, credential, admit } = plan(tx)
+    const { client, credential, checkNew } = plan(tx)
     const earlier = findCredential(tx, credential.credentialId)
     if (earlier !== null) return replay(root.keyring, earlier, credential)
-    requireRecent(system, credential.createdAtMicros)
-    admit()
+    requireRecent(system, credential.createdAtMicros, 'createdAtMicros')
+    checkNew()
     if (countCredentials(tx, client.clientId) >= CREDENTIALS_MAX) {
       throw new Fault('PRODUCT_STATE_CONFLICT', { detail: `${CREDENTIALS_MAX} credentials` })
     }
@@ -157,12 +162,12 @@ function issue(
 }
 
 /**
- * The key of a public credential, made anew and held against its digest. Throws PRODUCT_NOT_FOUND,
- * PRODUCT_INVALID for a credential of another kind, PRODUCT_STATE_CONFLICT for one that is deleted,
- * PRODUCT_CORRUPT.
+ * Derives the key of a public credential again and verifies it against its digest. Throws
+ * PRODUCT_NOT_FOUND, PRODUCT_INVALID for a credential of another kind, PRODUCT_STATE_CONFLICT for a
+ * deleted one, PRODUCT_CORRUPT.
  */
 export function revealKey(
-  { root, audit }: Pick<App, 'root' | 'audit'>,
+  { root, audit }: Pick<CredentialPorts, 'root' | 'audit'>,
   actor: Actor,
   input: CredentialName & { readonly requestId: RequestId },
 ): { readonly credential: ApplicationCredential; readonly key: Secret } {
@@ -171,7 +176,7 @@ export function revealKey(
     const { credential, kind } = found
     if (kind !== 'public') {
       throw new Fault('PRODUCT_INVALID', {
-        violations: [{ path: 'credential', rule: 'of a public client; other keys are told once' }],
+        violations: [{ path: 'credential', rule: 'of a public client; other keys are shown once' }],
       })
     }
     requireState(credential, 'active', 'revoked')
@@ -186,9 +191,12 @@ export function revealKey(
   return revealed
 }
 
-/** In force on the next request, for good. Again it changes nothing. Throws PRODUCT_NOT_FOUND. */
+/**
+ * Revokes a credential permanently, from the next request on. Repeating it changes nothing. Throws
+ * PRODUCT_NOT_FOUND.
+ */
 export function revokeCredential(
-  { system, root, audit, keys }: App,
+  { system, root, audit, keys }: CredentialPorts,
   actor: Actor,
   input: CredentialName & { readonly requestId: RequestId },
 ): ApplicationCredential {
@@ -209,11 +217,11 @@ export function revokeCredential(
 }
 
 /**
- * Leaves a tombstone. Again it changes nothing. Throws PRODUCT_NOT_FOUND, PRODUCT_STATE_CONFLICT
- * for one that is not revoked.
+ * Replaces a revoked credential by a tombstone. Repeating it changes nothing. Throws
+ * PRODUCT_NOT_FOUND, PRODUCT_STATE_CONFLICT for a credential that is not revoked.
  */
 export function deleteCredential(
-  { root, audit }: Pick<App, 'root' | 'audit'>,
+  { root, audit }: Pick<CredentialPorts, 'root' | 'audit'>,
   actor: Actor,
   input: CredentialName & { readonly requestId: RequestId },
 ): void {
@@ -231,7 +239,7 @@ export function deleteCredential(
   audit.deliver()
 }
 
-/** What of an Application Key is stored. */
+/** Returns the keyed digest of an Application Key, the only form in which it is stored. */
 export function keyDigest(keyring: Keyring, keyId: string, key: Secret | string): Buffer {
   return secretDigest(keyring.derive(keyId, 'application-key-digest'), 'application-key', key)
 }
@@ -251,7 +259,7 @@ function requireClient(reader: ControlReader, clientId: ClientId): ApplicationCl
 function requireCredential(
   reader: ControlReader,
   { clientId, credentialId }: CredentialName,
-): CredentialOfKey {
+): KeyedCredential {
   const found = findCredential(reader, credentialId)
   if (found?.credential.clientId === clientId) return found
   throw new Fault('PRODUCT_NOT_FOUND', { detail: `${credentialId} of ${clientId}` })
@@ -291,26 +299,26 @@ function newCredential(client: ApplicationClient, input: CredentialInput): Appli
 
 function replay(
   keyring: Keyring,
-  earlier: CredentialOfKey,
-  asked: ApplicationCredential,
+  earlier: KeyedCredential,
+  requested: ApplicationCredential,
 ): CredentialCreated {
   const { credential, kind } = earlier
-  const same =
-    credential.clientId === asked.clientId &&
-    credential.name === asked.name &&
-    credential.scopes.join() === asked.scopes.join() &&
-    credential.rateLimit === asked.rateLimit &&
-    credential.replaces === asked.replaces &&
-    credential.createdAtMicros === asked.createdAtMicros
-  if (!same) throw new Fault('PRODUCT_OPERATION_REUSED')
+  const isSame =
+    credential.clientId === requested.clientId &&
+    credential.name === requested.name &&
+    credential.scopes.join() === requested.scopes.join() &&
+    credential.rateLimit === requested.rateLimit &&
+    credential.replaces === requested.replaces &&
+    credential.createdAtMicros === requested.createdAtMicros
+  if (!isSame) throw new Fault('PRODUCT_OPERATION_REUSED')
   if (kind !== 'public') return { credential, key: null, secretShownOnce: false, replayed: true }
-  // A key that was withdrawn is not handed out again.
+  // The key of a revoked or deleted credential is not shown again.
   const key = credential.state === 'active' ? verifiedKey(keyring, earlier) : null
   return { credential, key, secretShownOnce: false, replayed: true }
 }
 
-/** Of a public credential. Throws PRODUCT_CORRUPT where the key does not fit the digest. */
-function verifiedKey(keyring: Keyring, { credential, keyId, digest }: CredentialOfKey): Secret {
+/** Derives a public key. Throws PRODUCT_CORRUPT where it does not match its digest. */
+function verifiedKey(keyring: Keyring, { credential, keyId, digest }: KeyedCredential): Secret {
   const key = publicKey(keyring, keyId, credential.credentialId)
   if (digestEquals(keyDigest(keyring, keyId, key), digest)) return key
   throw new Fault('PRODUCT_CORRUPT', { detail: 'a public key does not fit its digest' })

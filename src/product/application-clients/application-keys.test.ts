@@ -8,13 +8,13 @@ import { closeProduct } from '../product.ts'
 import { createClient } from './application-clients.ts'
 import { createCredential } from './application-credentials.ts'
 
-let it: TestProduct
+let harness: TestProduct
 beforeEach(async () => {
-  it = await openTestProduct()
+  harness = await openTestProduct()
 })
-afterEach(() => it.close())
+afterEach(() => harness.close())
 
-function issue(kind: ApplicationKind, product = it) {
+function issue(kind: ApplicationKind, product = harness) {
   const { ids } = product.system
   const createdAtMicros = product.system.nowMicros()
   const scope = kind === 'development' ? 'workspace' : 'query'
@@ -39,11 +39,11 @@ function issue(kind: ApplicationKind, product = it) {
 }
 
 function authenticate(text: string) {
-  return it.product.keys.authenticate(text)
+  return harness.product.keys.authenticate(text)
 }
 
 function lastUsed(credentialId: string): number | null {
-  return it.root.control.read(
+  return harness.root.control.read(
     (reader) =>
       reader.get<{ last_used_at: number | null }>(
         'select last_used_at from application_credentials where credential_id = ?',
@@ -54,7 +54,7 @@ function lastUsed(credentialId: string): number | null {
 
 describe('a key', () => {
   test.each(['public', 'confidential', 'development'] as const)(
-    'of kind %s is recognised, the first time and from memory',
+    'of kind %s authenticates its caller, first from the database and then from memory',
     (kind) => {
       const { client, credential, key } = issue(kind)
       const caller = {
@@ -69,7 +69,7 @@ describe('a key', () => {
     },
   )
 
-  test('under the prefix of another kind is nobody', () => {
+  test('under the prefix of another kind is rejected', () => {
     const prefixes = [
       'rk_pub_v1_',
       'rk_sec_v1_',
@@ -85,10 +85,10 @@ describe('a key', () => {
     }
   })
 
-  test('whose row was moved to a client of another kind is nobody', () => {
+  test('whose row was moved to a client of another kind is rejected', () => {
     const { credential, key } = issue('public')
     const other = issue('confidential')
-    it.root.control.transaction((tx) =>
+    harness.root.control.transaction((tx) =>
       tx.run(
         'update application_credentials set client_id = ? where credential_id = ?',
         other.client.clientId,
@@ -112,40 +112,40 @@ describe('a key', () => {
     ['in upper case', (key) => key.toUpperCase()],
     ['as nothing', () => ''],
     ['as a huge text', (key) => key.repeat(10_000)],
-  ])('%s is nobody', (_, spoil) => {
+  ])('%s is rejected', (_, modify) => {
     const { key } = issue('public')
     authenticate(key)
-    expect(authenticate(spoil(key))).toBeNull()
+    expect(authenticate(modify(key))).toBeNull()
   })
 
-  test.each(['revoked', 'deleted'])('that is %s is nobody from the next call on', (state) => {
+  test.each(['revoked', 'deleted'])('that is %s is rejected from the next call on', (state) => {
     const { credential, key } = issue('public')
     expect(authenticate(key)).not.toBeNull()
-    it.root.control.transaction((tx) =>
+    harness.root.control.transaction((tx) =>
       tx.run(
         'update application_credentials set state = ?, revoked_at = 1 where credential_id = ?',
         state,
         credential.credentialId,
       ),
     )
-    it.product.keys.forget()
+    harness.product.keys.forget()
     expect(authenticate(key)).toBeNull()
   })
 
-  test('of another Environment is nobody, under the same keyring too', async () => {
+  test('of another Environment is rejected, even under the same keyring', async () => {
     const { key } = issue('public')
-    const directory = makeRoot({ descriptor: { environmentId: it.system.ids.make('env') } })
+    const directory = makeRoot({ descriptor: { environmentId: harness.system.ids.make('env') } })
     const other = await openTestProduct({ directory })
     expect(other.product.keys.authenticate(key)).toBeNull()
     await other.close()
     rmSync(directory, { recursive: true, force: true })
   })
 
-  test('is recognised after a restart', async () => {
+  test('authenticates its caller after a restart', async () => {
     const { key } = issue('confidential')
-    const { directory } = it
-    await closeProduct(it.product)
-    it = await openTestProduct({ directory })
+    const { directory } = harness
+    await closeProduct(harness.product)
+    harness = await openTestProduct({ directory })
     expect(authenticate(key)).not.toBeNull()
   })
 })
@@ -153,50 +153,53 @@ describe('a key', () => {
 test.each([
   ['UNAVAILABLE', 'PRODUCT_UNAVAILABLE'],
   ['INTERNAL', 'PRODUCT_CORRUPT'],
-] as const)('that is new is %s where its look-up is %s; a known one goes on', (code, cause) => {
-  const [known, unseen] = [issue('public'), issue('public')]
-  authenticate(known.key)
-  vi.spyOn(it.root.control, 'read').mockImplementation(() => {
-    throw new Fault(cause)
-  })
-  expect(() => authenticate(unseen.key)).toThrow(expect.objectContaining({ code }))
-  expect(authenticate(known.key)).not.toBeNull()
-})
+] as const)(
+  'an unknown key throws %s where its look-up throws %s; a verified key still works',
+  (code, cause) => {
+    const [verified, unknown] = [issue('public'), issue('public')]
+    authenticate(verified.key)
+    vi.spyOn(harness.root.control, 'read').mockImplementation(() => {
+      throw new Fault(cause)
+    })
+    expect(() => authenticate(unknown.key)).toThrow(expect.objectContaining({ code }))
+    expect(authenticate(verified.key)).not.toBeNull()
+  },
+)
 
 describe('the time of last use', () => {
-  test('is written after the answer, at most once a minute, and at the end', async () => {
+  test('is written after the response, at most once a minute, and at shutdown', async () => {
     const { credential, key } = issue('public')
-    const start = Number(it.system.nowMicros())
+    const start = Number(harness.system.nowMicros())
     authenticate(key)
     expect(lastUsed(credential.credentialId)).toBeNull()
-    it.product.keys.close()
+    harness.product.keys.close()
     expect(lastUsed(credential.credentialId)).toBe(start)
-    it.system.advance(59_999)
+    harness.system.advance(59_999)
     authenticate(key)
-    it.product.keys.close()
+    harness.product.keys.close()
     expect(lastUsed(credential.credentialId)).toBe(start)
-    it.system.advance(1)
+    harness.system.advance(1)
     authenticate(key)
-    it.product.keys.close()
+    harness.product.keys.close()
     expect(lastUsed(credential.credentialId)).toBe(start + 60_000_000)
   })
 
-  test('is written by itself within a second or two', async () => {
+  test('is written without a further call', async () => {
     const { credential, key } = issue('public')
     authenticate(key)
     const { credentialId } = credential
-    await expect.poll(() => lastUsed(credentialId)).toBe(Number(it.system.nowMicros()))
+    await expect.poll(() => lastUsed(credentialId)).toBe(Number(harness.system.nowMicros()))
   })
 
-  test('costs no request where it cannot be written', () => {
+  test('fails no request where it cannot be written', () => {
     const { key } = issue('public')
     authenticate(key)
-    it.root.control.transaction((tx) =>
-      tx.run(`create trigger refuse before update on application_credentials
+    harness.root.control.transaction((tx) =>
+      tx.run(`create trigger reject before update on application_credentials
               begin select raise(abort, 'no'); end`),
     )
-    it.product.keys.close()
-    expect(it.log.text()).toContain('product.last_used_lost')
+    harness.product.keys.close()
+    expect(harness.log.text()).toContain('product.last_used_lost')
     expect(authenticate(key)).not.toBeNull()
   })
 })

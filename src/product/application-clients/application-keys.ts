@@ -1,8 +1,8 @@
-/** Recognises Application Keys for the gateway, many thousand times a second. */
+/** Authenticates Application Keys for the gateway, many thousand times a second. */
 import type { ApplicationKind } from '../../storage/control/application-clients.ts'
 import {
-  type CredentialOfKey,
   findCredentialByDigest,
+  type KeyedCredential,
   markCredentialUsed,
 } from '../../storage/control/application-credentials.ts'
 import type { ControlDatabase } from '../../storage/control/database.ts'
@@ -12,23 +12,23 @@ import type { System } from '../../system/system.ts'
 import type { Logger } from '../../telemetry/log.ts'
 import type { ApplicationScope } from '../../value/application-scopes.ts'
 import type { ClientId, CredentialId } from '../../value/ids.ts'
-import { rethrow } from '../serving/targets.ts'
+import { rethrowForApplication } from '../application-faults.ts'
 import { KEY_PREFIXES, keyDigest } from './application-credentials.ts'
 
 export interface ApplicationCaller {
   readonly credentialId: CredentialId
   readonly clientId: ClientId
-  /** Development keys never invoke a Function; refusing them is left to the gateway. */
+  /** Development keys never invoke a Function; the gateway rejects them. */
   readonly kind: ApplicationKind
   readonly scopes: readonly ApplicationScope[]
   /** Requests a second; null for the default. */
   readonly rateLimit: number | null
 }
 
-interface Known {
+interface VerifiedKey {
   readonly caller: ApplicationCaller
-  /** When `last_used_at` was last brought up to date. */
-  notedAtMillis: number
+  /** Unix milliseconds of the last recorded use. */
+  recordedAtMillis: number
 }
 
 interface KeysOptions {
@@ -39,19 +39,19 @@ interface KeysOptions {
 }
 
 const KEY = /^rk_(?:pub|sec|dev)_v1_[A-Za-z0-9_-]{43}$/
-const KNOWN_MAX = 10_000
-const NOTE_EVERY_MILLIS = 60_000
+const VERIFIED_MAX = 10_000
+const RECORD_EVERY_MILLIS = 60_000
 const FLUSH_AFTER_MS = 1_000
 
 export class ApplicationKeys {
   readonly #options: KeysOptions
   /**
-   * Verified keys by their text. The text is what callers send with every request, so it is in
-   * memory anyway; a keyed digest instead would cost more than the rest of the gateway's checks.
+   * Verified keys by their text. Callers send the text with every request, so it is in memory
+   * anyway; a keyed digest instead would cost more than all other checks of the gateway.
    */
-  readonly #known = new Map<string, Known>()
-  /** Uses that are not written yet. */
-  readonly #used = new Map<CredentialId, bigint>()
+  readonly #verified = new Map<string, VerifiedKey>()
+  /** Times of use that are not written yet. */
+  readonly #unwritten = new Map<CredentialId, bigint>()
   #flush: NodeJS.Timeout | null = null
 
   constructor(options: KeysOptions) {
@@ -59,25 +59,25 @@ export class ApplicationKeys {
   }
 
   /**
-   * null for a text that is no active key of this Environment. Throws UNAVAILABLE or INTERNAL
-   * where a key that was not seen yet cannot be looked up.
+   * Returns null for a text that is no active key of this Environment. Throws UNAVAILABLE or
+   * INTERNAL where an unknown key cannot be looked up.
    */
   authenticate(text: string): ApplicationCaller | null {
-    const known = this.#known.get(text)
-    if (known !== undefined) {
-      this.#note(known)
-      return known.caller
+    const verified = this.#verified.get(text)
+    if (verified !== undefined) {
+      this.#recordUse(verified)
+      return verified.caller
     }
-    const found = KEY.test(text) ? this.#lookUp(() => this.#verify(text)) : null
+    const found = KEY.test(text) ? this.#readStored(() => this.#verify(text)) : null
     if (found === null) return null
-    this.#keep(text, found)
-    this.#note(found)
+    this.#insert(text, found)
+    this.#recordUse(found)
     return found.caller
   }
 
   /**
-   * Returns the reason why `authenticate` returned null, for the log. Throws UNAVAILABLE or
-   * INTERNAL where the key cannot be looked up.
+   * Explains for the log why `authenticate` returned null. Throws UNAVAILABLE or INTERNAL where the
+   * key cannot be looked up.
    */
   explain(text: string): {
     readonly reason: string
@@ -85,7 +85,7 @@ export class ApplicationKeys {
   } {
     if (!KEY.test(text))
       return { reason: 'the key does not have the form of one', credential: null }
-    const found = this.#lookUp(() => this.#find(text))
+    const found = this.#readStored(() => this.#find(text))
     if (found === null) return { reason: 'no credential has this key', credential: null }
     const { clientId, credentialId, state } = found.credential
     const isActive = state === 'active'
@@ -93,40 +93,40 @@ export class ApplicationKeys {
     return { reason, credential: { clientId, credentialId } }
   }
 
-  /** After every change of a credential: what was verified may be revoked. */
+  /** Drops all verified keys; called after every change of a credential, which may revoke one. */
   forget(): void {
-    this.#known.clear()
+    this.#verified.clear()
   }
 
-  /** Writes what is not written yet. */
+  /** Writes the pending times of use and stops. */
   close(): void {
-    this.#writeUsed()
-    this.#known.clear()
+    this.#writeUses()
+    this.#verified.clear()
   }
 
-  #lookUp<T>(work: () => T): T {
+  #readStored<T>(read: () => T): T {
     try {
-      return work()
+      return read()
     } catch (error) {
-      return rethrow(error)
+      return rethrowForApplication(error)
     }
   }
 
-  #verify(text: string): Known | null {
+  #verify(text: string): VerifiedKey | null {
     const found = this.#find(text)
     if (found === null) return null
     const { credential, kind } = found
-    // A key of one kind never stands for another, whatever the row says.
+    // The prefix must be that of the stored kind: a key never acts as one of another kind.
     if (credential.state !== 'active' || !text.startsWith(KEY_PREFIXES[kind])) return null
     const { credentialId, clientId, scopes, rateLimit } = credential
     return {
       caller: { credentialId, clientId, kind, scopes, rateLimit },
-      notedAtMillis: Number((credential.lastUsedAtMicros ?? 0n) / 1000n),
+      recordedAtMillis: Number((credential.lastUsedAtMicros ?? 0n) / 1000n),
     }
   }
 
-  /** The credential of the key in any state; null where there is none. */
-  #find(text: string): CredentialOfKey | null {
+  /** Finds the credential of the key, in any state. */
+  #find(text: string): KeyedCredential | null {
     const { control, keyring } = this.#options
     for (const keyId of keyring.ids) {
       const digest = keyDigest(keyring, keyId, text)
@@ -136,34 +136,34 @@ export class ApplicationKeys {
     return null
   }
 
-  #keep(text: string, found: Known): void {
-    if (this.#known.size >= KNOWN_MAX) {
-      const { value: oldest } = this.#known.keys().next()
-      if (oldest !== undefined) this.#known.delete(oldest)
+  #insert(text: string, found: VerifiedKey): void {
+    if (this.#verified.size >= VERIFIED_MAX) {
+      const { value: oldest } = this.#verified.keys().next()
+      if (oldest !== undefined) this.#verified.delete(oldest)
     }
-    this.#known.set(text, found)
+    this.#verified.set(text, found)
   }
 
-  #note(known: Known): void {
+  #recordUse(key: VerifiedKey): void {
     const now = this.#options.system.nowMillis()
-    if (now - known.notedAtMillis < NOTE_EVERY_MILLIS) return
-    known.notedAtMillis = now
-    this.#used.set(known.caller.credentialId, BigInt(now) * 1000n)
+    if (now - key.recordedAtMillis < RECORD_EVERY_MILLIS) return
+    key.recordedAtMillis = now
+    this.#unwritten.set(key.caller.credentialId, BigInt(now) * 1000n)
     if (this.#flush !== null) return
-    this.#flush = setTimeout(() => this.#writeUsed(), FLUSH_AFTER_MS)
+    this.#flush = setTimeout(() => this.#writeUses(), FLUSH_AFTER_MS)
     this.#flush.unref()
   }
 
-  /** One transaction for all; a failure costs the time of one use and no request. */
-  #writeUsed(): void {
+  /** Writes all in one transaction; a failure loses times of use and fails no request. */
+  #writeUses(): void {
     if (this.#flush !== null) clearTimeout(this.#flush)
     this.#flush = null
-    if (this.#used.size === 0) return
-    const used = [...this.#used]
-    this.#used.clear()
+    if (this.#unwritten.size === 0) return
+    const uses = [...this.#unwritten]
+    this.#unwritten.clear()
     try {
       this.#options.control.transaction((tx) => {
-        for (const [credentialId, atMicros] of used) markCredentialUsed(tx, credentialId, atMicros)
+        for (const [credentialId, atMicros] of uses) markCredentialUsed(tx, credentialId, atMicros)
       })
     } catch (error) {
       this.#options.log.warn('product.last_used_lost', { error })

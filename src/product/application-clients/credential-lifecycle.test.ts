@@ -1,4 +1,4 @@
-/** The credential lifecycle of Document 2, a row a test, and what each row promises beside it. */
+/** The credential lifecycle of Document 2: one test for each row, and the guarantees of each. */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { openTestProduct, REQUEST_ID, type TestProduct } from '../../../build/testing/products.ts'
 import type { ApplicationKind } from '../../storage/control/application-clients.ts'
@@ -15,25 +15,25 @@ import {
   rotateCredential,
 } from './application-credentials.ts'
 
-let it: TestProduct
+let harness: TestProduct
 beforeEach(async () => {
-  it = await openTestProduct()
+  harness = await openTestProduct()
 })
-afterEach(() => it.close())
+afterEach(() => harness.close())
 
 const requestId = REQUEST_ID
 const KINDS = ['public', 'confidential', 'development'] as const
 
-interface Name {
+interface CredentialPath {
   readonly clientId: ClientId
   readonly credentialId: CredentialId
 }
 
-function issue(kind: ApplicationKind): Name & { readonly key: string } {
-  const { ids } = it.system
-  const createdAtMicros = it.system.nowMicros()
+function issue(kind: ApplicationKind): CredentialPath & { readonly key: string } {
+  const { ids } = harness.system
+  const createdAtMicros = harness.system.nowMicros()
   const scopes = kind === 'development' ? ['workspace' as const] : ['query' as const]
-  const { clientId } = createClient(it.product, it.actor, {
+  const { clientId } = createClient(harness.product, harness.actor, {
     clientId: ids.make('app'),
     name: kind,
     kind,
@@ -41,7 +41,7 @@ function issue(kind: ApplicationKind): Name & { readonly key: string } {
     createdAtMicros,
     requestId,
   }).client
-  const { credential, key } = createCredential(it.product, it.actor, {
+  const { credential, key } = createCredential(harness.product, harness.actor, {
     clientId,
     credentialId: ids.make('crd'),
     name: 'first',
@@ -53,29 +53,34 @@ function issue(kind: ApplicationKind): Name & { readonly key: string } {
   return { clientId, credentialId: credential.credentialId, key: key!.reveal() }
 }
 
-function rotation(source: Name): RotateInput {
+function rotation(source: CredentialPath): RotateInput {
   const { clientId, credentialId } = source
   return {
     clientId,
     credentialId,
-    replacementId: it.system.ids.make('crd'),
+    replacementId: harness.system.ids.make('crd'),
     changes: {},
-    createdAtMicros: it.system.nowMicros(),
+    createdAtMicros: harness.system.nowMicros(),
     requestId,
   }
 }
 
-const rotate = (input: RotateInput) => rotateCredential(it.product, it.actor, input)
-const revoke = (name: Name) => revokeCredential(it.product, it.actor, { ...name, requestId })
-const remove = (name: Name) => deleteCredential(it.product, it.actor, { ...name, requestId })
-const reveal = (name: Name) => revealKey(it.product, it.actor, { ...name, requestId })
-const calls = (key: string) => it.product.keys.authenticate(key) !== null
-const stateOf = ({ clientId, credentialId }: Name) =>
-  listCredentials(it.product, clientId).find((each) => each.credentialId === credentialId)?.state
+const rotate = (input: RotateInput) => rotateCredential(harness.product, harness.actor, input)
+const revoke = (name: CredentialPath) =>
+  revokeCredential(harness.product, harness.actor, { ...name, requestId })
+const remove = (name: CredentialPath) =>
+  deleteCredential(harness.product, harness.actor, { ...name, requestId })
+const reveal = (name: CredentialPath) =>
+  revealKey(harness.product, harness.actor, { ...name, requestId })
+const isAccepted = (key: string) => harness.product.keys.authenticate(key) !== null
+const stateOf = ({ clientId, credentialId }: CredentialPath) =>
+  listCredentials(harness.product, clientId).find(
+    (credential) => credential.credentialId === credentialId,
+  )?.state
 
-function fault(work: () => unknown): string {
+function codeOf(action: () => unknown): string {
   try {
-    work()
+    action()
   } catch (error) {
     return (error as { code: string }).code
   }
@@ -83,69 +88,72 @@ function fault(work: () => unknown): string {
 }
 
 async function audits(): Promise<string[]> {
-  await it.product.audit.settled()
-  return it.audited.map(({ operation }) => operation.replace('product.application_', ''))
+  await harness.product.audit.whenIdle()
+  return harness.audited.map(({ operation }) => operation.replace('product.application_', ''))
 }
 
-describe('active', () => {
-  test.each(KINDS)('rotate (%s) | a replacement; the source stays and is active', async (kind) => {
-    const source = issue(kind)
-    it.system.advance(1_000)
-    const input = rotation(source)
-    const { credential, key, secretShownOnce, replayed } = rotate(input)
-    expect(credential).toEqual({
-      credentialId: input.replacementId,
-      clientId: source.clientId,
-      name: 'first',
-      scopes: kind === 'development' ? ['workspace'] : ['query'],
-      state: 'active',
-      rateLimit: 50,
-      createdAtMicros: input.createdAtMicros,
-      revokedAtMicros: null,
-      lastUsedAtMicros: null,
-      replaces: source.credentialId,
-    })
-    expect({ secretShownOnce, replayed }).toEqual({
-      secretShownOnce: kind !== 'public',
-      replayed: false,
-    })
-    expect(key!.reveal()).toMatch(new RegExp(`^${KEY_PREFIXES[kind]}[A-Za-z0-9_-]{43}$`))
-    expect(key!.reveal()).not.toBe(source.key)
-    expect([calls(source.key), calls(key!.reveal())]).toEqual([true, true])
-    expect(stateOf(source)).toBe('active')
-    expect(await audits()).toEqual(['client.create', 'credential.create', 'credential.rotate'])
-  })
+describe('an active credential', () => {
+  test.each(KINDS)(
+    'of kind %s stays active when a rotation creates its replacement',
+    async (kind) => {
+      const source = issue(kind)
+      harness.system.advance(1_000)
+      const input = rotation(source)
+      const { credential, key, secretShownOnce, replayed } = rotate(input)
+      expect(credential).toEqual({
+        credentialId: input.replacementId,
+        clientId: source.clientId,
+        name: 'first',
+        scopes: kind === 'development' ? ['workspace'] : ['query'],
+        state: 'active',
+        rateLimit: 50,
+        createdAtMicros: input.createdAtMicros,
+        revokedAtMicros: null,
+        lastUsedAtMicros: null,
+        replaces: source.credentialId,
+      })
+      expect({ secretShownOnce, replayed }).toEqual({
+        secretShownOnce: kind !== 'public',
+        replayed: false,
+      })
+      expect(key!.reveal()).toMatch(new RegExp(`^${KEY_PREFIXES[kind]}[A-Za-z0-9_-]{43}$`))
+      expect(key!.reveal()).not.toBe(source.key)
+      expect([isAccepted(source.key), isAccepted(key!.reveal())]).toEqual([true, true])
+      expect(stateOf(source)).toBe('active')
+      expect(await audits()).toEqual(['client.create', 'credential.create', 'credential.rotate'])
+    },
+  )
 
-  test('rotate with another name, scopes or limit | the replacement has them', () => {
+  test('is replaced by one with the name, scopes and limit of the rotation', () => {
     const source = issue('confidential')
     const changes = { name: 'second', scopes: ['mutation', 'query'] as const, rateLimit: null }
     expect(rotate({ ...rotation(source), changes }).credential).toMatchObject(changes)
     const beyond = { ...rotation(source), changes: { scopes: ['realtime'] as const } }
-    expect(fault(() => rotate(beyond))).toBe('PRODUCT_INVALID')
+    expect(codeOf(() => rotate(beyond))).toBe('PRODUCT_INVALID')
     const unlimited = { ...rotation(source), changes: { rateLimit: 0 } }
-    expect(fault(() => rotate(unlimited))).toBe('PRODUCT_INVALID')
+    expect(codeOf(() => rotate(unlimited))).toBe('PRODUCT_INVALID')
   })
 
-  test('revoke | revoked, in force on the next request', async () => {
+  test('is rejected from the next request on after its revocation', async () => {
     const source = issue('confidential')
-    expect(calls(source.key)).toBe(true)
-    it.system.advance(1_000)
+    expect(isAccepted(source.key)).toBe(true)
+    harness.system.advance(1_000)
     expect(revoke(source)).toMatchObject({
       state: 'revoked',
-      revokedAtMicros: it.system.nowMicros(),
+      revokedAtMicros: harness.system.nowMicros(),
     })
-    expect(calls(source.key)).toBe(false)
+    expect(isAccepted(source.key)).toBe(false)
     expect((await audits()).at(-1)).toBe('credential.revoke')
   })
 
-  test('delete | rejected', () => {
+  test('cannot be deleted', () => {
     const source = issue('public')
-    expect(fault(() => remove(source))).toBe('PRODUCT_STATE_CONFLICT')
+    expect(codeOf(() => remove(source))).toBe('PRODUCT_STATE_CONFLICT')
     expect(stateOf(source)).toBe('active')
-    expect(calls(source.key)).toBe(true)
+    expect(isAccepted(source.key)).toBe(true)
   })
 
-  test('reveal of a public key | the same key', async () => {
+  test('of kind public reveals the same key again', async () => {
     const source = issue('public')
     const { credential, key } = reveal(source)
     expect(credential.credentialId).toBe(source.credentialId)
@@ -153,35 +161,38 @@ describe('active', () => {
     expect((await audits()).at(-1)).toBe('credential.reveal')
   })
 
-  test.each(['confidential', 'development'] as const)('reveal of a %s key | refused', (kind) => {
-    expect(fault(() => reveal(issue(kind)))).toBe('PRODUCT_INVALID')
-  })
+  test.each(['confidential', 'development'] as const)(
+    'of kind %s cannot reveal its key',
+    (kind) => {
+      expect(codeOf(() => reveal(issue(kind)))).toBe('PRODUCT_INVALID')
+    },
+  )
 
-  test('reveal of a public key that does not fit its digest | corrupt', () => {
+  test('reveals no public key that does not match its digest', () => {
     const source = issue('public')
-    it.root.control.transaction((tx) =>
+    harness.root.control.transaction((tx) =>
       tx.run('update application_credentials set key_digest = zeroblob(32)'),
     )
-    expect(fault(() => reveal(source))).toBe('PRODUCT_CORRUPT')
+    expect(codeOf(() => reveal(source))).toBe('PRODUCT_CORRUPT')
   })
 })
 
-describe('revoked', () => {
+describe('a revoked credential', () => {
   const revoked = (kind: ApplicationKind = 'public') => {
     const source = issue(kind)
     revoke(source)
     return source
   }
 
-  test('revoke | stays revoked, at its first time', async () => {
+  test('keeps the time of its first revocation', async () => {
     const source = revoked()
-    const [before] = listCredentials(it.product, source.clientId)
-    it.system.advance(1_000)
+    const [before] = listCredentials(harness.product, source.clientId)
+    harness.system.advance(1_000)
     expect(revoke(source)).toEqual(before)
     expect((await audits()).filter((operation) => /revoke/.test(operation))).toHaveLength(1)
   })
 
-  test('delete | tombstoned, once', async () => {
+  test('is deleted once and leaves a tombstone', async () => {
     const source = revoked()
     remove(source)
     expect(stateOf(source)).toBe('deleted')
@@ -189,29 +200,29 @@ describe('revoked', () => {
     expect((await audits()).filter((operation) => /delete/.test(operation))).toHaveLength(1)
   })
 
-  test('rotate | rejected', () => {
+  test('cannot be rotated', () => {
     const source = revoked('confidential')
-    expect(fault(() => rotate(rotation(source)))).toBe('PRODUCT_STATE_CONFLICT')
+    expect(codeOf(() => rotate(rotation(source)))).toBe('PRODUCT_STATE_CONFLICT')
   })
 
-  test('nothing makes it call again', () => {
+  test('is never accepted again', () => {
     const source = revoked()
-    expect(calls(source.key)).toBe(false)
+    expect(isAccepted(source.key)).toBe(false)
     const { key } = rotate(rotation({ ...issue('public') }))
-    expect([calls(source.key), calls(key!.reveal())]).toEqual([false, true])
+    expect([isAccepted(source.key), isAccepted(key!.reveal())]).toEqual([false, true])
     remove(source)
-    expect(calls(source.key)).toBe(false)
+    expect(isAccepted(source.key)).toBe(false)
   })
 
-  test('an exact replay of its creation | the credential without its key', () => {
+  test('is returned without its key to an exact repeat of its creation', () => {
     const source = issue('public')
     const [{ name, scopes, rateLimit, createdAtMicros }] = listCredentials(
-      it.product,
+      harness.product,
       source.clientId,
     ) as [ReturnType<typeof listCredentials>[number]]
     revoke(source)
     const again = { ...source, name, scopes, rateLimit, createdAtMicros, requestId }
-    expect(createCredential(it.product, it.actor, again)).toMatchObject({
+    expect(createCredential(harness.product, harness.actor, again)).toMatchObject({
       key: null,
       replayed: true,
       credential: { state: 'revoked' },
@@ -219,7 +230,7 @@ describe('revoked', () => {
   })
 })
 
-describe('deleted', () => {
+describe('a deleted credential', () => {
   const deleted = () => {
     const source = issue('public')
     revoke(source)
@@ -227,35 +238,35 @@ describe('deleted', () => {
     return source
   }
 
-  test.each<[string, (name: Name) => unknown]>([
-    ['rotate', (name) => rotate(rotation(name))],
-    ['reveal', reveal],
-  ])('%s | rejected', (_, act) => {
+  test.each<[string, (name: CredentialPath) => unknown]>([
+    ['be rotated', (name) => rotate(rotation(name))],
+    ['reveal its key', reveal],
+  ])('cannot %s', (_, act) => {
     const source = deleted()
-    expect(fault(() => act(source))).toBe('PRODUCT_STATE_CONFLICT')
+    expect(codeOf(() => act(source))).toBe('PRODUCT_STATE_CONFLICT')
   })
 
-  test('revoke | stays deleted', () => {
+  test('stays deleted when it is revoked', () => {
     const source = deleted()
     expect(revoke(source).state).toBe('deleted')
     expect(stateOf(source)).toBe('deleted')
   })
 
-  test('its ID is never another credential', () => {
+  test('keeps its ID from being used again', () => {
     const source = deleted()
     const other = issue('public')
     const reuse = { ...rotation(other), replacementId: source.credentialId }
-    expect(fault(() => rotate(reuse))).toBe('PRODUCT_OPERATION_REUSED')
+    expect(codeOf(() => rotate(reuse))).toBe('PRODUCT_OPERATION_REUSED')
   })
 })
 
 describe('a rotation', () => {
-  test.each(KINDS)('of a %s key that is repeated exactly answers the first result', (kind) => {
+  test.each(KINDS)('of a %s key returns its first result to an exact repeat', (kind) => {
     const source = issue(kind)
     const input = rotation(source)
     const first = rotate(input)
     revoke(source)
-    it.system.advance(48 * 3_600_000)
+    harness.system.advance(48 * 3_600_000)
     const again = rotate(input)
     expect(again).toMatchObject({
       credential: first.credential,
@@ -263,7 +274,7 @@ describe('a rotation', () => {
       replayed: true,
     })
     expect(again.key?.reveal() ?? null).toBe(kind === 'public' ? first.key!.reveal() : null)
-    expect(listCredentials(it.product, source.clientId)).toHaveLength(2)
+    expect(listCredentials(harness.product, source.clientId)).toHaveLength(2)
   })
 
   test.each<[string, Partial<RotateInput>]>([
@@ -271,46 +282,46 @@ describe('a rotation', () => {
     ['name', { changes: { name: 'other' } }],
     ['scopes', { changes: { scopes: ['mutation'] } }],
     ['limit', { changes: { rateLimit: 51 } }],
-  ])('with the same ID and another %s is a reuse', (_, more) => {
+  ])('with a used ID and another %s is rejected as reused', (_, more) => {
     const source = issue('confidential')
     const input = rotation(source)
     rotate(input)
-    expect(fault(() => rotate({ ...input, ...more }))).toBe('PRODUCT_OPERATION_REUSED')
+    expect(codeOf(() => rotate({ ...input, ...more }))).toBe('PRODUCT_OPERATION_REUSED')
   })
 
-  test('and a creation never stand for each other, nor do two sources', () => {
+  test('shares its ID with no creation and no rotation of another source', () => {
     const source = issue('confidential')
     const input = rotation(source)
     const { credential } = rotate(input)
     const { name, scopes, rateLimit, createdAtMicros } = credential
     const creation = { name, scopes, rateLimit, createdAtMicros, requestId }
     const reused = { clientId: source.clientId, credentialId: input.replacementId, ...creation }
-    expect(fault(() => createCredential(it.product, it.actor, reused))).toBe(
+    expect(codeOf(() => createCredential(harness.product, harness.actor, reused))).toBe(
       'PRODUCT_OPERATION_REUSED',
     )
     const second = rotation(source)
     rotate(second)
     const swapped = { ...input, credentialId: second.replacementId }
-    expect(fault(() => rotate(swapped))).toBe('PRODUCT_OPERATION_REUSED')
+    expect(codeOf(() => rotate(swapped))).toBe('PRODUCT_OPERATION_REUSED')
     const itself = { ...rotation(source), replacementId: source.credentialId }
-    expect(fault(() => rotate(itself))).toBe('PRODUCT_OPERATION_REUSED')
+    expect(codeOf(() => rotate(itself))).toBe('PRODUCT_OPERATION_REUSED')
   })
 
-  test('with a clock that is a day off is invalid', () => {
+  test('with a clock that is a day off is rejected', () => {
     const source = issue('confidential')
-    const createdAtMicros = it.system.nowMicros() + 24n * 3_600_000_000n + 1n
-    expect(fault(() => rotate({ ...rotation(source), createdAtMicros }))).toBe('PRODUCT_INVALID')
+    const createdAtMicros = harness.system.nowMicros() + 24n * 3_600_000_000n + 1n
+    expect(codeOf(() => rotate({ ...rotation(source), createdAtMicros }))).toBe('PRODUCT_INVALID')
   })
 })
 
-test('a credential is found under its own client only', () => {
+test('a credential is found only under its own client', () => {
   const source = issue('public')
   const other = issue('public')
   const crossed = { clientId: other.clientId, credentialId: source.credentialId }
-  for (const act of [revoke, remove, reveal, (name: Name) => rotate(rotation(name))]) {
-    expect(fault(() => act(crossed))).toBe('PRODUCT_NOT_FOUND')
-    const unknown = { ...source, credentialId: it.system.ids.make('crd') }
-    expect(fault(() => act(unknown))).toBe('PRODUCT_NOT_FOUND')
+  for (const act of [revoke, remove, reveal, (name: CredentialPath) => rotate(rotation(name))]) {
+    expect(codeOf(() => act(crossed))).toBe('PRODUCT_NOT_FOUND')
+    const unknown = { ...source, credentialId: harness.system.ids.make('crd') }
+    expect(codeOf(() => act(unknown))).toBe('PRODUCT_NOT_FOUND')
   }
   expect(stateOf(source)).toBe('active')
 })

@@ -4,33 +4,37 @@ import { listPendingAudit } from '../../storage/control/audit-outbox.ts'
 import { closeProduct } from '../product.ts'
 import { AuditOutbox, type ProductAudit } from './audit-outbox.ts'
 
-let it: TestProduct
+let harness: TestProduct
 beforeEach(async () => {
-  it = await openTestProduct()
+  harness = await openTestProduct()
 })
-afterEach(() => it.close())
+afterEach(() => harness.close())
 
 function outbox(sink: (record: ProductAudit) => Promise<void>): AuditOutbox {
-  const { system, log, root } = it
+  const { system, log, root } = harness
   return new AuditOutbox({ system, log: log.log, control: root.control, sink })
 }
 
-function append(to: AuditOutbox, subject: string): void {
-  it.root.control.transaction((tx) =>
-    to.append(tx, it.actor, { operation: 'product.test.run', subject, requestId: REQUEST_ID }),
+function append(audit: AuditOutbox, subject: string): void {
+  harness.root.control.transaction((tx) =>
+    audit.append(tx, harness.actor, {
+      operation: 'product.test.run',
+      subject,
+      requestId: REQUEST_ID,
+    }),
   )
 }
 
 function pending(): number {
-  return it.root.control.read((reader) => listPendingAudit(reader, 1000)).length
+  return harness.root.control.read((reader) => listPendingAudit(reader, 1000)).length
 }
 
 test('a record that rolls back with its change is never delivered', async () => {
   const delivered: ProductAudit[] = []
   const audit = outbox(async (record) => void delivered.push(record))
   expect(() =>
-    it.root.control.transaction((tx) => {
-      audit.append(tx, it.actor, {
+    harness.root.control.transaction((tx) => {
+      audit.append(tx, harness.actor, {
         operation: 'product.test.run',
         subject: 'x',
         requestId: REQUEST_ID,
@@ -39,17 +43,17 @@ test('a record that rolls back with its change is never delivered', async () => 
     }),
   ).toThrow('change failed')
   audit.deliver()
-  await audit.settled()
+  await audit.whenIdle()
   expect(delivered).toEqual([])
 })
 
-test('records are delivered whole, in order, once', async () => {
+test('records are delivered complete, in order and once', async () => {
   const delivered: ProductAudit[] = []
   const audit = outbox(async (record) => void delivered.push(record))
   for (let i = 0; i < 150; i++) append(audit, `s${i}`)
   audit.deliver()
   audit.deliver()
-  await audit.settled()
+  await audit.whenIdle()
   expect(delivered.map(({ subject }) => subject)).toEqual(
     Array.from({ length: 150 }, (_, i) => `s${i}`),
   )
@@ -57,11 +61,11 @@ test('records are delivered whole, in order, once', async () => {
     auditId: expect.stringMatching(/^aud_/),
     operation: 'product.test.run',
     outcome: 'succeeded',
-    actor: it.actor.operatorId,
+    actor: harness.actor.operatorId,
     subject: 's0',
-    atMicros: it.system.nowMicros(),
+    atMicros: harness.system.nowMicros(),
     requestId: REQUEST_ID,
-    sessionId: it.actor.sessionId,
+    sessionId: harness.actor.sessionId,
     operationId: null,
   })
   expect(pending()).toBe(0)
@@ -75,12 +79,12 @@ test('a record that is committed while a delivery ends is delivered too', async 
     for (let turn = 0; turn < turns; turn++) await null
     append(audit, 'second')
     audit.deliver()
-    await audit.settled()
+    await audit.whenIdle()
     expect(pending(), `after ${turns} turns`).toBe(0)
   }
 })
 
-test('an outage of the trail keeps the records, and the next process delivers them', async () => {
+test('records that an outage of the trail holds up are delivered by the next process', async () => {
   const audit = outbox(async () => {
     throw new RangeError('down')
   })
@@ -88,11 +92,11 @@ test('an outage of the trail keeps the records, and the next process delivers th
   audit.deliver()
   await audit.close()
   expect(pending()).toBe(1)
-  expect(it.log.text()).toContain('product.audit_delayed')
-  const { directory } = it
-  await closeProduct(it.product)
-  it = await openTestProduct({ directory })
-  await it.product.audit.settled()
-  expect(it.audited.map(({ subject }) => subject)).toEqual(['kept'])
+  expect(harness.log.text()).toContain('product.audit_delayed')
+  const { directory } = harness
+  await closeProduct(harness.product)
+  harness = await openTestProduct({ directory })
+  await harness.product.audit.whenIdle()
+  expect(harness.audited.map(({ subject }) => subject)).toEqual(['kept'])
   expect(pending()).toBe(0)
 })

@@ -1,7 +1,7 @@
 /**
- * Audit records of Product changes. The change is in the control database and the audit trail in
- * the identity database, so a record is committed with its change in an outbox and delivered from
- * there until the trail has it: none is lost with a crash or an outage, none is written twice.
+ * Audit records of Product changes. The changes are in the control database and the audit trail is
+ * in the identity database, so a record is committed with its change in an outbox and delivered
+ * from there until the trail has it: no crash and no outage loses a record or writes it twice.
  */
 import type { Actor } from '../../identity/actor.ts'
 import {
@@ -19,21 +19,21 @@ export interface ProductAudit {
   readonly auditId: AuditId
   readonly operation: `product.${string}.${string}`
   readonly outcome: 'succeeded' | 'failed'
-  /** Null for a command of the machine that the Product root is on. */
+  /** null for a command that runs on the machine of the Product root. */
   readonly actor: OperatorId | null
   readonly subject: string
   readonly atMicros: bigint
   readonly requestId: RequestId | null
   readonly sessionId: SessionId | null
-  /** Null for a change that carries none. */
+  /** null for a change that carries none. */
   readonly operationId: OperationId | null
 }
 
-/** The audit trail. Resolves once the record is durable; one that it has already is no error. */
+/** Writes to the audit trail. Resolves once the record is durable; accepts repeated records. */
 export type AuditSink = (record: ProductAudit) => Promise<void>
 
-/** What of an audit record a rule knows. */
-export interface Audited {
+/** The part of an audit record that the change itself provides. */
+export interface AuditedChange {
   readonly operation: ProductAudit['operation']
   readonly outcome?: ProductAudit['outcome']
   readonly subject: string
@@ -41,12 +41,12 @@ export interface Audited {
   readonly operationId?: OperationId
 }
 
-/** In the transaction of the change; whoever opens the root next delivers it. */
+/** Stores a record in the transaction of the change; the next server of the root delivers it. */
 export function appendAudit(
   tx: ControlTx,
   system: System,
   actor: Pick<Actor, 'operatorId' | 'sessionId'> | null,
-  { operation, outcome = 'succeeded', subject, requestId, operationId }: Audited,
+  { operation, outcome = 'succeeded', subject, requestId, operationId }: AuditedChange,
 ): void {
   const record: Omit<ProductAudit, 'auditId' | 'atMicros'> & { atMicros: string } = {
     operation,
@@ -68,7 +68,7 @@ interface OutboxOptions {
   readonly sink: AuditSink
 }
 
-const BATCH = 64
+const BATCH_RECORDS = 64
 const RETRY_MS = 5_000
 
 export class AuditOutbox {
@@ -84,19 +84,19 @@ export class AuditOutbox {
     )
   }
 
-  /** In the transaction of the change. Call `deliver` once it is committed. */
-  append(tx: ControlTx, actor: Actor, audited: Audited): void {
-    appendAudit(tx, this.#options.system, actor, audited)
+  /** Stores a record in the transaction of the change. Call `deliver` after the commit. */
+  append(tx: ControlTx, actor: Actor, change: AuditedChange): void {
+    appendAudit(tx, this.#options.system, actor, change)
   }
 
-  /** Starts delivery of what is pending. Never throws; failures are tried again. */
+  /** Starts the delivery of pending records. Never throws; it is retried after a failure. */
   deliver(): void {
     this.#delivery.start()
   }
 
-  /** Resolves when the delivery that runs, if any, has ended. */
-  settled(): Promise<void> {
-    return this.#delivery.settled()
+  /** Resolves when the delivery in progress, if any, has ended. */
+  whenIdle(): Promise<void> {
+    return this.#delivery.whenIdle()
   }
 
   async close(): Promise<void> {
@@ -107,7 +107,7 @@ export class AuditOutbox {
   async #deliverAll(): Promise<void> {
     const { control, sink } = this.#options
     for (;;) {
-      const pending = control.read((reader) => listPendingAudit(reader, BATCH))
+      const pending = control.read((reader) => listPendingAudit(reader, BATCH_RECORDS))
       if (pending.length === 0) return
       for (const { auditId, record } of pending) {
         const fields = JSON.parse(record) as ProductAudit
@@ -118,7 +118,7 @@ export class AuditOutbox {
   }
 
   #retryLater(error: unknown): void {
-    const message = 'Audit records wait for delivery.'
+    const message = 'Audit records are not delivered yet; the delivery is retried.'
     this.#options.log.warn('product.audit_delayed', { error, message })
     if (this.#delivery.isClosed || this.#retry !== null) return
     this.#retry = setTimeout(() => {

@@ -14,14 +14,14 @@ import { readStatus } from '../environments/status.ts'
 import { closeProduct } from '../product.ts'
 import { promote } from './promote.ts'
 
-let it: TestProduct
+let harness: TestProduct
 beforeEach(async () => {
-  it = await openTestProduct()
+  harness = await openTestProduct()
 })
-afterEach(() => it.close())
+afterEach(() => harness.close())
 
 function bind(releaseId: ReleaseId, expectedReleaseId: 'empty' | ReleaseId | null = null) {
-  return promote(it.product, it.actor, {
+  return promote(harness.product, harness.actor, {
     channel: 'production',
     releaseId,
     expectedReleaseId,
@@ -29,9 +29,9 @@ function bind(releaseId: ReleaseId, expectedReleaseId: 'empty' | ReleaseId | nul
   })
 }
 
-async function fault(work: () => unknown): Promise<string> {
+async function codeOf(action: () => unknown): Promise<string> {
   try {
-    await work()
+    await action()
   } catch (error) {
     return (error as { code: string }).code
   }
@@ -39,15 +39,15 @@ async function fault(work: () => unknown): Promise<string> {
 }
 
 function setState(releaseId: ReleaseId, state: string): void {
-  it.root.control.transaction((tx) =>
+  harness.root.control.transaction((tx) =>
     tx.run('update releases set state = ? where release_id = ?', state, releaseId),
   )
 }
 
 describe('a promotion', () => {
-  test('binds, moves and remembers', async () => {
-    const a = (await publishRelease(it, { source: 'a' })).releaseId
-    const b = (await publishRelease(it, { source: 'b' })).releaseId
+  test('binds a Channel, moves it and records its history', async () => {
+    const a = (await publishRelease(harness, { source: 'a' })).releaseId
+    const b = (await publishRelease(harness, { source: 'b' })).releaseId
     expect(await bind(a, 'empty')).toMatchObject({
       name: 'production',
       releaseId: a,
@@ -57,163 +57,163 @@ describe('a promotion', () => {
     })
     expect(await bind(b, a)).toMatchObject({ releaseId: b, previousReleaseId: a, revision: 2n })
     expect(await bind(a)).toMatchObject({ releaseId: a, previousReleaseId: b, revision: 3n })
-    const { channels, revision } = readStatus(it.product)
+    const { channels, revision } = readStatus(harness.product)
     expect(channels).toMatchObject([{ name: 'production', releaseId: a, history: [b, a] }])
     expect(revision).toBe(7n)
-    await it.product.audit.settled()
-    expect(it.audited.slice(-3).map(({ subject }) => subject)).toEqual([
+    await harness.product.audit.whenIdle()
+    expect(harness.audited.slice(-3).map(({ subject }) => subject)).toEqual([
       `production:${a}`,
       `production:${b}`,
       `production:${a}`,
     ])
   })
 
-  test('to what the Channel is bound to already changes nothing', async () => {
-    const a = (await publishRelease(it, { source: 'a' })).releaseId
+  test('of the Release that the Channel is bound to already changes nothing', async () => {
+    const a = (await publishRelease(harness, { source: 'a' })).releaseId
     await bind(a, 'empty')
-    const before = readStatus(it.product)
+    const before = readStatus(harness.product)
     expect(await bind(a)).toMatchObject({ revision: 1n })
     expect(await bind(a, a)).toMatchObject({ revision: 1n })
-    expect(readStatus(it.product)).toEqual(before)
+    expect(readStatus(harness.product)).toEqual(before)
   })
 
-  test('under another binding than the expected one is a conflict', async () => {
-    const a = (await publishRelease(it, { source: 'a' })).releaseId
-    const b = (await publishRelease(it, { source: 'b' })).releaseId
-    expect(await fault(() => bind(a, b))).toBe('PRODUCT_CAS_CONFLICT')
+  test('under another binding than the expected one conflicts', async () => {
+    const a = (await publishRelease(harness, { source: 'a' })).releaseId
+    const b = (await publishRelease(harness, { source: 'b' })).releaseId
+    expect(await codeOf(() => bind(a, b))).toBe('PRODUCT_CAS_CONFLICT')
     await bind(a, 'empty')
-    expect(await fault(() => bind(b, 'empty'))).toBe('PRODUCT_CAS_CONFLICT')
-    expect(await fault(() => bind(b, b))).toBe('PRODUCT_CAS_CONFLICT')
-    // A lost answer is reconciled by status, not by repeating a precondition that no longer holds.
-    expect(await fault(() => bind(a, 'empty'))).toBe('PRODUCT_CAS_CONFLICT')
-    expect(readStatus(it.product).channels).toMatchObject([{ releaseId: a, revision: 1n }])
+    expect(await codeOf(() => bind(b, 'empty'))).toBe('PRODUCT_CAS_CONFLICT')
+    expect(await codeOf(() => bind(b, b))).toBe('PRODUCT_CAS_CONFLICT')
+    // A lost response is reconciled by status, not by repeating a stale precondition.
+    expect(await codeOf(() => bind(a, 'empty'))).toBe('PRODUCT_CAS_CONFLICT')
+    expect(readStatus(harness.product).channels).toMatchObject([{ releaseId: a, revision: 1n }])
   })
 
   test.each([
     ['published', 'PRODUCT_STATE_CONFLICT'],
     ['rejected', 'PRODUCT_STATE_CONFLICT'],
     ['retired', 'PRODUCT_RELEASE_RETIRED'],
-  ])('of a Release that is %s is refused', async (state, code) => {
-    const { releaseId } = await publishRelease(it, { validate: state !== 'published' })
+  ])('of a Release that is %s is rejected', async (state, code) => {
+    const { releaseId } = await publishRelease(harness, { validate: state !== 'published' })
     if (state !== 'published') setState(releaseId, state)
-    expect(await fault(() => bind(releaseId))).toBe(code)
-    expect(readStatus(it.product).channels).toEqual([])
+    expect(await codeOf(() => bind(releaseId))).toBe(code)
+    expect(readStatus(harness.product).channels).toEqual([])
   })
 
-  test('of an unknown Release finds nothing', async () => {
-    expect(await fault(() => bind(it.system.ids.make('rel')))).toBe('PRODUCT_NOT_FOUND')
+  test('of an unknown Release is rejected', async () => {
+    expect(await codeOf(() => bind(harness.system.ids.make('rel')))).toBe('PRODUCT_NOT_FOUND')
   })
 })
 
 describe('serving', () => {
   async function reopen(): Promise<void> {
-    const { directory } = it
-    await closeProduct(it.product)
-    it = await openTestProduct({ directory })
+    const { directory } = harness
+    await closeProduct(harness.product)
+    harness = await openTestProduct({ directory })
   }
 
   function damage(releaseId: ReleaseId): () => void {
-    const { digest } = readStatus(it.product).releases.find(
+    const { digest } = readStatus(harness.product).releases.find(
       (release) => release.releaseId === releaseId,
     )!.artifact
     const hex = digest.slice('sha256:'.length)
-    const path = join(it.directory, 'artifacts', 'sha256', hex.slice(0, 2), hex.slice(2))
+    const path = join(harness.directory, 'artifacts', 'sha256', hex.slice(0, 2), hex.slice(2))
     const bytes = readFileSync(path)
     writeFileSync(path, new Uint8Array(bytes.length))
     return () => writeFileSync(path, bytes)
   }
 
-  test('is stopped without a Channel, starts with the process and then serves', async () => {
-    expect(readEnvironment(it.product).observed.serving).toBe('stopped')
-    const { releaseId } = await publishRelease(it, { source: 'a' })
+  test('is stopped without a Channel and starting until a restart has loaded it', async () => {
+    expect(readEnvironment(harness.product).observed.serving).toBe('stopped')
+    const { releaseId } = await publishRelease(harness, { source: 'a' })
     await bind(releaseId)
     await reopen()
-    expect(readEnvironment(it.product).observed.serving).toBe('starting')
-    await it.product.serving.settled()
-    expect(readEnvironment(it.product).observed.serving).toBe('serving')
-    expect(it.product.serving.find('production')).toMatchObject({ releaseId, source: 'a' })
+    expect(readEnvironment(harness.product).observed.serving).toBe('starting')
+    await harness.product.serving.whenIdle()
+    expect(readEnvironment(harness.product).observed.serving).toBe('serving')
+    expect(harness.product.serving.find('production')).toMatchObject({ releaseId, source: 'a' })
   })
 
   test('keeps the earlier Release until a runner holds the next one', async () => {
-    const a = (await publishRelease(it, { source: 'a' })).releaseId
-    const b = (await publishRelease(it, { source: 'b' })).releaseId
+    const a = (await publishRelease(harness, { source: 'a' })).releaseId
+    const b = (await publishRelease(harness, { source: 'b' })).releaseId
     await bind(a)
     const changes: string[] = []
-    it.product.serving.listen((channel, release) => {
+    harness.product.serving.listen((channel, release) => {
       changes.push(`${channel} ${release.releaseId}`)
     })
     const warm = Promise.withResolvers<void>()
-    it.engine.isWarm = ({ releaseId }) => releaseId !== b
-    it.engine.warm = () => warm.promise
+    harness.engine.isWarm = ({ releaseId }) => releaseId !== b
+    harness.engine.warm = () => warm.promise
     expect((await bind(b, a)).serving).toBe('pending')
     await Bun.sleep(20)
-    expect(it.product.serving.find('production')).toMatchObject({ releaseId: a })
+    expect(harness.product.serving.find('production')).toMatchObject({ releaseId: a })
     warm.resolve()
-    await it.product.serving.settled()
-    expect(it.product.serving.find('production')).toMatchObject({ releaseId: b })
-    expect(it.product.serving.state('production')).toBe('converged')
+    await harness.product.serving.whenIdle()
+    expect(harness.product.serving.find('production')).toMatchObject({ releaseId: b })
+    expect(harness.product.serving.state('production')).toBe('converged')
     expect(changes).toEqual([`production ${b}`])
   })
 
-  test('begins all the same where no runner starts', async () => {
-    const a = (await publishRelease(it, { source: 'a' })).releaseId
-    it.engine.isWarm = () => false
-    it.engine.warm = () => Promise.reject(new Fault('BUSY'))
+  test('starts even where no runner starts', async () => {
+    const a = (await publishRelease(harness, { source: 'a' })).releaseId
+    harness.engine.isWarm = () => false
+    harness.engine.warm = () => Promise.reject(new Fault('BUSY'))
     await bind(a)
-    await it.product.serving.settled()
-    expect(it.product.serving.find('production')).toMatchObject({ releaseId: a })
-    expect(it.log.text()).toContain('product.not_warm')
+    await harness.product.serving.whenIdle()
+    expect(harness.product.serving.find('production')).toMatchObject({ releaseId: a })
+    expect(harness.log.text()).toContain('product.not_warm')
   })
 
-  test('of the last of two quick promotions wins, whichever loads first', async () => {
-    const a = (await publishRelease(it, { source: 'a' })).releaseId
-    const b = (await publishRelease(it, { source: 'b' })).releaseId
+  test('converges on the last of two quick promotions, whichever loads first', async () => {
+    const a = (await publishRelease(harness, { source: 'a' })).releaseId
+    const b = (await publishRelease(harness, { source: 'b' })).releaseId
     const served: ReleaseId[] = []
-    it.product.serving.listen((_, { releaseId }) => served.push(releaseId))
+    harness.product.serving.listen((_, { releaseId }) => served.push(releaseId))
     const warm = Promise.withResolvers<void>()
-    it.engine.isWarm = () => false
-    it.engine.warm = async ({ releaseId }) => (releaseId === a ? warm.promise : undefined)
+    harness.engine.isWarm = () => false
+    harness.engine.warm = async ({ releaseId }) => (releaseId === a ? warm.promise : undefined)
     await bind(a)
     await bind(b)
     warm.resolve()
-    await it.product.serving.settled()
-    expect(it.product.serving.find('production')).toMatchObject({ releaseId: b })
+    await harness.product.serving.whenIdle()
+    expect(harness.product.serving.find('production')).toMatchObject({ releaseId: b })
     expect(served).toEqual([b])
   })
 
-  test('moves to no Release that is damaged, and away from one that is', async () => {
-    const a = (await publishRelease(it, { source: 'a' })).releaseId
-    const b = (await publishRelease(it, { source: 'b' })).releaseId
+  test('moves to no damaged Release, and away from one', async () => {
+    const a = (await publishRelease(harness, { source: 'a' })).releaseId
+    const b = (await publishRelease(harness, { source: 'b' })).releaseId
     await bind(a)
     await reopen()
-    const mend = damage(b)
+    const repair = damage(b)
     await expect(bind(b, a)).rejects.toMatchObject({ code: 'PRODUCT_CORRUPT' })
-    await it.product.serving.settled()
-    expect(it.product.serving.find('production')).toMatchObject({ releaseId: a })
-    mend()
+    await harness.product.serving.whenIdle()
+    expect(harness.product.serving.find('production')).toMatchObject({ releaseId: a })
+    repair()
     await reopen()
     damage(a)
     await bind(b, a)
-    await it.product.serving.settled()
-    expect(it.product.serving.find('production')).toMatchObject({ releaseId: b })
+    await harness.product.serving.whenIdle()
+    expect(harness.product.serving.find('production')).toMatchObject({ releaseId: b })
   })
 
-  test('of a damaged Release alone fails, and reads the disk at most once a second', async () => {
-    const { releaseId } = await publishRelease(it, { source: 'a' })
+  test('of a damaged Release fails and reads the disk at most once a second', async () => {
+    const { releaseId } = await publishRelease(harness, { source: 'a' })
     await bind(releaseId)
     await reopen()
     damage(releaseId)
-    await it.product.serving.settled()
-    const failures = () => it.log.text().split('product.serving_failed').length - 1
+    await harness.product.serving.whenIdle()
+    const failures = () => harness.log.text().split('product.serving_failed').length - 1
     const before = failures()
     for (let i = 0; i < 5; i++) {
-      await expect(it.product.serving.find('production')).rejects.toMatchObject({
+      await expect(harness.product.serving.find('production')).rejects.toMatchObject({
         code: expect.stringMatching(/^PRODUCT_(CORRUPT|UNAVAILABLE)$/),
       })
     }
     expect(failures() - before).toBeLessThanOrEqual(1)
-    it.system.advance(1_000)
-    await expect(it.product.serving.find('production')).rejects.toMatchObject({
+    harness.system.advance(1_000)
+    await expect(harness.product.serving.find('production')).rejects.toMatchObject({
       code: 'PRODUCT_CORRUPT',
     })
   })

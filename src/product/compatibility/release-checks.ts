@@ -1,5 +1,5 @@
-/** The checks of a validation: code against manifest, and schema against what a Channel serves. */
-import { Fault } from '../../errors/fault.ts'
+/** The checks of a validation: code against manifest, and schema against a Channel's Release. */
+import { Fault, isFault } from '../../errors/fault.ts'
 import type { ReleaseCheck } from '../../storage/control/releases.ts'
 import { canonicalJson } from '../../value/canonical-json.ts'
 import type { WorkspaceDescription } from '../../value/manifest.ts'
@@ -7,21 +7,23 @@ import type { Json } from '../../value/strict-json.ts'
 import { ValidationError } from '../../value/validation-error.ts'
 import { parseDescription } from '../../wire/files/manifest.ts'
 import type { LoadedRelease } from '../releases/release-cache.ts'
-import { removedTables, SchemaComparison } from './schema-compatibility.ts'
+import { removedTables, SchemaComparison } from './schema-comparison.ts'
 
-/** Names that one detail spells out. */
+/** Names that one detail lists. */
 const NAMES_MAX = 5
 /** Characters of one detail. */
 const DETAIL_MAX = 500
 
-/** Whether the manifest says what the code says of itself. */
+/** Compares the manifest with the description that the loaded code returned. */
 export function codeChecks(manifest: WorkspaceDescription, described: Json): ReleaseCheck[] {
   let code: WorkspaceDescription
   try {
     code = parseDescription(described)
   } catch (error) {
     if (!(error instanceof ValidationError)) throw error
-    return [failed('load', `the code declares something else than ${error.rule} at ${error.path}`)]
+    return [
+      failedCheck('load', `the code declares something else than ${error.rule} at ${error.path}`),
+    ]
   }
   const indexes = (description: WorkspaceDescription) =>
     description.tables.flatMap((table) =>
@@ -30,29 +32,29 @@ export function codeChecks(manifest: WorkspaceDescription, described: Json): Rel
   const fields = ({ tables }: WorkspaceDescription) =>
     tables.map((table) => ({ name: table.name, fields: table.fields }))
   return [
-    passed('load', 'the code loads'),
+    passedCheck('load', 'the code loads'),
     compare('code:functions', manifest.functions, code.functions),
     compare('code:tables', fields(manifest), fields(code)),
     compare('code:indexes', indexes(manifest), indexes(code)),
   ]
 }
 
-/** The code could not be loaded; where it threw, the violation says what. */
+/** The failed check of code that could not be loaded; its detail is what the code threw, if any. */
 export function loadFailure(fault: Fault): ReleaseCheck {
-  return failed('load', fault.violations[0]?.rule ?? fault.message)
+  return failedCheck('load', fault.violations[0]?.rule ?? fault.message)
 }
 
-/** Whether documents that the other Release stored stay within reach and valid. */
+/** Checks that documents stored by the current Release stay reachable and valid under the next. */
 export function compatibilityChecks(next: LoadedRelease, current: LoadedRelease): ReleaseCheck[] {
   const removed = removedTables(next.tables, current.tables)
-  const refused = new SchemaComparison().refusedDocuments(next.tables, current.tables)
+  const rejected = new SchemaComparison().rejectedDocuments(next.tables, current.tables)
   return [
     removed.length === 0
-      ? passed('against:tables', 'no table was removed')
-      : failed('against:tables', `removed: ${some(removed)}`),
-    refused.length === 0
-      ? passed('against:documents', 'every earlier document fits')
-      : failed('against:documents', some(refused)),
+      ? passedCheck('against:tables', 'no table was removed')
+      : failedCheck('against:tables', `removed: ${listed(removed)}`),
+    rejected.length === 0
+      ? passedCheck('against:documents', 'every earlier document fits')
+      : failedCheck('against:documents', listed(rejected)),
   ]
 }
 
@@ -60,7 +62,7 @@ export function isFailed(check: ReleaseCheck): boolean {
   return check.outcome === 'failed'
 }
 
-/** PRODUCT_INCOMPATIBLE with a violation for each check that failed. */
+/** Returns PRODUCT_INCOMPATIBLE with a violation for each check that failed. */
 export function incompatible(checks: readonly ReleaseCheck[]): Fault {
   const violations = checks
     .filter(isFailed)
@@ -68,34 +70,49 @@ export function incompatible(checks: readonly ReleaseCheck[]): Fault {
   return new Fault('PRODUCT_INCOMPATIBLE', { violations })
 }
 
+/**
+ * Translates a failure of the engine that does not decide about the Release: it may be validated
+ * again. Returns PRODUCT_INCOMPATIBLE, PRODUCT_UNAVAILABLE, or the error itself.
+ */
+export function engineFailure(error: unknown): unknown {
+  // A slow machine looks the same as an endless loop.
+  if (isFault(error, 'FUNCTION_FAILED', 'LIMIT_EXCEEDED', 'DEADLINE_EXCEEDED')) {
+    return incompatible([loadFailure(error)])
+  }
+  if (isFault(error, 'BUSY', 'UNAVAILABLE')) {
+    return new Fault('PRODUCT_UNAVAILABLE', { cause: error, detail: error.detail })
+  }
+  return error
+}
+
+export function passedCheck(name: string, detail: string): ReleaseCheck {
+  return { name, outcome: 'passed', detail }
+}
+
+/** Cuts the detail at DETAIL_MAX, as names chosen by the code may be as long as a package. */
+export function failedCheck(name: string, detail: string): ReleaseCheck {
+  return { name, outcome: 'failed', detail: detail.slice(0, DETAIL_MAX) }
+}
+
 interface Named {
   readonly name: string
 }
 
 function compare(name: string, manifest: readonly Named[], code: readonly Named[]): ReleaseCheck {
-  const declared = new Map(manifest.map((item) => [item.name, text(item)]))
-  const found = new Map(code.map((item) => [item.name, text(item)]))
+  const declared = new Map(manifest.map((item) => [item.name, textOf(item)]))
+  const found = new Map(code.map((item) => [item.name, textOf(item)]))
   const differing = [...new Set([...declared.keys(), ...found.keys()])].filter(
     (key) => declared.get(key) !== found.get(key),
   )
-  if (differing.length === 0) return passed(name, `${code.length} as declared`)
-  return failed(name, `the manifest differs from the code: ${some(differing)}`)
+  if (differing.length === 0) return passedCheck(name, `${code.length} as declared`)
+  return failedCheck(name, `the manifest differs from the code: ${listed(differing)}`)
 }
 
-function text(item: Named): string {
+function textOf(item: Named): string {
   return canonicalJson(item as unknown as Json)
 }
 
-function some(names: readonly string[]): string {
+function listed(names: readonly string[]): string {
   const more = names.length - NAMES_MAX
   return names.slice(0, NAMES_MAX).join(', ') + (more > 0 ? ` and ${more} more` : '')
-}
-
-function passed(name: string, detail: string): ReleaseCheck {
-  return { name, outcome: 'passed', detail }
-}
-
-/** Names that code chose may be as long as a package. */
-function failed(name: string, detail: string): ReleaseCheck {
-  return { name, outcome: 'failed', detail: detail.slice(0, DETAIL_MAX) }
 }

@@ -1,118 +1,179 @@
-import { afterEach, beforeEach, expect, test } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import {
   openTestProduct,
   publishRelease,
   REQUEST_ID,
   type TestProduct,
 } from '../../../build/testing/products.ts'
+import { Fault } from '../../errors/fault.ts'
 import type { ReleaseId } from '../../value/ids.ts'
 import type { TableManifest } from '../../value/manifest.ts'
 import type { FieldsJson } from '../../value/validators.ts'
-import { promote, rollback } from '../channels/promote.ts'
+import type { Value } from '../../value/values.ts'
+import { promote } from '../channels/promote.ts'
+import { rollback } from '../channels/rollback.ts'
 import { setServingPolicy } from '../serving/serving-policy.ts'
+import { prepareRelease } from './stored-documents.ts'
 
-let it: TestProduct
-/** Tables whose documents were looked at, for each time. */
-let looked: string[][]
-let finds: 'passed' | 'failed'
+let harness: TestProduct
 
 beforeEach(async () => {
-  it = await openTestProduct()
-  looked = []
-  finds = 'passed'
+  harness = await openTestProduct()
 })
-afterEach(() => it.close())
+afterEach(() => harness.close())
 
-function tableOf(name: string, fields: FieldsJson, unique?: string): TableManifest {
-  const index = { name: `by_${unique}`, fields: [unique!], unique: true }
-  return { name, fields, indexes: unique === undefined ? [] : [index] }
+function tableOf(name: string, fields: FieldsJson, unique: readonly string[] = []): TableManifest {
+  const indexes = unique.map((field) => ({ name: `by_${field}`, fields: [field], unique: true }))
+  return { name, fields, indexes }
 }
 
-/** A validated Release; its documents are looked at from here on. */
 async function releaseOf(...tables: TableManifest[]): Promise<ReleaseId> {
-  const { prepare } = it.engine
-  const { releaseId } = await publishRelease(it, { source: String(Math.random()), tables })
-  it.engine.prepare = async (release, only) => {
-    if (only === undefined) return prepare(release)
-    looked.push([...only])
-    return [...only].map((name) => ({ name: `documents:${name}`, outcome: finds, detail: name }))
-  }
+  const { releaseId } = await publishRelease(harness, { source: String(Math.random()), tables })
   return releaseId
 }
 
+/** Stores documents in the table `notes`. */
+function store(...documents: Record<string, Value>[]): void {
+  const stored = documents.map((fields) => new Map(Object.entries(fields)))
+  harness.engine.documents.set('notes', stored)
+}
+
+/** Forgets the preparations of the validations before. */
+function startChecking(): string[][] {
+  harness.engine.checkedTables.length = 0
+  return harness.engine.checkedTables
+}
+
 function bind(channel: string, releaseId: ReleaseId) {
-  const expectedReleaseId = null
-  return promote(it.product, it.actor, {
-    ...{ channel, releaseId, expectedReleaseId },
-    requestId: REQUEST_ID,
-  })
+  const input = { channel, releaseId, expectedReleaseId: null, requestId: REQUEST_ID }
+  return promote(harness.product, harness.actor, input)
 }
 
 const NARROW = tableOf('notes', { text: { type: 'string', maximumLength: 4 } })
 const WIDE = tableOf('notes', { text: { type: 'string' } })
-const UNIQUE = tableOf('notes', { text: { type: 'string' } }, 'text')
+const UNIQUE = tableOf('notes', { text: { type: 'string' } }, ['text'])
 const OTHER = tableOf('other', { text: { type: 'string' } })
 
-test('a Release that takes what every served one writes is bound without a look', async () => {
-  await bind('production', await releaseOf(NARROW, OTHER))
-  await bind('production', await releaseOf(WIDE, OTHER))
-  expect(looked).toEqual([])
-})
+describe('a binding', () => {
+  test('checks no document where the Release accepts what every served one writes', async () => {
+    const releases = [await releaseOf(NARROW, OTHER), await releaseOf(WIDE, OTHER)]
+    const checkedTables = startChecking()
+    for (const releaseId of releases) await bind('production', releaseId)
+    expect(checkedTables).toEqual([])
+  })
 
-test.each([
-  ['validators that refuse some', NARROW],
-  ['a unique index', UNIQUE],
-])(
-  'where the served one may have stored what %s, only that table is looked at',
-  async (_, next) => {
+  test.each([
+    ['its validators reject some documents', NARROW, 'documents:notes'],
+    ['it adds a unique index', UNIQUE, 'unique:notes.by_text'],
+  ])('checks only the table that may not fit where %s', async (_, next, check) => {
     const served = await releaseOf(WIDE, OTHER)
     await bind('production', served)
     const release = await releaseOf(next, OTHER)
-    finds = 'failed'
-    await expect(bind('production', release)).rejects.toMatchObject({
+    store({ text: 'longer' }, { text: 'longer' })
+    const checkedTables = startChecking()
+    const error = await bind('production', release).catch((thrown: Fault) => thrown)
+    expect(error).toMatchObject({
       code: 'PRODUCT_INCOMPATIBLE',
-      violations: [{ path: 'checks.documents:notes', rule: 'notes' }],
+      violations: [{ path: `checks.${check}`, rule: expect.stringContaining('notes_0') }],
     })
-    expect(looked).toEqual([['notes']])
-    expect(it.product.serving.find('production')).toMatchObject({ releaseId: served })
-    finds = 'passed'
+    expect(checkedTables).toEqual([['notes']])
+    expect(harness.product.serving.find('production')).toMatchObject({ releaseId: served })
+    store({ text: 'abcd' })
     expect(await bind('production', release)).toMatchObject({ releaseId: release })
-  },
-)
-
-test('what other Channels serve counts too, also for a serving policy', async () => {
-  await bind('staging', await releaseOf(WIDE))
-  const narrow = await releaseOf(NARROW)
-  finds = 'failed'
-  await expect(bind('production', narrow)).rejects.toMatchObject({ code: 'PRODUCT_INCOMPATIBLE' })
-  const policy = setServingPolicy(it.product, it.actor, {
-    operationId: it.system.ids.make('opn'),
-    expectedRevision: 0n,
-    mode: 'atomic',
-    releases: [{ releaseId: narrow, weight: 10_000 }],
-    changedAtMicros: 0n,
-    requestId: REQUEST_ID,
   })
-  await expect(policy).rejects.toMatchObject({ code: 'PRODUCT_INCOMPATIBLE' })
-  expect(looked).toEqual([['notes'], ['notes']])
+
+  test('checks documents of what other Channels serve, and so does a policy', async () => {
+    await bind('staging', await releaseOf(WIDE))
+    const narrow = await releaseOf(NARROW)
+    store({ text: 'longer' })
+    const checkedTables = startChecking()
+    await expect(bind('production', narrow)).rejects.toMatchObject({ code: 'PRODUCT_INCOMPATIBLE' })
+    const policy = setServingPolicy(harness.product, harness.actor, {
+      operationId: harness.system.ids.make('opn'),
+      expectedRevision: 0n,
+      mode: 'atomic',
+      releases: [{ releaseId: narrow, weight: 10_000 }],
+      changedAtMicros: 0n,
+      requestId: REQUEST_ID,
+    })
+    await expect(policy).rejects.toMatchObject({ code: 'PRODUCT_INCOMPATIBLE' })
+    expect(checkedTables).toEqual([['notes'], ['notes']])
+  })
 })
 
-test('a rollback leaves tables behind, and is refused for documents alone', async () => {
+test('a rollback may leave tables behind and is rejected for documents alone', async () => {
   const earlier = await releaseOf(NARROW)
   const later = await releaseOf(WIDE, OTHER)
+  const checkedTables = startChecking()
   await bind('production', earlier)
   await bind('production', later)
   const back = () =>
-    rollback(it.product, it.actor, {
+    rollback(harness.product, harness.actor, {
       channel: 'production',
       targetReleaseId: earlier,
       expectedReleaseId: later,
       requestId: REQUEST_ID,
     })
-  finds = 'failed'
+  store({ text: 'longer' })
   await expect(back()).rejects.toMatchObject({ code: 'PRODUCT_INCOMPATIBLE' })
-  finds = 'passed'
+  store({ text: 'abcd' })
   expect(await back()).toMatchObject({ releaseId: earlier })
-  // A table that the served Release does not have may have documents of those before it.
-  expect(looked).toEqual([['other'], ['notes'], ['notes']])
+  // A table that the served Release lacks may hold documents of Releases before it.
+  expect(checkedTables).toEqual([['other'], ['notes'], ['notes']])
+})
+
+describe('a preparation', () => {
+  async function checksOf(table: TableManifest, only?: ReadonlySet<string>) {
+    const release = await harness.product.releases.load(await releaseOf(table))
+    return prepareRelease(harness.engine, release, only)
+  }
+
+  test('checks every table unless some are named', async () => {
+    const namesOf = async (only?: ReadonlySet<string>) =>
+      (await checksOf(WIDE, only)).map(({ name }) => name)
+    expect(await namesOf()).toEqual(['indexes', 'documents:notes'])
+    expect(await namesOf(new Set(['notes']))).toEqual(['indexes', 'documents:notes'])
+    expect(await namesOf(new Set(['other']))).toEqual(['indexes'])
+  })
+
+  test('counts the defects and lists five samples without stored values', async () => {
+    const release = await harness.product.releases.load(await releaseOf(NARROW))
+    store(...Array.from({ length: 7 }, () => ({ text: 'private' })), { text: 'abcd' })
+    const [, check] = await prepareRelease(harness.engine, release)
+    const samples = [0, 1, 2, 3, 4].map((i) => `notes_${i} (notes.text: at most 4 characters)`)
+    const detail = `7 stored documents do not fit the validators: ${samples.join('; ')}`
+    expect(check).toEqual({ name: 'documents:notes', outcome: 'failed', detail })
+  })
+
+  test('finds documents that share a unique key, apart from those without a field', async () => {
+    const fields = { text: { type: 'string' }, rank: { type: 'optional', inner: { type: 'any' } } }
+    const table = tableOf('notes', fields as FieldsJson, ['rank', 'text'])
+    const release = await harness.product.releases.load(await releaseOf(table))
+    store({ text: 'a' }, { text: 'b', rank: 1n }, { text: 'a', rank: 2n }, { text: 'c' })
+    expect(await prepareRelease(harness.engine, release)).toEqual([
+      { name: 'indexes', outcome: 'passed', detail: '' },
+      { name: 'documents:notes', outcome: 'passed', detail: '' },
+      { name: 'unique:notes.by_rank', outcome: 'passed', detail: '' },
+      {
+        name: 'unique:notes.by_text',
+        outcome: 'failed',
+        detail: '1 pairs of stored documents share the key: notes_0 and notes_2',
+      },
+    ])
+  })
+
+  test('fails for a key that is too long for an index, and starts no runner', async () => {
+    const release = await harness.product.releases.load(await releaseOf(UNIQUE))
+    let starts = 0
+    harness.engine.warm = async () => {
+      starts += 1
+    }
+    harness.engine.prepare = async () => {
+      throw new Fault('LIMIT_EXCEEDED', { detail: 'the key is too long' })
+    }
+    expect(await prepareRelease(harness.engine, release)).toEqual([
+      { name: 'indexes', outcome: 'failed', detail: 'the key is too long' },
+    ])
+    expect(starts).toBe(0)
+  })
 })

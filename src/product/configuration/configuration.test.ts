@@ -6,7 +6,7 @@ import {
   type TestProduct,
 } from '../../../build/testing/products.ts'
 import {
-  type Changed,
+  type AppliedChange,
   type DeleteInput,
   deleteConfiguration,
   NAMES_MAX,
@@ -20,46 +20,46 @@ const NOW = 1_800_000_000_000_000n
 const DAY = 86_400_000_000n
 const SECRET = 'sk_live_51H8xJ2eZvKYlo2C'
 
-let it: TestProduct
+let harness: TestProduct
 beforeEach(async () => {
-  it = await openTestProduct()
+  harness = await openTestProduct()
 })
-afterEach(() => it.close())
+afterEach(() => harness.close())
 
 function input(more: Partial<SetInput> = {}): SetInput {
   return {
-    operationId: it.system.ids.make('opn'),
+    operationId: harness.system.ids.make('opn'),
     name: 'GREETING',
     kind: 'variable',
     value: 'hello',
-    expectedRevision: readConfiguration(it.product).revision,
+    expectedRevision: readConfiguration(harness.product).revision,
     changedAtMicros: NOW,
     requestId: REQUEST_ID,
     ...more,
   }
 }
 
-function set(more: Partial<SetInput> = {}): Changed {
-  return setConfiguration(it.product, it.actor, input(more))
+function set(more: Partial<SetInput> = {}): AppliedChange {
+  return setConfiguration(harness.product, harness.actor, input(more))
 }
 
-function unset(more: Partial<DeleteInput> = {}): Changed {
+function unset(more: Partial<DeleteInput> = {}): AppliedChange {
   const { kind, value, ...rest } = input(more)
-  return deleteConfiguration(it.product, it.actor, rest)
+  return deleteConfiguration(harness.product, harness.actor, rest)
 }
 
-function fault(work: () => unknown): string {
+function codeOf(action: () => unknown): string {
   try {
-    work()
+    action()
   } catch (error) {
     return (error as { code?: string }).code ?? String(error)
   }
   return 'none'
 }
 
-const revision = () => readConfiguration(it.product).revision
-const names = () => readConfiguration(it.product).entries.map(({ name }) => name)
-const live = () => it.product.configuration.current
+const revision = () => readConfiguration(harness.product).revision
+const names = () => readConfiguration(harness.product).entries.map(({ name }) => name)
+const live = () => harness.product.configuration.current
 
 describe('the states of a name', () => {
   const before = {
@@ -99,14 +99,17 @@ describe('the states of a name', () => {
     ['deleted', 'set as a variable', 'none', ['second', null]],
     ['deleted', 'set as a secret', 'none', [null, 'second']],
     ['deleted', 'deleted', 'PRODUCT_NOT_FOUND', [null, null]],
-  ])('a name that is %s, %s: %s', (state, action, code, [variable, secret]) => {
-    before[state]()
-    const earlier = revision()
-    expect(fault(actions[action])).toBe(code)
-    expect(live().variable('GREETING')).toBe(variable)
-    expect(live().secret('GREETING')?.reveal() ?? null).toBe(secret)
-    expect(revision()).toBe(code === 'none' ? earlier + 1n : earlier)
-  })
+  ])(
+    'a name that is %s and then %s ends with code %s',
+    (state, action, code, [variable, secret]) => {
+      before[state]()
+      const earlier = revision()
+      expect(codeOf(actions[action])).toBe(code)
+      expect(live().variable('GREETING')).toBe(variable)
+      expect(live().secret('GREETING')?.reveal() ?? null).toBe(secret)
+      expect(revision()).toBe(code === 'none' ? earlier + 1n : earlier)
+    },
+  )
 })
 
 describe('a request', () => {
@@ -122,8 +125,8 @@ describe('a request', () => {
     ['an empty secret', { kind: 'secret', value: '' }],
     ['a time too long ago', { changedAtMicros: NOW - DAY - 1n }],
     ['a time too far ahead', { changedAtMicros: NOW + DAY + 1n }],
-  ])('with %s is invalid', (_, more) => {
-    expect(fault(() => set(more))).toBe('PRODUCT_INVALID')
+  ])('with %s is rejected', (_, more) => {
+    expect(codeOf(() => set(more))).toBe('PRODUCT_INVALID')
     expect(revision()).toBe(0n)
   })
 
@@ -134,15 +137,15 @@ describe('a request', () => {
     ['a secret of 32 KiB', { kind: 'secret', value: 'x'.repeat(32 * 1024) }],
     ['an empty variable', { value: '' }],
     ['control characters', { value: '\0\n' }],
-  ])('with %s is taken as it is', (_, more) => {
+  ])('with %s is stored unchanged', (_, more) => {
     const { name, kind, value } = input(more)
     set(more)
     const found = kind === 'variable' ? live().variable(name) : live().secret(name)?.reveal()
     expect(found).toBe(value)
   })
 
-  test('that would make too many names is refused, one for a known name is not', () => {
-    it.root.control.transaction((tx) => {
+  test('that adds a name beyond the limit is rejected, one for an existing name is not', () => {
+    harness.root.control.transaction((tx) => {
       for (let i = 1; i <= NAMES_MAX; i++) {
         tx.run(
           "insert into configuration values (?, 'variable', 'x', null, null, 1, 1, 1)",
@@ -150,28 +153,28 @@ describe('a request', () => {
         )
       }
     })
-    expect(fault(() => set())).toBe('PRODUCT_STATE_CONFLICT')
-    expect(fault(() => set({ name: 'N7' }))).toBe('none')
+    expect(codeOf(() => set())).toBe('PRODUCT_STATE_CONFLICT')
+    expect(codeOf(() => set({ name: 'N7' }))).toBe('none')
     unset({ name: 'N7' })
-    expect(fault(() => set())).toBe('none')
+    expect(codeOf(() => set())).toBe('none')
   })
 })
 
-describe('of two changes of one revision', () => {
-  test('the second conflicts, whatever name it is about', () => {
+describe('a change that expects a revision', () => {
+  test('conflicts once another change of any name followed that revision', () => {
     set({ name: 'A' })
     const expectedRevision = revision()
     set({ name: 'B', expectedRevision })
-    expect(fault(() => set({ name: 'C', expectedRevision }))).toBe('PRODUCT_CAS_CONFLICT')
-    expect(fault(() => unset({ name: 'A', expectedRevision }))).toBe('PRODUCT_CAS_CONFLICT')
+    expect(codeOf(() => set({ name: 'C', expectedRevision }))).toBe('PRODUCT_CAS_CONFLICT')
+    expect(codeOf(() => unset({ name: 'A', expectedRevision }))).toBe('PRODUCT_CAS_CONFLICT')
     expect(names()).toEqual(['A', 'B'])
   })
 
-  test('a deletion and a new beginning do not bring an old revision back', () => {
+  test('conflicts although a deletion restored the state of that revision', () => {
     set()
     unset()
     expect(revision()).toBe(2n)
-    expect(fault(() => set({ expectedRevision: 0n }))).toBe('PRODUCT_CAS_CONFLICT')
+    expect(codeOf(() => set({ expectedRevision: 0n }))).toBe('PRODUCT_CAS_CONFLICT')
     expect(set().change.revision).toBe(3n)
   })
 })
@@ -180,42 +183,47 @@ describe('an Operation ID', () => {
   test.each<[string, Partial<SetInput>]>([
     ['a variable', {}],
     ['a secret', { kind: 'secret', value: SECRET }],
-  ])('that set %s answers the exact repeat as the first time', (_, more) => {
+  ])('that set %s returns its first result to an exact repeat', (_, more) => {
     const first = input(more)
-    const done = setConfiguration(it.product, it.actor, first)
+    const done = setConfiguration(harness.product, harness.actor, first)
     expect(done.operation.replayed).toBe(false)
     set({ name: 'OTHER' })
     set({ value: 'later', ...(more.kind && { kind: more.kind }) })
     const before = live()
-    const again = setConfiguration(it.product, it.actor, { ...first, requestId: REQUEST_ID })
+    const again = setConfiguration(harness.product, harness.actor, {
+      ...first,
+      requestId: REQUEST_ID,
+    })
     expect(again).toEqual({ ...done, operation: { ...done.operation, replayed: true } })
     expect(revision()).toBe(3n)
-    // Nothing changed, so what Functions keep stays too.
+    // Nothing changed, so Functions keep their state of the configuration.
     expect(live()).toBe(before)
   })
 
-  test('that deleted answers the exact repeat although the name is gone', () => {
+  test('that deleted a name returns its first result to an exact repeat', () => {
     set()
     const { kind, value, ...first } = input()
-    const done = deleteConfiguration(it.product, it.actor, first)
-    const again = deleteConfiguration(it.product, it.actor, first)
+    const done = deleteConfiguration(harness.product, harness.actor, first)
+    const again = deleteConfiguration(harness.product, harness.actor, first)
     expect(again).toEqual({ ...done, operation: { ...done.operation, replayed: true } })
     expect(done.change).toMatchObject({ action: 'delete', kind: 'variable', revision: 2n })
   })
 
-  test('is good for the exact repeat long after its clock has passed', () => {
+  test('serves an exact repeat long after its clock difference is too large', () => {
     const first = input()
-    setConfiguration(it.product, it.actor, first)
-    it.system.advance(10 * 86_400_000)
-    expect(setConfiguration(it.product, it.actor, first).operation.replayed).toBe(true)
+    setConfiguration(harness.product, harness.actor, first)
+    harness.system.advance(10 * 86_400_000)
+    expect(setConfiguration(harness.product, harness.actor, first).operation.replayed).toBe(true)
   })
 
-  test('that is forgotten is too old to be done again', () => {
+  test('whose record was deleted is too old to be applied again', () => {
     const first = input()
-    setConfiguration(it.product, it.actor, first)
-    it.system.advance(31 * 86_400_000)
-    set({ name: 'OTHER', changedAtMicros: it.system.nowMicros() })
-    expect(fault(() => setConfiguration(it.product, it.actor, first))).toBe('PRODUCT_INVALID')
+    setConfiguration(harness.product, harness.actor, first)
+    harness.system.advance(31 * 86_400_000)
+    set({ name: 'OTHER', changedAtMicros: harness.system.nowMicros() })
+    expect(codeOf(() => setConfiguration(harness.product, harness.actor, first))).toBe(
+      'PRODUCT_INVALID',
+    )
     expect(revision()).toBe(2n)
   })
 
@@ -225,34 +233,38 @@ describe('an Operation ID', () => {
     ['another kind', { kind: 'secret' }],
     ['another expected revision', { expectedRevision: 1n }],
     ['another time', { changedAtMicros: NOW + 1n }],
-  ])('with %s is a reuse', (_, more) => {
+  ])('with %s is rejected as reused', (_, more) => {
     const first = input()
-    setConfiguration(it.product, it.actor, first)
-    const reuse = () => setConfiguration(it.product, it.actor, { ...first, ...more })
-    expect(fault(reuse)).toBe('PRODUCT_OPERATION_REUSED')
+    setConfiguration(harness.product, harness.actor, first)
+    const reuse = () => setConfiguration(harness.product, harness.actor, { ...first, ...more })
+    expect(codeOf(reuse)).toBe('PRODUCT_OPERATION_REUSED')
     expect(revision()).toBe(1n)
   })
 
-  test('of a deletion or of another operator is a reuse', () => {
+  test('is rejected as reused for a deletion or by another operator', () => {
     const first = input()
-    setConfiguration(it.product, it.actor, first)
+    setConfiguration(harness.product, harness.actor, first)
     const { kind, value, ...deletion } = first
-    const reuse = () => deleteConfiguration(it.product, it.actor, deletion)
-    expect(fault(reuse)).toBe('PRODUCT_OPERATION_REUSED')
-    const another = () => setConfiguration(it.product, actorWith(), first)
-    expect(fault(another)).toBe('PRODUCT_OPERATION_REUSED')
+    const reuse = () => deleteConfiguration(harness.product, harness.actor, deletion)
+    expect(codeOf(reuse)).toBe('PRODUCT_OPERATION_REUSED')
+    const another = () => setConfiguration(harness.product, actorWith(), first)
+    expect(codeOf(another)).toBe('PRODUCT_OPERATION_REUSED')
   })
 
-  test('of a request that failed is free', () => {
+  test('of a failed request can be used again', () => {
     const first = input({ expectedRevision: 5n })
-    expect(fault(() => setConfiguration(it.product, it.actor, first))).toBe('PRODUCT_CAS_CONFLICT')
-    const mended = { ...first, expectedRevision: 0n }
-    expect(setConfiguration(it.product, it.actor, mended).operation.replayed).toBe(false)
+    expect(codeOf(() => setConfiguration(harness.product, harness.actor, first))).toBe(
+      'PRODUCT_CAS_CONFLICT',
+    )
+    const corrected = { ...first, expectedRevision: 0n }
+    expect(setConfiguration(harness.product, harness.actor, corrected).operation.replayed).toBe(
+      false,
+    )
   })
 })
 
 describe('the history', () => {
-  test('is newest first, a page at a time, without a gap or a repeat', () => {
+  test('is paged newest first without a gap or a repeat', () => {
     for (let i = 0; i < 5; i++) set({ name: `N${i}` })
     unset({ name: 'N0' })
     set({ name: 'KEY', kind: 'secret', value: SECRET })
@@ -260,14 +272,14 @@ describe('the history', () => {
     let after: bigint | null = null
     do {
       const page: ReturnType<typeof readConfigurationHistory> = readConfigurationHistory(
-        it.product,
+        harness.product,
         { after, limit: 3 },
       )
       expect(page.changes.length).toBeLessThanOrEqual(3)
       for (const { revision, action, kind, name } of page.changes) {
         seen.push(`${revision} ${action} ${kind} ${name}`)
       }
-      // What is set meanwhile is newer than every later page.
+      // A change between two pages is newer than every later page.
       if (after === null) set({ name: 'MEANWHILE' })
       after = page.next
     } while (after !== null)
@@ -282,64 +294,64 @@ describe('the history', () => {
     ])
   })
 
-  test('has no further page where the last one is just full', () => {
+  test('has no further page after one that is exactly full', () => {
     set()
-    expect(readConfigurationHistory(it.product, { after: null, limit: 1 }).next).toBeNull()
-    expect(readConfigurationHistory(it.product, { after: 1n, limit: 1 }).changes).toEqual([])
+    expect(readConfigurationHistory(harness.product, { after: null, limit: 1 }).next).toBeNull()
+    expect(readConfigurationHistory(harness.product, { after: 1n, limit: 1 }).changes).toEqual([])
   })
 })
 
 test('each change is audited once, with its operation and without its value', async () => {
   const first = input({ name: 'KEY', kind: 'secret', value: SECRET })
-  setConfiguration(it.product, it.actor, first)
-  setConfiguration(it.product, it.actor, first)
+  setConfiguration(harness.product, harness.actor, first)
+  setConfiguration(harness.product, harness.actor, first)
   unset({ name: 'KEY' })
-  await it.product.audit.settled()
-  expect(it.audited.map(({ operation, subject }) => [operation, subject])).toEqual([
+  await harness.product.audit.whenIdle()
+  expect(harness.audited.map(({ operation, subject }) => [operation, subject])).toEqual([
     ['product.configuration.set', 'KEY'],
     ['product.configuration.delete', 'KEY'],
   ])
-  expect(it.audited[0]).toMatchObject({ operationId: first.operationId })
-  expect(Bun.inspect(it.audited)).not.toContain(SECRET)
+  expect(harness.audited[0]).toMatchObject({ operationId: first.operationId })
+  expect(Bun.inspect(harness.audited)).not.toContain(SECRET)
 })
 
-test('a secret is nowhere in the root nor in the log, set, replaced or deleted', async () => {
+test('a secret, even a deleted one, is in no file of the root and not in the log', async () => {
   const second = `${SECRET}-second`
   set({ name: 'KEY', kind: 'secret', value: SECRET })
   set({ name: 'KEY', kind: 'secret', value: second })
   set({ name: 'GONE', kind: 'secret', value: SECRET })
   unset({ name: 'GONE' })
-  // A variable shows that the search would find a text.
+  // A variable proves that the search finds a text.
   set({ name: 'SEEN', value: 'plainly-visible' })
-  await it.product.audit.settled()
-  const files = [...new Bun.Glob('**/*').scanSync({ cwd: it.directory, onlyFiles: true })]
+  await harness.product.audit.whenIdle()
+  const files = [...new Bun.Glob('**/*').scanSync({ cwd: harness.directory, onlyFiles: true })]
   let seen = false
   for (const file of files.filter((name) => name !== 'lock.db')) {
-    const bytes = Buffer.from(await Bun.file(`${it.directory}/${file}`).arrayBuffer())
+    const bytes = Buffer.from(await Bun.file(`${harness.directory}/${file}`).arrayBuffer())
     seen ||= bytes.includes('plainly-visible')
     for (const text of [SECRET, second, Buffer.from(SECRET).toString('base64').slice(0, 24)]) {
       expect(bytes.includes(text), file).toBe(false)
     }
   }
   expect(seen).toBe(true)
-  expect(it.log.text()).not.toContain(SECRET)
+  expect(harness.log.text()).not.toContain(SECRET)
 })
 
-test('a sealed secret that was copied to another name is corrupt, not that secret', () => {
+test('a sealed secret that was copied to another name cannot be read', () => {
   set({ name: 'LOW', kind: 'secret', value: 'low' })
   set({ name: 'HIGH', kind: 'secret', value: SECRET })
-  it.root.control.transaction((tx) =>
+  harness.root.control.transaction((tx) =>
     tx.run(
       `update configuration set sealed = (select sealed from configuration where name = 'HIGH')
         where name = 'LOW'`,
     ),
   )
-  it.product.configuration.changed()
-  expect(fault(() => live().secret('LOW'))).toBe('INTERNAL')
+  harness.product.configuration.reload()
+  expect(codeOf(() => live().secret('LOW'))).toBe('INTERNAL')
   expect(live().secret('HIGH')?.reveal()).toBe(SECRET)
 })
 
-test('a call that began before a change sees what was there, the next one what is', () => {
+test('a call that started before a change sees the old state, the next call the new one', () => {
   set({ value: 'old' })
   const before = live()
   expect(before.variable('GREETING')).toBe('old')
@@ -349,7 +361,7 @@ test('a call that began before a change sees what was there, the next one what i
   expect(live().variable('GREETING')).toBe('new')
 })
 
-test('a variable is no secret and a secret no variable', () => {
+test('a variable cannot be read as a secret, nor a secret as a variable', () => {
   set({ name: 'V' })
   set({ name: 'S', kind: 'secret', value: SECRET })
   expect([live().variable('S'), live().secret('V')]).toEqual([null, null])

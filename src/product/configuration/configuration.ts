@@ -1,6 +1,6 @@
 /**
  * Variables and secrets of the Environment. Every change names the revision of the whole
- * configuration that it follows, so two operators never overwrite each other unseen.
+ * configuration that it follows, so no operator overwrites another operator's change unseen.
  */
 import { Fault } from '../../errors/fault.ts'
 import type { Actor } from '../../identity/actor.ts'
@@ -23,7 +23,8 @@ import { CONFIGURATION_VALUE_BYTES_MAX, isConfigurationName } from '../../value/
 import type { OperationId, RequestId } from '../../value/ids.ts'
 import { Secret } from '../../value/secret.ts'
 import { applyOnce, type Operation } from '../idempotency/idempotency-records.ts'
-import type { Product } from '../product.ts'
+import type { ChangePorts, RootPort } from '../ports.ts'
+import type { LiveConfiguration } from './live-configuration.ts'
 
 export type {
   ConfigurationChange,
@@ -34,9 +35,9 @@ export type {
 export const NAMES_MAX = 1_000
 
 export interface Configuration {
-  /** 0 where nothing was ever set. */
+  /** 0 before the first change. */
   readonly revision: bigint
-  /** By name. */
+  /** Sorted by name. */
   readonly entries: readonly ConfigurationEntry[]
 }
 
@@ -53,23 +54,25 @@ export interface SetInput extends DeleteInput {
   readonly value: string
 }
 
-export interface Changed {
+export interface AppliedChange {
   readonly change: ConfigurationChange
   readonly operation: Operation
 }
 
-type App = Pick<Product, 'system' | 'root' | 'audit' | 'configuration'>
+export interface ConfigurationPorts extends ChangePorts {
+  readonly configuration: Pick<LiveConfiguration, 'reload'>
+}
 
-export function readConfiguration({ root }: Pick<Product, 'root'>): Configuration {
+export function readConfiguration({ root }: RootPort): Configuration {
   return root.control.read((reader) => ({
     revision: getConfigurationRevision(reader),
     entries: listEntries(reader),
   }))
 }
 
-/** Newest first. `after` is the `next` of the page before, null for the first. */
+/** Returns a page, newest first. `after` is `next` of the last page, null for the first. */
 export function readConfigurationHistory(
-  { root }: Pick<Product, 'root'>,
+  { root }: RootPort,
   { after, limit }: { readonly after: bigint | null; readonly limit: number },
 ): { readonly changes: readonly ConfigurationChange[]; readonly next: bigint | null } {
   const found = root.control.read((reader) =>
@@ -80,16 +83,20 @@ export function readConfigurationHistory(
 }
 
 /**
- * Sets a new name or gives a known one another value. Throws PRODUCT_INVALID, PRODUCT_CAS_CONFLICT,
- * PRODUCT_OPERATION_REUSED, and PRODUCT_STATE_CONFLICT where the name has the other kind or there
- * are too many.
+ * Adds a name or replaces the value of an existing one. Throws PRODUCT_INVALID,
+ * PRODUCT_CAS_CONFLICT, PRODUCT_OPERATION_REUSED, and PRODUCT_STATE_CONFLICT where the name has the
+ * other kind or there are too many.
  */
-export function setConfiguration(app: App, actor: Actor, input: SetInput): Changed {
+export function setConfiguration(
+  ports: ConfigurationPorts,
+  actor: Actor,
+  input: SetInput,
+): AppliedChange {
   requireValue(input)
   const { name, kind, value } = input
-  return change(app, actor, 'set', input, (tx, revision) => {
+  return change(ports, actor, 'set', input, (tx, revision) => {
     const earlier = findEntry(tx, name)
-    // A secret that became a variable by mistake would be shown in every list from then on.
+    // A secret that became a variable by mistake would be shown in every list.
     if (earlier !== null && earlier.content.kind !== kind) {
       throw new Fault('PRODUCT_STATE_CONFLICT', {
         detail: `${name} is a ${earlier.content.kind}`,
@@ -106,15 +113,19 @@ export function setConfiguration(app: App, actor: Actor, input: SetInput): Chang
       revision,
       createdAtMicros: earlier?.createdAtMicros ?? input.changedAtMicros,
       updatedAtMicros: input.changedAtMicros,
-      content: kind === 'variable' ? { kind, value } : sealedContent(app, input, revision),
+      content: kind === 'variable' ? { kind, value } : sealedContent(ports, input, revision),
     })
     return kind
   })
 }
 
 /** Throws PRODUCT_INVALID, PRODUCT_CAS_CONFLICT, PRODUCT_OPERATION_REUSED, PRODUCT_NOT_FOUND. */
-export function deleteConfiguration(app: App, actor: Actor, input: DeleteInput): Changed {
-  return change(app, actor, 'delete', input, (tx) => {
+export function deleteConfiguration(
+  ports: ConfigurationPorts,
+  actor: Actor,
+  input: DeleteInput,
+): AppliedChange {
+  return change(ports, actor, 'delete', input, (tx) => {
     const earlier = findEntry(tx, input.name)
     if (earlier === null) throw new Fault('PRODUCT_NOT_FOUND', { detail: input.name })
     deleteEntry(tx, input.name)
@@ -122,36 +133,36 @@ export function deleteConfiguration(app: App, actor: Actor, input: DeleteInput):
   })
 }
 
-/** `work` makes the change at its revision and answers the kind of the name. */
+/** Commits a change once; `apply` writes it at its revision and returns the kind of the name. */
 function change(
-  app: App,
+  ports: ConfigurationPorts,
   actor: Actor,
   action: ConfigurationChange['action'],
-  { operationId, requestId, changedAtMicros, ...asked }: DeleteInput | SetInput,
-  work: (tx: ControlTx, revision: bigint) => ConfigurationKind,
-): Changed {
-  const { name, expectedRevision } = asked
+  { operationId, requestId, changedAtMicros, ...fields }: DeleteInput | SetInput,
+  apply: (tx: ControlTx, revision: bigint) => ConfigurationKind,
+): AppliedChange {
+  const { name, expectedRevision } = fields
   if (!isConfigurationName(name)) throw invalid('name', 'a name such as API_KEY')
   const intent = {
     operationId,
     kind: `configuration.${action}`,
-    request: { ...asked, expectedRevision: String(expectedRevision) },
+    request: { ...fields, expectedRevision: String(expectedRevision) },
     changedAtMicros,
     subject: name,
     requestId,
   } as const
-  const { result, operation } = applyOnce(app, actor, intent, (tx) => {
+  const { result, operation } = applyOnce(ports, actor, intent, (tx) => {
     const current = getConfigurationRevision(tx)
     if (current !== expectedRevision) {
       throw new Fault('PRODUCT_CAS_CONFLICT', { detail: `revision ${current}` })
     }
     const revision = current + 1n
-    const kind = work(tx, revision)
+    const kind = apply(tx, revision)
     const { operatorId } = actor
     insertChange(tx, { revision, name, kind, action, operatorId, changedAtMicros })
     return { result: { kind }, revision }
   })
-  if (!operation.replayed) app.configuration.changed()
+  if (!operation.replayed) ports.configuration.reload()
   const { operatorId } = actor
   const { revision } = operation
   return {
@@ -160,7 +171,11 @@ function change(
   }
 }
 
-function sealedContent({ root, system }: App, { name, value }: SetInput, revision: bigint) {
+function sealedContent(
+  { root, system }: ConfigurationPorts,
+  { name, value }: SetInput,
+  revision: bigint,
+) {
   const subject = { environmentId: root.descriptor.environmentId, name, revision }
   const sealed = seal(root.keyring, system, subject, new Secret(value))
   return { kind: 'secret', sealed } as const
@@ -170,7 +185,7 @@ function requireValue({ kind, value }: SetInput): void {
   if (!value.isWellFormed() || Buffer.byteLength(value) > CONFIGURATION_VALUE_BYTES_MAX) {
     throw invalid('value', `at most ${CONFIGURATION_VALUE_BYTES_MAX} bytes of UTF-8`)
   }
-  // An empty secret is a pipe or a variable that was not filled.
+  // An empty secret comes from a pipe or an environment variable that had no value.
   if (kind === 'secret' && value === '') throw invalid('value', 'not empty')
 }
 

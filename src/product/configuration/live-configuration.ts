@@ -1,4 +1,4 @@
-/** The configuration as running Functions see it: read when one first asks, until it changes. */
+/** The configuration that running Functions read: loaded on first use, and again after a change. */
 import type {
   ConfigurationSource,
   ConfigurationState,
@@ -7,7 +7,7 @@ import { type ConfigurationEntry, listEntries } from '../../storage/control/conf
 import type { ProductRoot } from '../../storage/root.ts'
 import { unseal } from '../../storage/sealing.ts'
 import type { Secret } from '../../value/secret.ts'
-import { rethrow } from '../serving/targets.ts'
+import { rethrowForApplication } from '../application-faults.ts'
 
 type Root = Pick<ProductRoot, 'control' | 'keyring' | 'descriptor'>
 
@@ -24,8 +24,8 @@ export class LiveConfiguration implements ConfigurationSource {
     return this.#current
   }
 
-  /** After every committed change: whatever begins from now on sees it. */
-  changed(): void {
+  /** Replaces the state after a committed change: calls that start from now on see it. */
+  reload(): void {
     this.#current = new LoadedConfiguration(this.#root)
   }
 }
@@ -43,7 +43,7 @@ class LoadedConfiguration implements ConfigurationState {
     return content?.kind === 'variable' ? content.value : null
   }
 
-  /** Opened each time, so that the text is in memory no longer than it is used. */
+  /** Unseals the secret each time, so that its text is in memory only while it is used. */
   secret(name: string): Secret | null {
     const entry = this.#find(name)
     if (entry?.content.kind !== 'secret') return null
@@ -55,7 +55,7 @@ class LoadedConfiguration implements ConfigurationState {
     )
   }
 
-  /** All of it at once: a call that reads two names sees both of one state. */
+  /** Loads all entries at once: a call that reads two names sees one state of both. */
   #find(name: string): ConfigurationEntry | null {
     this.#entries ??= forFunctions(() => {
       const entries = this.#root.control.read(listEntries)
@@ -65,10 +65,10 @@ class LoadedConfiguration implements ConfigurationState {
   }
 }
 
-function forFunctions<T>(work: () => T): T {
+function forFunctions<T>(read: () => T): T {
   try {
-    return work()
+    return read()
   } catch (error) {
-    return rethrow(error)
+    return rethrowForApplication(error)
   }
 }

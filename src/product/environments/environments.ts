@@ -1,7 +1,7 @@
 /**
  * Desired and observed state of the Environment. Every change of configuration or lifecycle is one
- * revision and names the one that it follows. Archiving stops serving and nothing else: Releases
- * are published and Channels promoted all the same, and serve once the Environment is restored.
+ * revision and names the revision that it follows. Archiving only stops serving: Releases can still
+ * be published and Channels promoted, and they serve once the Environment is restored.
  */
 import { Fault } from '../../errors/fault.ts'
 import type { Actor } from '../../identity/actor.ts'
@@ -14,11 +14,13 @@ import {
 } from '../../storage/control/environment.ts'
 import type { OperationId, RequestId } from '../../value/ids.ts'
 import { type Applied, applyOnce } from '../idempotency/idempotency-records.ts'
-import type { Product } from '../product.ts'
+import type { ChangePorts, RootPort } from '../ports.ts'
+import type { Serving } from '../serving/serving.ts'
+import type { Lifecycle } from './lifecycle.ts'
 
 type LifecycleState = Environment['lifecycle']
 
-/** As it is stored with an operation that is repeated: JSON, so numbers are decimal text. */
+/** Stored as JSON with its idempotency record, so revisions and times are decimal text. */
 export type EnvironmentState = {
   projectId: Environment['projectId']
   environmentId: Environment['environmentId']
@@ -27,7 +29,7 @@ export type EnvironmentState = {
     lifecycle: LifecycleState
     configuration: EnvironmentConfiguration
   }
-  /** The newest revision that was carried out. */
+  /** The newest revision that was applied. */
   observed: {
     revision: string
     lifecycle: LifecycleState
@@ -37,7 +39,7 @@ export type EnvironmentState = {
   updatedAtMicros: string
 }
 
-/** `create` is the first change to what `svc init` made. */
+/** A change of the Environment; `create` is the first one after `svc init`. */
 export type EnvironmentChange =
   | { readonly verb: 'create'; readonly configuration: EnvironmentConfiguration }
   | {
@@ -54,47 +56,54 @@ export interface ChangeEnvironmentInput {
   readonly requestId: RequestId
 }
 
-export function readEnvironment(
-  app: Pick<Product, 'root' | 'serving' | 'lifecycle'>,
-): EnvironmentState {
-  return stateOf(app, app.root.control.read(findEnvironment)!)
+interface ObservedStatePorts {
+  readonly serving: Pick<Serving, 'overall'>
+  readonly lifecycle: Pick<Lifecycle, 'observed'>
+}
+
+export interface EnvironmentPorts extends ChangePorts, ObservedStatePorts {
+  readonly lifecycle: Pick<Lifecycle, 'observed' | 'follow'>
+}
+
+export function readEnvironment(ports: RootPort & ObservedStatePorts): EnvironmentState {
+  return stateOf(ports, ports.root.control.read(findEnvironment)!)
 }
 
 /**
- * Answers the state right after the commit; what it asks for is carried out from there on. Throws
+ * Returns the state right after the commit, which is applied from there on. Throws
  * PRODUCT_CAS_CONFLICT for another revision than the expected one, PRODUCT_STATE_CONFLICT where the
  * Environment is configured, archived or active already, PRODUCT_OPERATION_REUSED, PRODUCT_INVALID.
  */
 export function changeEnvironment(
-  app: Pick<Product, 'system' | 'root' | 'audit' | 'serving' | 'lifecycle'>,
+  ports: EnvironmentPorts,
   actor: Actor,
   { operationId, change, changedAtMicros, requestId }: ChangeEnvironmentInput,
 ): Applied<EnvironmentState> {
-  const { environmentId } = app.root.descriptor
-  const { verb, ...asked } = change
+  const { environmentId } = ports.root.descriptor
+  const { verb, ...fields } = change
   const intent = {
     operationId,
     kind: `environment.${verb}`,
     request:
-      'expectedRevision' in asked
-        ? { ...asked, expectedRevision: String(asked.expectedRevision) }
-        : { ...asked },
+      'expectedRevision' in fields
+        ? { ...fields, expectedRevision: String(fields.expectedRevision) }
+        : { ...fields },
     changedAtMicros,
     subject: environmentId,
     requestId,
   } as const
-  const applied = applyOnce(app, actor, intent, (tx) => {
+  const applied = applyOnce(ports, actor, intent, (tx) => {
     const current = findEnvironment(tx)!
     const next: Environment = {
       ...changed(current, change),
       configurationRevision: current.configurationRevision + 1n,
-      updatedAtMicros: app.system.nowMicros(),
+      updatedAtMicros: ports.system.nowMicros(),
     }
     updateEnvironment(tx, next)
     if (next.lifecycle !== current.lifecycle) advanceRevision(tx)
-    return { result: stateOf(app, next), revision: next.configurationRevision }
+    return { result: stateOf(ports, next), revision: next.configurationRevision }
   })
-  if (!applied.operation.replayed) app.lifecycle.follow(app.root.control.read(findEnvironment)!)
+  if (!applied.operation.replayed) ports.lifecycle.follow(ports.root.control.read(findEnvironment)!)
   return applied
 }
 
@@ -108,13 +117,13 @@ function changed(current: Environment, change: EnvironmentChange): Environment {
     throw new Fault('PRODUCT_CAS_CONFLICT', { detail: `revision ${revision}` })
   }
   if (change.verb === 'update') return { ...current, configuration: change.configuration }
-  const wanted = change.verb === 'archive' ? 'archived' : 'active'
-  if (lifecycle === wanted) throw conflict(`is ${lifecycle}`)
-  return { ...current, lifecycle: wanted }
+  const desired = change.verb === 'archive' ? 'archived' : 'active'
+  if (lifecycle === desired) throw conflict(`is ${lifecycle}`)
+  return { ...current, lifecycle: desired }
 }
 
 function stateOf(
-  { serving, lifecycle }: Pick<Product, 'serving' | 'lifecycle'>,
+  { serving, lifecycle }: ObservedStatePorts,
   environment: Environment,
 ): EnvironmentState {
   const { observed } = lifecycle
@@ -140,8 +149,8 @@ function conflict(detail: string): Fault {
   return new Fault('PRODUCT_STATE_CONFLICT', { detail: `the Environment ${detail}` })
 }
 
-/** What a client needs to link a directory to this Environment. */
-export function readLinkable({ root }: Pick<Product, 'root'>) {
+/** Returns the IDs and names by which a client links a directory to this Environment. */
+export function readLinkable({ root }: RootPort) {
   const { projectId, environmentId, configuration } = root.control.read(findEnvironment)!
   return { projectId, environmentId, name: configuration.name, slug: configuration.slug }
 }

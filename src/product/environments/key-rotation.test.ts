@@ -23,32 +23,32 @@ const SECRETS = { API_KEY: 'sk_live_51H8xJ2eZvKYlo2C', OTHER: 'second secret', T
 
 let system = new TestSystem()
 let directory: string
-let it: TestProduct
-afterEach(() => it.close())
+let harness: TestProduct
+afterEach(() => harness.close())
 
-async function open(at = makeRoot()): Promise<TestProduct> {
-  directory = at
-  it = await openTestProduct({ directory, system })
-  return it
+async function open(path = makeRoot()): Promise<TestProduct> {
+  directory = path
+  harness = await openTestProduct({ directory, system })
+  return harness
 }
 
-/** Stops, rotates, and opens the root again. */
+/** Rotates the keys, closes the Product and opens its root again. */
 async function rotate(): Promise<KeyRotation> {
   const files = keyringFiles(directory)
-  const rotation = rotateKeys({ system, root: it.root, files })
-  await closeProduct(it.product)
+  const rotation = rotateKeys({ system, root: harness.root, files })
+  await closeProduct(harness.product)
   await open(directory)
   return rotation
 }
 
 function set(name: string, value: string, kind: 'variable' | 'secret' = 'secret') {
-  return setConfiguration(it.product, it.actor, {
-    operationId: it.system.ids.make('opn'),
+  return setConfiguration(harness.product, harness.actor, {
+    operationId: harness.system.ids.make('opn'),
     name,
     kind,
     value,
-    expectedRevision: readConfiguration(it.product).revision,
-    changedAtMicros: it.system.nowMicros(),
+    expectedRevision: readConfiguration(harness.product).revision,
+    changedAtMicros: harness.system.nowMicros(),
     requestId: REQUEST_ID,
   })
 }
@@ -58,14 +58,14 @@ function setAll(): void {
 }
 
 function secrets(): Record<string, string | undefined> {
-  const { current } = it.product.configuration
+  const { current } = harness.product.configuration
   return Object.fromEntries(
     Object.keys(SECRETS).map((name) => [name, current.secret(name)?.reveal()]),
   )
 }
 
 function keyIdsOf(table: 'configuration' | 'application_credentials' | 'operations'): string[] {
-  return it.root.control.read((reader) =>
+  return harness.root.control.read((reader) =>
     reader
       .all<{ key_id: string }>(`select distinct key_id from ${table} where key_id is not null`)
       .map((row) => row.key_id),
@@ -78,11 +78,11 @@ const keyringIds = () =>
     .keys.map(({ id }) => id)
 
 describe('after a rotation', () => {
-  test('every secret is sealed under the new key and opens, and nothing else changed', async () => {
+  test('every secret is sealed under the new key and nothing else changed', async () => {
     await open()
     setAll()
     set('GREETING', 'hello', 'variable')
-    const before = readConfiguration(it.product)
+    const before = readConfiguration(harness.product)
     const sealedBefore = JSON.stringify(
       before.entries.map(({ content }) => content),
       bytesAsHex,
@@ -91,9 +91,9 @@ describe('after a rotation', () => {
     expect(rotation).toMatchObject({ resealed: 3, removedIds: [] })
     expect(keyIdsOf('configuration')).toEqual([rotation.activeId])
     expect(keyringIds()).toEqual(['k1', rotation.activeId])
-    expect(it.root.keyring.activeId).toBe(rotation.activeId)
+    expect(harness.root.keyring.activeId).toBe(rotation.activeId)
     expect(secrets()).toEqual(SECRETS)
-    const after = readConfiguration(it.product)
+    const after = readConfiguration(harness.product)
     expect(after.revision).toBe(before.revision)
     const withoutContent = ({ entries }: typeof after) =>
       entries.map(({ content, ...entry }) => ({ ...entry, kind: content.kind }))
@@ -106,42 +106,47 @@ describe('after a rotation', () => {
   })
 
   test.each(['public', 'confidential', 'development'] as const)(
-    'an Application Key of a %s client is the same and still recognised',
+    'an Application Key of a %s client still authenticates its caller',
     async (kind) => {
       await open()
       const scope = kind === 'development' ? 'workspace' : 'query'
-      const clientId = it.system.ids.make('app')
-      const createdAtMicros = it.system.nowMicros()
+      const clientId = harness.system.ids.make('app')
+      const createdAtMicros = harness.system.nowMicros()
       const common = { createdAtMicros, requestId: REQUEST_ID, name: 'one' }
-      createClient(it.product, it.actor, { ...common, clientId, kind, maximumScopes: [scope] })
-      const credentialId = it.system.ids.make('crd')
-      const asked = { ...common, clientId, credentialId, scopes: [scope], rateLimit: null } as const
-      const key = createCredential(it.product, it.actor, asked).key!.reveal()
+      createClient(harness.product, harness.actor, {
+        ...common,
+        clientId,
+        kind,
+        maximumScopes: [scope],
+      })
+      const credentialId = harness.system.ids.make('crd')
+      const input = { ...common, clientId, credentialId, scopes: [scope], rateLimit: null } as const
+      const key = createCredential(harness.product, harness.actor, input).key!.reveal()
       const rotations = [await rotate(), await rotate()]
-      expect(it.product.keys.authenticate(key)).toMatchObject({ credentialId, kind })
-      // What a public client was told is told again, to the letter.
-      const told = createCredential(it.product, it.actor, asked).key?.reveal()
-      expect(told).toBe(kind === 'public' ? key : undefined)
+      expect(harness.product.keys.authenticate(key)).toMatchObject({ credentialId, kind })
+      // A public key is shown again, character by character.
+      const shown = createCredential(harness.product, harness.actor, input).key?.reveal()
+      expect(shown).toBe(kind === 'public' ? key : undefined)
       expect(rotations[1]!.kept).toContainEqual({
         keyId: 'k1',
         uses: { credentials: 1, secrets: 0, operations: 0 },
       })
-      // A new one is derived from the new key.
-      const another = { ...asked, credentialId: it.system.ids.make('crd') }
-      const newKey = createCredential(it.product, it.actor, another).key!.reveal()
+      // A new public key is derived from the new key.
+      const another = { ...input, credentialId: harness.system.ids.make('crd') }
+      const newKey = createCredential(harness.product, harness.actor, another).key!.reveal()
       expect(newKey.startsWith(KEY_PREFIXES[kind])).toBe(true)
       expect(keyIdsOf('application_credentials').toSorted()).toEqual(
         ['k1', rotations[1]!.activeId].toSorted(),
       )
-      expect(it.product.keys.authenticate(newKey)).not.toBeNull()
+      expect(harness.product.keys.authenticate(newKey)).not.toBeNull()
     },
   )
 
-  test('the audit has it once the root is open again, with nobody as its actor', async () => {
+  test('the audit trail has a record without an actor once the root is open again', async () => {
     const { environmentId } = (await open()).root.descriptor
     await rotate()
-    await it.product.audit.settled()
-    expect(it.audited).toEqual([
+    await harness.product.audit.whenIdle()
+    expect(harness.audited).toEqual([
       expect.objectContaining({
         ...{ operation: 'product.keyring.rotate', outcome: 'succeeded', subject: environmentId },
         ...{ actor: null, requestId: null, sessionId: null },
@@ -149,34 +154,34 @@ describe('after a rotation', () => {
     ])
   })
 
-  test('an exact repeat of a change from before is still known', async () => {
+  test('an exact repeat of an earlier change still returns its result', async () => {
     await open()
     const input = {
-      operationId: it.system.ids.make('opn'),
+      operationId: harness.system.ids.make('opn'),
       name: 'API_KEY',
       kind: 'secret',
       value: SECRETS.API_KEY,
       expectedRevision: 0n,
-      changedAtMicros: it.system.nowMicros(),
+      changedAtMicros: harness.system.nowMicros(),
       requestId: REQUEST_ID,
     } as const
-    const { actor } = it
-    setConfiguration(it.product, actor, input)
+    const { actor } = harness
+    setConfiguration(harness.product, actor, input)
     await rotate()
-    expect(setConfiguration(it.product, actor, input).operation.replayed).toBe(true)
+    expect(setConfiguration(harness.product, actor, input).operation.replayed).toBe(true)
     const other = { ...input, value: 'other' }
-    expect(() => setConfiguration(it.product, actor, other)).toThrow(
+    expect(() => setConfiguration(harness.product, actor, other)).toThrow(
       expect.objectContaining({ code: 'PRODUCT_OPERATION_REUSED' }),
     )
   })
 
-  test('a guest who was let in before stays one', async () => {
+  test('a guest token that was issued before stays valid', async () => {
     await open()
     const tokens = () =>
       new FunctionalTokens({
         providers: new Map(),
-        keyring: it.root.keyring,
-        environmentId: it.root.descriptor.environmentId,
+        keyring: harness.root.keyring,
+        environmentId: harness.root.descriptor.environmentId,
         system,
       })
     const entropy = new Uint8Array(10).fill(3)
@@ -190,14 +195,14 @@ describe('after a rotation', () => {
 })
 
 describe('an older key', () => {
-  test('is removed once nothing uses it, and not before', async () => {
+  test('is removed only once nothing uses it', async () => {
     system = new TestSystem()
     await open()
     setAll()
     const first = await rotate()
     system.advance(2 * DAY_MS)
     const second = await rotate()
-    // Operation IDs are kept for 30 days, with what they are recognised by.
+    // Idempotency records are kept for 30 days, each with the key of its fingerprint.
     const uses = { credentials: 0, secrets: 0, operations: 3 }
     expect(second.removedIds).toEqual([])
     expect(second.kept).toEqual([
@@ -213,17 +218,17 @@ describe('an older key', () => {
     expect(keyringIds()).toEqual([third.activeId, fourth.activeId])
     expect(secrets()).toEqual(SECRETS)
     const unset = {
-      operationId: it.system.ids.make('opn'),
+      operationId: harness.system.ids.make('opn'),
       name: 'API_KEY',
-      expectedRevision: readConfiguration(it.product).revision,
-      changedAtMicros: it.system.nowMicros(),
+      expectedRevision: readConfiguration(harness.product).revision,
+      changedAtMicros: harness.system.nowMicros(),
       requestId: REQUEST_ID,
     }
-    deleteConfiguration(it.product, it.actor, unset)
+    deleteConfiguration(harness.product, harness.actor, unset)
     expect(secrets().API_KEY).toBeUndefined()
   })
 
-  test('stays for a day after it was replaced, for the guests', async () => {
+  test('stays for a day after its replacement, as guest tokens may use it', async () => {
     system = new TestSystem()
     await open()
     await rotate()
@@ -233,7 +238,7 @@ describe('an older key', () => {
     expect((await rotate()).removedIds).toEqual(['k1'])
   })
 
-  test('is never removed to make room', async () => {
+  test('in use is never removed to make room for a new one', async () => {
     await open()
     const files = keyringFiles(directory)
     const { keys, active } = files.read()
@@ -243,14 +248,14 @@ describe('an older key', () => {
       createdAtMicros: system.nowMicros(),
     }))
     files.write({ version: 1, keys: [...keys, ...extra], active })
-    expect(() => rotateKeys({ system, root: it.root, files })).toThrow(
+    expect(() => rotateKeys({ system, root: harness.root, files })).toThrow(
       expect.objectContaining({ code: 'PRODUCT_STATE_CONFLICT' }),
     )
     expect(files.read().keys).toHaveLength(KEYS_MAX)
   })
 })
 
-test('an interrupted write leaves no keys beside the keyring after the next one', async () => {
+test('temporary files of an interrupted write are removed by the next rotation', async () => {
   await open()
   const stray = join(directory, '.keyring.json.0123456789ab.tmp')
   writeFileSync(stray, formatKeyring(keyringFiles(directory).read()), { mode: 0o600 })
@@ -259,25 +264,30 @@ test('an interrupted write leaves no keys beside the keyring after the next one'
 })
 
 /*
- * Goal: whenever a rotation dies, the root opens, with everything in it. Method: a process rotates
- * and kills itself before its nth step, for n = 0, 1, ... until one is through; after each the same
- * root is opened, read and written, then rotated again by the next process.
+ * Goal: at whatever step a rotation is killed, the root opens complete. Method: a process rotates
+ * and kills itself before its nth step, for n = 0, 1, ... until one finishes; after each process
+ * the same root is opened, read and written, then rotated again by the next one.
  */
 test('a rotation that is killed at any step loses nothing and can be repeated', async () => {
   system = new TestSystem({ millis: realSystem().nowMillis() })
   await open()
   setAll()
-  const clientId = it.system.ids.make('app')
+  const clientId = harness.system.ids.make('app')
   const common = { createdAtMicros: system.nowMicros(), requestId: REQUEST_ID, name: 'one' }
   const scopes = ['query'] as const
-  const { actor } = it
-  createClient(it.product, actor, { ...common, clientId, kind: 'public', maximumScopes: scopes })
-  const credentialId = it.system.ids.make('crd')
-  const asked = { ...common, clientId, credentialId, scopes, rateLimit: null }
-  const key = createCredential(it.product, actor, asked).key!.reveal()
+  const { actor } = harness
+  createClient(harness.product, actor, {
+    ...common,
+    clientId,
+    kind: 'public',
+    maximumScopes: scopes,
+  })
+  const credentialId = harness.system.ids.make('crd')
+  const input = { ...common, clientId, credentialId, scopes, rateLimit: null }
+  const key = createCredential(harness.product, actor, input).key!.reveal()
   let steps = 0
   for (let finished = false; !finished; steps++) {
-    await closeProduct(it.product)
+    await closeProduct(harness.product)
     const child = Bun.spawnSync([process.execPath, DYING_ROTATION, directory, String(steps)], {
       env: {},
     })
@@ -286,13 +296,13 @@ test('a rotation that is killed at any step loses nothing and can be repeated', 
       expect([steps, child.signalCode, child.stderr.toString()]).toEqual([steps, 'SIGKILL', ''])
     await open(directory)
     expect(secrets(), `killed before step ${steps}`).toEqual(SECRETS)
-    expect(it.product.keys.authenticate(key)).toMatchObject({ credentialId })
+    expect(harness.product.keys.authenticate(key)).toMatchObject({ credentialId })
     set('AFTER', String(steps))
-    expect(it.product.configuration.current.secret('AFTER')?.reveal()).toBe(String(steps))
+    expect(harness.product.configuration.current.secret('AFTER')?.reveal()).toBe(String(steps))
   }
   expect(steps).toBeGreaterThan(12)
-  expect(keyIdsOf('configuration')).toContain(it.root.keyring.activeId)
-  expect(createCredential(it.product, actor, asked).key?.reveal()).toBe(key)
+  expect(keyIdsOf('configuration')).toContain(harness.root.keyring.activeId)
+  expect(createCredential(harness.product, actor, input).key?.reveal()).toBe(key)
   expect(readFileSync(join(directory, 'control.db')).includes(SECRETS.API_KEY)).toBe(false)
 })
 

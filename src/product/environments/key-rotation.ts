@@ -1,6 +1,6 @@
 /**
- * A new key for the Environment. Whatever can be sealed again is; what was derived from an older
- * key and given away, such as publishable keys and guests, stays good, and so does that key.
+ * Rotation of the Environment's keys. Secrets are sealed again under the new key; publishable keys
+ * and guest tokens, which clients hold, stay valid, and so do the older keys they derive from.
  */
 import { Fault } from '../../errors/fault.ts'
 import { listEntries, markResealed } from '../../storage/control/configuration.ts'
@@ -19,35 +19,36 @@ import type { System } from '../../system/system.ts'
 import { GUEST_SECONDS_MAX } from '../../value/identities.ts'
 import { KEY_BYTES, KEYS_MAX, type KeyringFile, type KeyringKey } from '../../value/product-root.ts'
 import { appendAudit } from '../audit/audit-outbox.ts'
-import { pruneOperations } from '../idempotency/idempotency-records.ts'
+import { pruneIdempotencyRecords } from '../idempotency/idempotency-records.ts'
 
 const GUEST_MICROS_MAX = BigInt(GUEST_SECONDS_MAX) * 1_000_000n
 
 export interface KeyRotation {
   readonly activeId: string
-  /** Secrets that were sealed under the new key. */
+  /** Number of secrets that were sealed under the new key. */
   readonly resealed: number
   readonly removedIds: readonly string[]
-  /** Older keys, and what in the root still needs each. */
+  /** Older keys, each with its remaining uses in the root. */
   readonly kept: readonly { readonly keyId: string; readonly uses: KeyUses }[]
 }
 
-interface App {
+export interface RotationPorts {
   readonly system: System
   readonly root: ProductRoot
   readonly files: KeyringFiles
 }
 
 /**
- * Only on a root that nothing else of this process uses: its `keyring` is the old one afterwards.
- * Wherever it is interrupted the root opens with everything in it, and can be rotated again. Throws
- * PRODUCT_CORRUPT, PRODUCT_UNAVAILABLE, and PRODUCT_STATE_CONFLICT where too many keys are in use.
+ * Adds a key, makes it the active one and removes unused keys. No other part of the process may use
+ * the root, whose `keyring` stays the old one. After an interruption at any step the root opens
+ * complete and can be rotated again. Throws PRODUCT_CORRUPT, PRODUCT_UNAVAILABLE, and
+ * PRODUCT_STATE_CONFLICT where too many keys are in use.
  */
-export function rotateKeys({ system, root, files }: App): KeyRotation {
+export function rotateKeys({ system, root, files }: RotationPorts): KeyRotation {
   const { control, descriptor } = root
   const file = files.read()
   const atMicros = system.nowMicros()
-  // Before the file: a check without its key would keep the root from opening.
+  // Committed before the file is written: a check without its key would keep the root from opening.
   const removedIds = control.transaction((tx) => removeUnused(tx, system, file))
   const left = file.keys.filter(({ id }) => !removedIds.includes(id))
   if (left.length >= KEYS_MAX) {
@@ -74,12 +75,12 @@ export function rotateKeys({ system, root, files }: App): KeyRotation {
   })
 }
 
-/** Answers the IDs of the keys that nothing needs any more. */
+/** Removes the checks of unused keys; returns the IDs of these keys. */
 function removeUnused(tx: ControlTx, system: System, { keys, active }: KeyringFile): string[] {
-  pruneOperations(tx, system)
+  pruneIdempotencyRecords(tx, system)
   const removed = keys.filter(({ id }, i) => {
-    // Guests are written down nowhere: those of a replaced key are gone after their longest life.
-    // So are cursors, which go with their key: a list that someone left for a day begins anew.
+    // Guest tokens are not stored: those of a replaced key have expired after their longest life.
+    // Cursors become invalid with their key: a list that was left for a day starts again.
     const replacedAt = keys[i + 1]?.createdAtMicros
     if (id === active || replacedAt === undefined) return false
     if (system.nowMicros() - replacedAt <= GUEST_MICROS_MAX) return false
@@ -89,10 +90,10 @@ function removeUnused(tx: ControlTx, system: System, { keys, active }: KeyringFi
   return removed.map(({ id }) => id)
 }
 
-/** Answers how many. */
+/** Seals every secret under the new key; returns their number. */
 function resealAll(
   tx: ControlTx,
-  { system, root, keyring }: Omit<App, 'files'> & { readonly keyring: Keyring },
+  { system, root, keyring }: Omit<RotationPorts, 'files'> & { readonly keyring: Keyring },
 ): number {
   const { environmentId } = root.descriptor
   let resealed = 0

@@ -1,16 +1,16 @@
 /**
- * Carries the desired state of the Environment out: it serves while it is active and stops when it
- * is archived. What is observed trails what is desired: it is archived once its last call ended.
+ * Applies the desired state of the Environment: it serves while it is active and stops when it is
+ * archived. The observed state follows the desired one: archived once the last call ended.
  */
+import type { Engine } from '../../engine/engine.ts'
 import type { ControlDatabase } from '../../storage/control/database.ts'
 import { type Environment, findEnvironment } from '../../storage/control/environment.ts'
-import type { ReleaseEngine } from '../product.ts'
 import type { Serving } from '../serving/serving.ts'
 
 interface LifecycleOptions {
   readonly control: ControlDatabase
   readonly serving: Serving
-  readonly engine: Pick<ReleaseEngine, 'idle'>
+  readonly engine: Pick<Engine, 'idle'>
 }
 
 export interface ObservedEnvironment {
@@ -32,18 +32,18 @@ export class Lifecycle {
     return this.#observed
   }
 
-  /** Of a server that starts: no call is left of the time before. */
+  /** Applies the stored state when the server starts, while no call is in flight. */
   start(): void {
     if (this.#observed.lifecycle === 'active') this.#options.serving.start()
   }
 
-  /** After a change is committed, in the same turn of the event loop. */
+  /** Applies a change; call it after the commit, in the same turn of the event loop. */
   follow({ configurationRevision: revision, lifecycle }: Environment): void {
     const { serving, engine } = this.#options
     if (lifecycle === 'active') serving.start()
     else serving.stop()
-    const carriedOut = lifecycle === 'active' ? serving.settled() : engine.idle()
-    void carriedOut.then(() => {
+    const applied = lifecycle === 'active' ? serving.whenIdle() : engine.idle()
+    void applied.then(() => {
       if (revision > this.#observed.revision) this.#observed = { revision, lifecycle }
     })
   }

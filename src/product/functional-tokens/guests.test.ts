@@ -8,13 +8,13 @@ import { FunctionalTokens } from './tokens.ts'
 
 const ENVIRONMENT = `env_${'0'.repeat(25)}1` as EnvironmentId
 const OTHER = `env_${'0'.repeat(25)}2` as EnvironmentId
-const REFUSED = 'FUNCTIONAL_TOKEN_INVALID'
+const REJECTED = 'FUNCTIONAL_TOKEN_INVALID'
 let system: TestSystem
 let tokens: FunctionalTokens
 
 beforeEach(() => {
   system = new TestSystem()
-  tokens = other({})
+  tokens = tokensWith({})
 })
 
 function keyring(active = 'first', environmentId = ENVIRONMENT, ids = ['first', 'second']) {
@@ -26,37 +26,40 @@ function keyring(active = 'first', environmentId = ENVIRONMENT, ids = ['first', 
   return new Keyring({ version: 1, keys, active }, environmentId)
 }
 
-function other(given: Partial<ConstructorParameters<typeof FunctionalTokens>[0]>) {
-  const own = { providers: new Map(), keyring: keyring(), environmentId: ENVIRONMENT, system }
-  return new FunctionalTokens({ ...own, ...given })
+function tokensWith(given: Partial<ConstructorParameters<typeof FunctionalTokens>[0]>) {
+  const defaults = { providers: new Map(), keyring: keyring(), environmentId: ENVIRONMENT, system }
+  return new FunctionalTokens({ ...defaults, ...given })
 }
 
-async function outcome(token: string, by = tokens): Promise<unknown> {
+async function outcome(token: string, verifier = tokens): Promise<unknown> {
   try {
-    return JSON.parse((await by.verify(token)).identityText)
+    return JSON.parse((await verifier.verify(token)).identityText)
   } catch (error) {
     return isFault(error) ? error.code : String(error)
   }
 }
 
-/** Answers the detail of the rejection. */
-async function reason(token: string, by = tokens): Promise<unknown> {
+/** Returns the detail of the rejection. */
+async function reason(token: string, verifier = tokens): Promise<unknown> {
   try {
-    await by.verify(token)
+    await verifier.verify(token)
     return 'accepted'
   } catch (error) {
-    return isFault(error, REFUSED) ? error.detail : String(error)
+    return isFault(error, REJECTED) ? error.detail : String(error)
   }
 }
 
 const rejectedBy = (check: TokenCheck) => `functional token: ${TOKEN_REJECTIONS[check]}`
 
-describe('a guest', () => {
+describe('a guest token', () => {
   const entropy = new Uint8Array(10).fill(7)
-  const issue = (given: { entropy?: Uint8Array; expiresInSeconds?: number } = {}, by = tokens) =>
-    by.issueGuest({ entropy, nowMicros: system.nowMicros(), expiresInSeconds: 60, ...given })
+  const issue = (
+    given: { entropy?: Uint8Array; expiresInSeconds?: number } = {},
+    verifier = tokens,
+  ) =>
+    verifier.issueGuest({ entropy, nowMicros: system.nowMicros(), expiresInSeconds: 60, ...given })
 
-  it('is known again until its end', async () => {
+  it('is accepted until it expires', async () => {
     const token = issue()
     expect(token).toMatch(/^rk_gst_v1_[A-Za-z0-9_-]+$/)
     const guest = await outcome(token)
@@ -66,49 +69,49 @@ describe('a guest', () => {
       issuer: ENVIRONMENT,
     })
     system.advance(59_999)
-    expect(await outcome(token, other({}))).toEqual(guest)
+    expect(await outcome(token, tokensWith({}))).toEqual(guest)
     system.advance(1)
-    for (const by of [tokens, other({})]) {
-      expect(await reason(token, by)).toBe(rejectedBy('expired'))
+    for (const verifier of [tokens, tokensWith({})]) {
+      expect(await reason(token, verifier)).toBe(rejectedBy('expired'))
     }
   })
 
-  it('is the same from the same entropy and another one from other entropy', async () => {
+  it('is equal for equal entropy and differs for other entropy', async () => {
     expect(issue()).toBe(issue())
-    const [a, b] = [issue(), issue({ entropy: new Uint8Array(10).fill(8) })]
-    expect(await outcome(a)).not.toEqual(await outcome(b))
+    const different = issue({ entropy: new Uint8Array(10).fill(8) })
+    expect(await outcome(issue())).not.toEqual(await outcome(different))
   })
 
-  it('of another Environment is refused, even from the same keys', async () => {
-    const foreign = other({ keyring: keyring('first', OTHER), environmentId: OTHER })
+  it('of another Environment is rejected, even under the same keys', async () => {
+    const foreign = tokensWith({ keyring: keyring('first', OTHER), environmentId: OTHER })
     expect(await reason(issue({}, foreign))).toBe(rejectedBy('guestSignature'))
     expect(await reason(issue(), foreign)).toBe(rejectedBy('guestSignature'))
   })
 
-  it('outlives the rotation of keys, but not its own key', async () => {
+  it('stays valid after a rotation, but not after the removal of its key', async () => {
     const token = issue()
-    const rotated = other({ keyring: keyring('second') })
+    const rotated = tokensWith({ keyring: keyring('second') })
     expect(await outcome(token, rotated)).toMatchObject({ kind: 'guest' })
     expect(await outcome(issue({}, rotated))).toMatchObject({ kind: 'guest' })
-    const dropped = other({ keyring: keyring('third', ENVIRONMENT, ['third']) })
+    const dropped = tokensWith({ keyring: keyring('third', ENVIRONMENT, ['third']) })
     expect(await reason(token, dropped)).toBe(rejectedBy('guestKey'))
   })
 
-  it('is refused where one bit of its bearer differs, or its length', async () => {
+  it('is rejected where one bit of it or its length differs', async () => {
     const token = issue()
     const bytes = Buffer.from(token.slice('rk_gst_v1_'.length), 'base64url')
     for (let bit = 0; bit < bytes.length * 8; bit++) {
       const changed = Buffer.from(bytes)
       changed[bit >> 3]! ^= 1 << (bit & 7)
       const check = bit < 8 ? 'guestForm' : bit < 6 * 8 ? 'guestKey' : 'guestSignature'
-      const said = await reason(`rk_gst_v1_${changed.toString('base64url')}`)
-      expect(said).toBe(rejectedBy(check))
+      const detail = await reason(`rk_gst_v1_${changed.toString('base64url')}`)
+      expect(detail).toBe(rejectedBy(check))
     }
     for (const text of ['', 'A', 'AA', bytes.subarray(1).toString('base64url')]) {
       expect(await reason(`rk_gst_v1_${text}`)).toBe(rejectedBy('guestForm'))
     }
     for (const text of [`${token}=`, `${token}A`, ` ${token}`, token.toUpperCase()]) {
-      expect(await outcome(text)).toBe(REFUSED)
+      expect(await outcome(text)).toBe(REJECTED)
     }
   })
 })

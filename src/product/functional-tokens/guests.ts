@@ -1,6 +1,6 @@
 /**
- * Guest identities: bearers that the Environment makes for whom nobody vouches for, and knows again
- * by their MAC alone. The key's ID is in the token, so a new active key leaves older ones good.
+ * Guest tokens: bearers that the Environment issues to callers without a provider and recognizes by
+ * their MAC alone. The token contains its key's ID, so tokens of older keys stay valid.
  */
 import { TokenRejection } from '../../identity/jwt/rejections.ts'
 import type { Keyring } from '../../storage/keyring.ts'
@@ -10,14 +10,14 @@ import type { GuestIdentity } from '../../value/identities.ts'
 import { decodeUlid, type EnvironmentId, encodeUlid } from '../../value/ids.ts'
 import { ValidationError } from '../../value/validation-error.ts'
 
-/** A form of its own: the log's second net redacts it, and no JWT begins so. */
+/** A prefix by which the log redacts the token; no JWT starts with it. */
 export const GUEST_PREFIX = 'rk_gst_v1_'
 const TIME_BYTES = 6
 const SUBJECT_BYTES = 16
 const MAC_BYTES = 32
 
 export interface GuestRequest {
-  /** 10 bytes that name the guest; the same ones make the same bearer. */
+  /** 10 bytes that identify the guest; equal bytes and times make equal tokens. */
   readonly entropy: Uint8Array
   readonly nowMicros: bigint
   readonly expiresInSeconds: number
@@ -33,19 +33,19 @@ export interface GuestsOptions {
   readonly environmentId: EnvironmentId
 }
 
-/** `rk_gst_v1_` and base64url of: length and ID of the key, end, subject, MAC of all before. */
+/** Returns `rk_gst_v1_` and base64url of: length and key ID, expiry, subject, and their MAC. */
 export function issueGuest({ keyring }: GuestsOptions, request: GuestRequest): string {
   const { entropy, nowMicros, expiresInSeconds } = request
   const nowMillis = Number(nowMicros / 1000n)
   const keyId = Buffer.from(keyring.activeId)
-  const end = Buffer.alloc(TIME_BYTES)
-  end.writeUIntBE(nowMillis + expiresInSeconds * 1000, 0, TIME_BYTES)
+  const expiry = Buffer.alloc(TIME_BYTES)
+  expiry.writeUIntBE(nowMillis + expiresInSeconds * 1000, 0, TIME_BYTES)
   const subject = decodeUlid(encodeUlid(nowMillis, entropy))
-  const body = Buffer.concat([Buffer.of(keyId.length), keyId, end, subject])
+  const body = Buffer.concat([Buffer.of(keyId.length), keyId, expiry, subject])
   return GUEST_PREFIX + encodeBase64Url(Buffer.concat([body, mac(keyring, keyring.activeId, body)]))
 }
 
-/** Throws TokenRejection, also for a guest of another Environment and an expired one. */
+/** Throws TokenRejection, also for an expired token and one of another Environment. */
 export function verifyGuest(
   { keyring, environmentId }: GuestsOptions,
   token: string,
@@ -80,7 +80,7 @@ function bytesOf(token: string): Buffer {
   }
 }
 
-/** The derived key is salted with the Environment's ID, so another one's tokens never fit. */
+/** The derived key is salted with the Environment's ID, so tokens of others never match. */
 function mac(keyring: Keyring, keyId: string, body: Uint8Array): Uint8Array {
   const key = keyring.derive(keyId, 'guest-identity')
   return secretDigest(key, 'guest-identity', encodeBase64Url(body))

@@ -1,6 +1,6 @@
 /**
- * Tokens of the configured JWT providers: who signed one, for whom, for how long, and what its
- * claims make of the caller. The provider is the one whose issuer the token names, exactly.
+ * Verifies tokens of the configured JWT providers: signature, audience and lifetime, and maps the
+ * claims to an identity. The provider is the one whose issuer equals that of the token exactly.
  */
 import { Fault } from '../../errors/fault.ts'
 import { readKeySet, type VerificationKey } from '../../identity/jwt/key-sets.ts'
@@ -33,9 +33,9 @@ export interface ProvidersOptions {
   readonly providers: readonly JwtProvider[]
   readonly system: Pick<System, 'nowMillis' | 'monotonicMillis'>
   readonly log: Logger
-  /** Keeps published keys over a restart; null keeps them in memory alone. */
+  /** Stores published keys across restarts; null keeps them in memory only. */
   readonly control: ControlDatabase | null
-  /** For tests. */
+  /** Replaced by tests. */
   readonly network?: Network
 }
 
@@ -50,13 +50,14 @@ export type JwtProviders = ReadonlyMap<string, Trusted>
 export interface VerifiedJwt {
   readonly identity: ProvidedIdentity
   readonly expiresAtMillis: number
-  /** Whether the key that signed it is still one of its provider. Throws UNAVAILABLE. */
+  /** Whether the provider still publishes the key that signed the token. Throws UNAVAILABLE. */
   readonly isTrusted: () => Promise<boolean>
 }
 
 /**
- * Opens the providers, by issuer. Connects to nothing: published keys are loaded when a token needs
- * them. Throws SERVER_CONFIGURATION_INVALID where a key set of the descriptor has no key that fits.
+ * Opens the providers, keyed by issuer. Connects to nothing: published keys are loaded when a token
+ * needs them. Throws SERVER_CONFIGURATION_INVALID where a key set of the descriptor has no usable
+ * key.
  */
 export async function openJwtProviders(options: ProvidersOptions): Promise<JwtProviders> {
   const { providers, control } = options
@@ -114,8 +115,8 @@ function keySetStore(control: ControlDatabase, publisher: KeyPublisher): KeySetS
 }
 
 /**
- * The keys that stand in the descriptor; null where they are published. Throws
- * SERVER_CONFIGURATION_INVALID where none of them fits.
+ * Reads the keys in the descriptor; returns null where it names a URI. Throws
+ * SERVER_CONFIGURATION_INVALID where no key is usable.
  */
 export async function readFixedKeys({
   name,
@@ -135,8 +136,8 @@ export async function readFixedKeys({
 }
 
 /**
- * Throws TokenRejection for a token that fails a check, UNAVAILABLE where the keys are not known.
- * Keys are asked for only after everything that needs none fits.
+ * Throws TokenRejection for a token that fails a check, UNAVAILABLE where the keys cannot be
+ * loaded. Loads keys only after all checks that need none have passed.
  */
 export async function verifyJwt(
   providers: JwtProviders,
@@ -168,16 +169,16 @@ export async function verifyJwt(
   }
 }
 
-function identityOf({ kind, issuer, claims }: JwtProvider, said: JsonObject): ProvidedIdentity {
-  const subject = checkSubject(claimAt(said, claims.subject))
-  const roles = rolesOf(claims.roles === null ? null : claimAt(said, claims.roles))
-  const email = claims.email === null ? null : claimAt(said, claims.email)
+function identityOf({ kind, issuer, claims }: JwtProvider, values: JsonObject): ProvidedIdentity {
+  const subject = checkSubject(claimAt(values, claims.subject))
+  const roles = rolesOf(claims.roles === null ? null : claimAt(values, claims.roles))
+  const email = claims.email === null ? null : claimAt(values, claims.email)
   if (email === null) return { kind, subject, issuer, roles }
   if (typeof email !== 'string') throw new TokenRejection('email')
   return { kind, subject, issuer, roles, email }
 }
 
-/** Returns null for an absent claim too: issuers write both for a value that they do not have. */
+/** Returns null for an absent claim too: issuers use both for a missing value. */
 function claimAt(claims: JsonObject, path: ClaimPath): Json {
   let value: Json = claims as { [key: string]: Json }
   for (const key of path) {
@@ -187,7 +188,7 @@ function claimAt(claims: JsonObject, path: ClaimPath): Json {
   return value
 }
 
-/** Reads a list of texts, or one text of roles with blanks between, as `scope` (RFC 8693, 4.2). */
+/** Reads a list of strings, or one string separated by spaces, as `scope` is (RFC 8693, 4.2). */
 function rolesOf(claim: Json): readonly string[] {
   if (claim === null) return []
   const roles = typeof claim === 'string' ? claim.split(' ').filter((role) => role !== '') : claim

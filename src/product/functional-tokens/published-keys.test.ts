@@ -19,8 +19,8 @@ import { openJwtProviders } from './providers.ts'
 import { FunctionalTokens } from './tokens.ts'
 
 /*
- * Goal: keys of a provider outlive the process, and no longer than a day. Method: a real issuer and
- * a real control database; a restart closes it, and begins the monotonic clock anew.
+ * Goal: keys of a provider outlive the process, but not a day. Method: a real issuer and a real
+ * control database; a restart closes the database and resets the monotonic clock.
  */
 
 const MINUTE = 60_000
@@ -36,7 +36,7 @@ const KEYRING = new Keyring(
 )
 const KEY_REJECTED = `functional token: ${TOKEN_REJECTIONS.key}`
 
-/** The wall clock of the machine, and the one of the process. */
+/** The wall clock of the machine and the monotonic clock of the process. */
 class Clocks {
   wall = 1_800_000_000_000
   monotonic = 0
@@ -90,7 +90,7 @@ async function restart(given: Partial<JwtProvider> = {}): Promise<void> {
 
 const sign = (header: object = {}) => users.sign(users.claims(clocks.wall), header)
 
-/** What becomes of a token: a new one, unless another is given. */
+/** Verifies a token, a new one by default; returns the outcome. */
 async function outcome(token?: string): Promise<unknown> {
   try {
     await tokens.verify(token ?? (await sign()))
@@ -107,7 +107,7 @@ const goDown = () => {
 const events = () => log.records().map(({ event }) => event)
 
 describe('published keys', () => {
-  it('overlap while they are rotated, and the old one ends with the ten minutes', async () => {
+  it('overlap during a rotation, and the old one is rejected after ten minutes', async () => {
     const before = await sign()
     expect(await outcome(before)).toBe('accepted')
     clocks.advance(30_000)
@@ -118,11 +118,11 @@ describe('published keys', () => {
     expect([await outcome(before), await outcome(after)]).toEqual(['accepted', 'accepted'])
     users.jwks = { keys: [next.jwk] }
     clocks.advance(10 * MINUTE)
-    // A caller who was verified by a key that is withdrawn is rejected, known or not.
+    // A token of a withdrawn key is rejected even if it was verified before.
     expect([await outcome(before), await outcome(after)]).toEqual([KEY_REJECTED, 'accepted'])
   })
 
-  it('are good for a day while the publisher does not answer', async () => {
+  it('are valid for a day while the publisher is down', async () => {
     expect(await outcome()).toBe('accepted')
     goDown()
     clocks.advance(DAY - 1)
@@ -134,15 +134,15 @@ describe('published keys', () => {
     expect(await outcome()).toBe('accepted')
   })
 
-  it('are good for no longer on a machine that slept', async () => {
+  it('are valid for no longer on a machine that was suspended', async () => {
     expect(await outcome()).toBe('accepted')
     goDown()
-    // The clock of the process stands still in sleep.
+    // The monotonic clock stops while the machine is suspended.
     clocks.wall += DAY
     expect(await outcome()).toBe('UNAVAILABLE')
   })
 
-  it('are good for no longer on a machine whose clock is set back', async () => {
+  it('are valid for no longer on a machine whose clock is set back', async () => {
     expect(await outcome()).toBe('accepted')
     goDown()
     clocks.advance(DAY - MINUTE)
@@ -164,7 +164,7 @@ describe('the keys of an earlier process', () => {
     expect(await outcome()).toBe('accepted')
   })
 
-  it('count for a day since they were fetched, however often the server starts', async () => {
+  it('are valid for a day since their fetch, however often the server starts', async () => {
     goDown()
     for (const hours of [23, 0.5]) {
       clocks.advance(hours * 60 * MINUTE)
@@ -179,7 +179,7 @@ describe('the keys of an earlier process', () => {
     expect(await outcome()).toBe('UNAVAILABLE')
   })
 
-  it('count for no longer where the clock is set back later', async () => {
+  it('are valid for no longer where the clock is set back later', async () => {
     goDown()
     clocks.advance(DAY - MINUTE)
     await restart()
@@ -189,7 +189,7 @@ describe('the keys of an earlier process', () => {
     expect(await outcome()).toBe('UNAVAILABLE')
   })
 
-  it('do not keep a publisher that answers from being asked', async () => {
+  it('are replaced by those of a reachable publisher', async () => {
     const withdrawn = await sign()
     users.key = await makeKey('key-2')
     users.jwks = { keys: [users.key.jwk] }
@@ -199,7 +199,7 @@ describe('the keys of an earlier process', () => {
     expect(users.requests).toBe(2)
   })
 
-  it('leave it open whether an unknown key is a new one while the publisher is down', async () => {
+  it('do not reject an unknown key, which may be new, while the publisher is down', async () => {
     goDown()
     await restart()
     const unknown = await sign({ kid: 'key-2' })
@@ -207,7 +207,7 @@ describe('the keys of an earlier process', () => {
     expect(await outcome()).toBe('accepted')
   })
 
-  it('do not count for another address, nor when the first one is configured again', async () => {
+  it('are dropped when another address is configured, even if the first one returns', async () => {
     goDown()
     await restart({ keys: { uri: `${users.jwksUri}?other` } })
     expect(await outcome()).toBe('UNAVAILABLE')
@@ -215,27 +215,27 @@ describe('the keys of an earlier process', () => {
     expect(await outcome()).toBe('UNAVAILABLE')
   })
 
-  it('do not count for another issuer', async () => {
+  it('are not used for another issuer', async () => {
     goDown()
     await restart({ issuer: 'https://other.test' })
     const claims = users.claims(clocks.wall, { iss: 'https://other.test' })
     expect(await outcome(await users.sign(claims))).toBe('UNAVAILABLE')
   })
 
-  it('are those of the configured algorithms', async () => {
+  it('are not used for another algorithm', async () => {
     goDown()
     await restart({ algorithms: ['ES384'] })
     expect(await outcome(await sign({ alg: 'ES384' }))).toBe('UNAVAILABLE')
   })
 
-  it('do not count where they were fetched in the future', async () => {
+  it('are not used where their fetch is in the future', async () => {
     goDown()
     clocks.wall -= MINUTE
     await restart()
     expect(await outcome()).toBe('UNAVAILABLE')
   })
 
-  it('are not used where they are no key set any more, and fetched again', async () => {
+  it('are fetched again where the stored key set cannot be parsed', async () => {
     control.transaction((tx) => tx.run('update published_keys set document = ?', Buffer.of(0)))
     goDown()
     await restart()
@@ -250,7 +250,7 @@ describe('the keys of an earlier process', () => {
   })
 })
 
-it('keys that cannot be stored are good for the process that fetched them', async () => {
+it('keys that cannot be stored are used by the process that fetched them', async () => {
   control.close()
   expect([await outcome(), await outcome()]).toEqual(['accepted', 'accepted'])
   expect(events()).toEqual(['keys.not_stored'])

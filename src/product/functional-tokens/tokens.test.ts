@@ -70,26 +70,26 @@ async function tokensOf(given: Partial<JwtProvider> = {}): Promise<FunctionalTok
   })
 }
 
-const REFUSED = 'FUNCTIONAL_TOKEN_INVALID'
-/** The whole detail: a constant, so it holds nothing of the token. */
+const REJECTED = 'FUNCTIONAL_TOKEN_INVALID'
+/** The complete detail of a rejection: a constant, so it repeats no part of the token. */
 const rejectedBy = (check: TokenCheck) => `functional token: ${TOKEN_REJECTIONS[check]}`
 
-/** Answers the detail of the rejection; the code where it is none. */
-async function reason(token: string, by = tokens): Promise<unknown> {
+/** Returns the detail of the rejection, or the code of another failure. */
+async function reason(token: string, verifier = tokens): Promise<unknown> {
   try {
-    await by.verify(token)
+    await verifier.verify(token)
     return 'accepted'
   } catch (error) {
     if (!isFault(error)) return String(error)
-    return error.code === REFUSED ? error.detail : error.code
+    return error.code === REJECTED ? error.detail : error.code
   }
 }
 const now = () => Math.floor(system.nowMillis() / 1000)
 const claims = (given: Record<string, unknown> = {}) => users.claims(system.nowMillis(), given)
 
-async function outcome(token: string, by = tokens): Promise<unknown> {
+async function outcome(token: string, verifier = tokens): Promise<unknown> {
   try {
-    return JSON.parse((await by.verify(token)).identityText)
+    return JSON.parse((await verifier.verify(token)).identityText)
   } catch (error) {
     return isFault(error) ? error.code : String(error)
   }
@@ -101,7 +101,7 @@ const ROLES = Array.from({ length: 256 }, (_, i) => `r${i}`)
 const USER = { kind: 'user', subject: 'subject-1', issuer: ISSUER, roles: [] }
 
 describe('a token of a provider is accepted', () => {
-  it('and says who it is', async () => {
+  it('and mapped to its identity', async () => {
     expect(await outcome(await users.sign(claims()))).toEqual(USER)
     const service = await services.sign(services.claims(system.nowMillis(), { sub: 'billing' }))
     expect(await outcome(service)).toEqual({
@@ -114,47 +114,54 @@ describe('a token of a provider is accepted', () => {
 
   it.each<[string, () => Record<string, unknown>]>([
     ['its audience among others', () => ({ aud: ['https://other.test', AUDIENCE] })],
-    ['a clock 60 s ahead of ours', () => ({ iat: now() + 60, nbf: now() + 60, exp: now() + 600 })],
-    ['an end 59 s ago', () => ({ iat: now() - 600, exp: now() - 59 })],
-    ['a life of an hour', () => ({ exp: now() + 3_600 })],
-    ['claims that nobody knows', () => ({ nested: { a: [1, 2] }, azp: 'client' })],
+    [
+      'a clock 60 s ahead of the server',
+      () => ({ iat: now() + 60, nbf: now() + 60, exp: now() + 600 }),
+    ],
+    ['an expiry 59 s ago', () => ({ iat: now() - 600, exp: now() - 59 })],
+    ['a lifetime of an hour', () => ({ exp: now() + 3_600 })],
+    ['unknown claims', () => ({ nested: { a: [1, 2] }, azp: 'client' })],
   ])('with %s', async (_, given) => {
     expect(await outcome(await users.sign(claims(given())))).toEqual(USER)
   })
 
   it.each<[string, Record<string, unknown>, Record<string, unknown>]>([
     ['a list of roles', { roles: ['admin', 'b c'] }, { roles: ['admin', 'b c'] }],
-    ['roles as a scope has them', { roles: ' read  write ' }, { roles: ['read', 'write'] }],
+    ['roles in the form of a scope', { roles: ' read  write ' }, { roles: ['read', 'write'] }],
     ['an email', { email: 'a@b.test' }, { email: 'a@b.test' }],
-    ['255 characters of subject', { sub: LONGEST }, { subject: LONGEST }],
+    ['a subject of 255 characters', { sub: LONGEST }, { subject: LONGEST }],
     ['256 roles', { roles: ROLES }, { roles: ROLES }],
-    ['256 roles as a scope', { roles: ROLES.join(' ') }, { roles: ROLES }],
-    ['roles of null as without roles', { roles: null }, {}],
-    ['an email of null as without email', { email: null }, {}],
-    ['a thousand groups that nobody asked for', { groups: Array(1_000).fill('g') }, {}],
-    ['names of every object', { sub: 'constructor' }, { subject: 'constructor' }],
-  ])('with %s', async (_, given, said) => {
-    expect(await outcome(await users.sign(claims(given)))).toEqual({ ...USER, ...said })
+    ['256 roles in the form of a scope', { roles: ROLES.join(' ') }, { roles: ROLES }],
+    ['null in place of roles', { roles: null }, {}],
+    ['null in place of an email', { email: null }, {}],
+    ['a thousand groups that are not mapped', { groups: Array(1_000).fill('g') }, {}],
+    [
+      'a subject named as an inherited property',
+      { sub: 'constructor' },
+      { subject: 'constructor' },
+    ],
+  ])('with %s', async (_, given, mapped) => {
+    expect(await outcome(await users.sign(claims(given)))).toEqual({ ...USER, ...mapped })
   })
 
-  it('with claims where the descriptor says that they are, and only there', async () => {
+  it('with claims at the paths of the descriptor only', async () => {
     const mapped = await tokensOf({
       claims: { subject: ['user', 'id'], roles: ['realm_access', 'roles'], email: null },
     })
     const given = { user: { id: 'u-1' }, realm_access: { roles: ['r'] }, roles: ['x'], email: 'e' }
-    const said = { ...USER, subject: 'u-1', roles: ['r'] }
-    expect(await outcome(await users.sign(claims(given)), mapped)).toEqual(said)
+    const identity = { ...USER, subject: 'u-1', roles: ['r'] }
+    expect(await outcome(await users.sign(claims(given)), mapped)).toEqual(identity)
     for (const wrong of [{ ...given, user: 'u-1' }, { ...given, user: ['u-1'] }, {}]) {
-      expect(await outcome(await users.sign(claims(wrong)), mapped)).toBe(REFUSED)
+      expect(await outcome(await users.sign(claims(wrong)), mapped)).toBe(REJECTED)
     }
     const claimed = { subject: ['sub'], roles: ['user', 'constructor'], email: ['toString'] }
     const inherited = await tokensOf({ claims: claimed })
     expect(await outcome(await users.sign(claims(given)), inherited)).toEqual(USER)
   })
 
-  it('with each of the algorithms of its provider, by its own key alone', async () => {
+  it('under each algorithm of its provider, by the key of that algorithm only', async () => {
     const pss = await jwtIssuer('PS256', { iss: SERVICES })
-    // The keys say nothing of their algorithm, so each is one for both.
+    // The keys name no algorithm, so each may be used for both.
     const published = [
       { ...services.key.jwk, kid: 'key-1', alg: undefined },
       { ...pss.key.jwk, kid: 'key-2', alg: undefined },
@@ -164,45 +171,45 @@ describe('a token of a provider is accepted', () => {
       algorithms: ['RS256', 'PS256'],
       keys: { document: JSON.stringify({ keys: published }) },
     })
-    const said = services.claims(system.nowMillis(), { iss: 'https://both.test' })
+    const given = services.claims(system.nowMillis(), { iss: 'https://both.test' })
     const user = { kind: 'user', issuer: 'https://both.test' }
-    expect(await outcome(await services.sign(said), both)).toMatchObject(user)
-    expect(await outcome(await pss.sign(said, { kid: 'key-2' }), both)).toMatchObject(user)
-    // The header says which algorithm it is, and the signature whether that is so.
-    expect(await outcome(await services.sign(said, { alg: 'PS256' }), both)).toBe(REFUSED)
-    expect(await outcome(await pss.sign(said), both)).toBe(REFUSED)
-    // Without a name it could be either.
-    expect(await outcome(await services.sign(said, { kid: undefined }), both)).toBe(REFUSED)
+    expect(await outcome(await services.sign(given), both)).toMatchObject(user)
+    expect(await outcome(await pss.sign(given, { kid: 'key-2' }), both)).toMatchObject(user)
+    // The header names the algorithm, and only a signature of that algorithm matches.
+    expect(await outcome(await services.sign(given, { alg: 'PS256' }), both)).toBe(REJECTED)
+    expect(await outcome(await pss.sign(given), both)).toBe(REJECTED)
+    // Without a key ID either key could be meant.
+    expect(await outcome(await services.sign(given, { kid: undefined }), both)).toBe(REJECTED)
     await pss.close()
   })
 })
 
-/** A list in a list, and so on. */
+/** Returns a list nested in `levels` lists. */
 const nested = (levels: number): unknown => (levels === 0 ? 1 : [nested(levels - 1)])
 
 type ClaimMutation = readonly [string, TokenCheck, () => Record<string, unknown>]
 const CLAIM_MUTATIONS: readonly ClaimMutation[] = [
   ['no issuer', 'issuer', () => ({ iss: undefined })],
   ['an unknown issuer', 'issuer', () => ({ iss: 'https://evil.test/tenant' })],
-  ['the issuer with a slash behind it', 'issuer', () => ({ iss: `${ISSUER}/` })],
-  ['the issuer in capitals', 'issuer', () => ({ iss: ISSUER.toUpperCase() })],
+  ['the issuer with a trailing slash', 'issuer', () => ({ iss: `${ISSUER}/` })],
+  ['the issuer in upper case', 'issuer', () => ({ iss: ISSUER.toUpperCase() })],
   ['the issuer in a list', 'issuer', () => ({ iss: [ISSUER] })],
   ['the issuer of the other provider', 'algorithm', () => ({ iss: SERVICES })],
-  ['an issuer of every object', 'issuer', () => ({ iss: 'constructor' })],
+  ['an issuer named as an inherited property', 'issuer', () => ({ iss: 'constructor' })],
   ['no audience', 'audience', () => ({ aud: undefined })],
   ['another audience', 'audience', () => ({ aud: 'https://other.test' })],
-  ['an audience that begins like ours', 'audience', () => ({ aud: `${AUDIENCE}/` })],
-  ['no audience in its list', 'audience', () => ({ aud: [] })],
-  ['an audience deeper in its list', 'audience', () => ({ aud: [[AUDIENCE]] })],
-  ['no end', 'expiryForm', () => ({ exp: undefined })],
-  ['an end 60 s ago', 'expired', () => ({ iat: now() - 600, exp: now() - 60 })],
-  ['an end as text', 'expiryForm', () => ({ exp: String(now() + 600) })],
-  ['an end before the epoch', 'expiryForm', () => ({ exp: -1 })],
-  ['no begin', 'issuedAtForm', () => ({ iat: undefined })],
-  ['a begin 61 s ahead', 'issuedInFuture', () => ({ iat: now() + 61, exp: now() + 600 })],
-  ['a life of an hour and a second', 'lifetime', () => ({ exp: now() + 3_601 })],
-  ['not to be used for another 61 s', 'notBefore', () => ({ nbf: now() + 61 })],
-  ['not-before of null', 'notBeforeForm', () => ({ nbf: null })],
+  ['an audience that extends the expected one', 'audience', () => ({ aud: `${AUDIENCE}/` })],
+  ['an empty list of audiences', 'audience', () => ({ aud: [] })],
+  ['an audience in a nested list', 'audience', () => ({ aud: [[AUDIENCE]] })],
+  ['no expiry', 'expiryForm', () => ({ exp: undefined })],
+  ['an expiry 60 s ago', 'expired', () => ({ iat: now() - 600, exp: now() - 60 })],
+  ['an expiry as a string', 'expiryForm', () => ({ exp: String(now() + 600) })],
+  ['an expiry before the epoch', 'expiryForm', () => ({ exp: -1 })],
+  ['no time of issue', 'issuedAtForm', () => ({ iat: undefined })],
+  ['a time of issue 61 s ahead', 'issuedInFuture', () => ({ iat: now() + 61, exp: now() + 600 })],
+  ['a lifetime of an hour and a second', 'lifetime', () => ({ exp: now() + 3_601 })],
+  ['a not-before 61 s ahead', 'notBefore', () => ({ nbf: now() + 61 })],
+  ['a not-before of null', 'notBeforeForm', () => ({ nbf: null })],
   ['no subject', 'subject', () => ({ sub: undefined })],
   ['an empty subject', 'subject', () => ({ sub: '' })],
   ['a subject that is a number', 'subject', () => ({ sub: 7 })],
@@ -211,7 +218,7 @@ const CLAIM_MUTATIONS: readonly ClaimMutation[] = [
   ['a role that is a number', 'roles', () => ({ roles: ['a', 1] })],
   ['roles in an object', 'roles', () => ({ roles: { admin: true } })],
   ['257 roles', 'rolesCount', () => ({ roles: Array(257).fill('r') })],
-  ['257 roles as a scope', 'rolesCount', () => ({ roles: 'r '.repeat(257) })],
+  ['257 roles in the form of a scope', 'rolesCount', () => ({ roles: 'r '.repeat(257) })],
   ['claims of 17 levels', 'claims', () => ({ deep: nested(16) })],
   ['an email that is a list', 'email', () => ({ email: ['a@b.test'] })],
 ]
@@ -220,7 +227,7 @@ const header = (given: object = {}) => ({ alg: 'ES256', typ: 'JWT', kid: 'key-1'
 const hmac = (input: string, key: string | Buffer) =>
   encodeBase64Url(createHmac('sha256', key).update(input).digest())
 
-describe('a token is refused', () => {
+describe('a token is rejected', () => {
   it.each(CLAIM_MUTATIONS)('with %s, by the check %s', async (_, check, given) => {
     expect(await reason(await users.sign(claims(given())))).toBe(rejectedBy(check))
   })
@@ -232,10 +239,10 @@ describe('a token is refused', () => {
     ['an algorithm that it does not use', 'algorithm', { alg: 'ES384' }],
     ['an unknown key', 'key', { kid: 'key-2' }],
     ['an empty key name', 'keyName', { kid: '' }],
-    ['a key name without end', 'keyName', { kid: 'k'.repeat(513) }],
-    ['an extension that is critical', 'critical', { crit: ['exp'], exp: 1 }],
+    ['a key name of 513 characters', 'keyName', { kid: 'k'.repeat(513) }],
+    ['a critical extension', 'critical', { crit: ['exp'], exp: 1 }],
     ['an empty list of extensions', 'critical', { crit: [] }],
-    ['a payload that says it is encoded', 'unencoded', { b64: true }],
+    ['a header b64 of true', 'unencoded', { b64: true }],
     ['an unencoded payload', 'critical', { b64: false, crit: ['b64'] }],
     ['a header over its bound', 'headerLength', { padding: 'x'.repeat(5_000) }],
   ])('with %s, by the check %s', async (_, check, given) => {
@@ -257,16 +264,16 @@ describe('a token is refused', () => {
       () => `${encodePart(header({ alg: 'none' }))}.${body()}.`,
     ],
     ['alg None', 'algorithm', () => `${encodePart(header({ alg: 'None' }))}.${body()}.AA`],
-    ['a claim that is there twice', 'claims', () => users.sign(twice())],
-    ['an algorithm that is there twice', 'header', () => users.sign(claims(), twiceAlgorithm())],
+    ['a duplicate claim', 'claims', () => users.sign(duplicateClaim())],
+    ['a duplicate algorithm', 'header', () => users.sign(claims(), duplicateAlgorithm())],
     [
       'a __proto__',
       'claims',
       () => users.sign(JSON.stringify(claims()).replace('{', '{"__proto__":{},')),
     ],
     ['claims that are a list', 'claims', () => users.sign('[]')],
-    ['a key of its own embedded', 'signature', () => foreign((jwk) => ({ jwk }))],
-    ['a URL of keys of its own', 'signature', () => foreign(() => ({ jku: users.jwksUri }))],
+    ['an embedded key', 'signature', () => foreign((jwk) => ({ jwk }))],
+    ['a URL of a key set', 'signature', () => foreign(() => ({ jku: users.jwksUri }))],
     ['a foreign signature', 'signature', () => foreign(() => ({}))],
     ['no signature', 'signature', async () => (await good()).replace(/[^.]+$/, '')],
     [
@@ -275,7 +282,7 @@ describe('a token is refused', () => {
       async () => (await good()).replace(/[^.]+$/, 'A'.repeat(86)),
     ],
     ['padding', 'form', async () => `${await good()}==`],
-    ['a blank', 'form', async () => `${await good()} `],
+    ['a trailing space', 'form', async () => `${await good()} `],
     ['a fourth part', 'form', async () => `${await good()}.AA`],
     ['five parts', 'form', () => 'a.b.c.d.e'],
     ['nothing', 'form', () => ''],
@@ -284,23 +291,23 @@ describe('a token is refused', () => {
     expect(await reason(await make())).toBe(rejectedBy(check))
   })
 
-  it('that is an HMAC keyed with any form of a public key', async () => {
+  it('that has an HMAC keyed with any form of a public key', async () => {
     const published = createPublicKey({ key: { ...services.key.jwk }, format: 'jwk' })
     const forms = (['spki', 'pkcs1'] as const).flatMap((type) => [
       published.export({ type, format: 'pem' }),
       published.export({ type, format: 'der' }),
     ])
     forms.push(JSON.stringify(services.key.jwk), Buffer.from(services.key.jwk.n!, 'base64url'))
-    const said = encodePart(services.claims(system.nowMillis()))
+    const payload = encodePart(services.claims(system.nowMillis()))
     for (const alg of ['HS256', 'RS256', 'PS256']) {
       for (const form of forms) {
-        const input = `${encodePart(header({ alg }))}.${said}`
-        expect(await outcome(`${input}.${hmac(input, form)}`)).toBe(REFUSED)
+        const input = `${encodePart(header({ alg }))}.${payload}`
+        expect(await outcome(`${input}.${hmac(input, form)}`)).toBe(REJECTED)
       }
     }
   })
 
-  it('whose text is never in the log', async () => {
+  it('without any part of it in the log', async () => {
     const token = await users.sign(claims({ sub: 'canary-subject', aud: 'canary-audience' }))
     let detail = ''
     await tokens.verify(token).catch((error) => {
@@ -314,8 +321,8 @@ describe('a token is refused', () => {
 
   const body = () => encodePart(claims())
   const good = () => users.sign(claims())
-  const twice = () => JSON.stringify(claims()).replace('{', '{"sub":"admin",')
-  const twiceAlgorithm = () => JSON.stringify(header()).replace('{', '{"alg":"none",')
+  const duplicateClaim = () => JSON.stringify(claims()).replace('{', '{"sub":"admin",')
+  const duplicateAlgorithm = () => JSON.stringify(header()).replace('{', '{"alg":"none",')
   const foreign = async (more: (jwk: unknown) => object) => {
     const own = await makeKey('key-1')
     const input = `${encodePart(header(more(own.jwk)))}.${body()}`
@@ -324,22 +331,22 @@ describe('a token is refused', () => {
 })
 
 describe('keys', () => {
-  it('are asked for by no token that fails without them', async () => {
-    const asked = users.requests
+  it('are fetched by no token that fails an earlier check', async () => {
+    const before = users.requests
     for (const given of [{ aud: 'x' }, { exp: 1 }, { sub: 7 }, { iss: 'x' }]) {
-      expect(await outcome(await users.sign(claims(given)))).toBe(REFUSED)
+      expect(await outcome(await users.sign(claims(given)))).toBe(REJECTED)
     }
     for (const given of [{ alg: 'RS256' }, { alg: 'none' }, { crit: ['exp'] }, { b64: true }]) {
-      expect(await outcome(await users.sign(claims(), given))).toBe(REFUSED)
+      expect(await outcome(await users.sign(claims(), given))).toBe(REJECTED)
     }
-    expect(users.requests).toBe(asked)
+    expect(users.requests).toBe(before)
   })
 
   it.each([
     ['of another type', { kty: 'RSA', n: 'AQAB', e: 'AQAB' }],
     ['of another algorithm', { kty: 'EC', crv: 'P-384', x: 'AA', y: 'AA' }],
     ['of no curve', { kty: 'EC', crv: 'P-256', x: 'AA', y: 'AA' }],
-  ])('%s in the descriptor end the start', async (_, key) => {
+  ])('%s in the descriptor fail the start', async (_, key) => {
     const document = JSON.stringify({ keys: [key] })
     await expect(tokensOf({ keys: { document } })).rejects.toMatchObject({
       code: 'SERVER_CONFIGURATION_INVALID',
@@ -348,7 +355,7 @@ describe('keys', () => {
 })
 
 describe('a token that was verified', () => {
-  it('is remembered, and refused from its end on', async () => {
+  it('is cached, and rejected once it expired', async () => {
     const token = await users.sign(claims())
     expect(tokens.knows(token)).toBe(false)
     expect(await outcome(token)).toEqual(USER)
@@ -356,17 +363,17 @@ describe('a token that was verified', () => {
     system.advance(659_000)
     expect(await outcome(token)).toEqual(USER)
     system.advance(1_000)
-    expect(await outcome(token)).toBe(REFUSED)
-    // Its holder was who it is: a burst of calls with it is no guessing.
+    expect(await outcome(token)).toBe(REJECTED)
+    // The token was genuine: repeated calls with it are no guessing.
     expect(tokens.knows(token)).toBe(true)
   })
 
-  it('says nothing about one that is almost the same', async () => {
+  it('does not make a forged variant of it accepted', async () => {
     const token = await users.sign(claims())
     await outcome(token)
     const [head, , end] = token.split('.')
     const forged = `${head}.${encodePart(claims({ sub: 'admin' }))}.${end}`
-    expect(await outcome(forged)).toBe(REFUSED)
+    expect(await outcome(forged)).toBe(REJECTED)
     expect(tokens.knows(forged)).toBe(false)
   })
 })

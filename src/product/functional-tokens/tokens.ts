@@ -1,7 +1,7 @@
 /**
- * Functional tokens of one Environment: guests of its own and JWTs of its providers. A token that
- * was verified is remembered, because callers send the same one with every call and a signature
- * costs fifty times what the rest of the gateway's checks do.
+ * Functional tokens of one Environment: its own guest tokens and JWTs of its providers. Verified
+ * tokens are cached, because callers send the same one with every call and a signature costs fifty
+ * times as much as all other checks of the gateway.
  */
 import { Fault } from '../../errors/fault.ts'
 import { TokenRejection } from '../../identity/jwt/rejections.ts'
@@ -17,18 +17,19 @@ import {
 import { type JwtProviders, verifyJwt } from './providers.ts'
 
 export interface VerifiedPrincipal extends Principal {
-  /** Unix milliseconds from which on the token is refused. */
+  /** Unix milliseconds from which on the token is rejected. */
   readonly expiresAtMillis: number
 }
 
-interface Known {
+interface VerifiedToken {
   readonly principal: VerifiedPrincipal
+  /** Whether the key that signed the token is still trusted. */
   readonly isTrusted: () => boolean | Promise<boolean>
 }
 
-const KNOWN_MAX = 10_000
-/** Longer ones are verified every time, so that what is remembered stays small. */
-const KNOWN_CHARACTERS_MAX = 4_096
+const VERIFIED_MAX = 10_000
+/** Longer tokens are verified every time, which bounds the memory of the cache. */
+const CACHED_CHARACTERS_MAX = 4_096
 
 export interface FunctionalTokensOptions extends GuestsOptions {
   readonly providers: JwtProviders
@@ -37,42 +38,42 @@ export interface FunctionalTokensOptions extends GuestsOptions {
 
 export class FunctionalTokens {
   readonly #options: FunctionalTokensOptions
-  /** By their text, which callers send with every request; the least recently used first. */
-  readonly #known = new Map<string, Known>()
+  /** Verified tokens by their text, the least recently used first. */
+  readonly #verified = new Map<string, VerifiedToken>()
 
   constructor(options: FunctionalTokensOptions) {
     this.#options = options
   }
 
-  /** The bearer of a new guest. */
+  /** Returns the token of a new guest. */
   issueGuest(request: GuestRequest): string {
     return issueGuest(this.#options, request)
   }
 
-  /** Whether the token was verified before: its holder guesses nothing, even past its end. */
+  /** Whether the token was verified before: its holder does not guess, even after it expired. */
   knows(token: string): boolean {
-    return this.#known.has(token)
+    return this.#verified.has(token)
   }
 
-  /** Throws FUNCTIONAL_TOKEN_INVALID, and UNAVAILABLE where a provider's keys are not known. */
+  /** Throws FUNCTIONAL_TOKEN_INVALID, and UNAVAILABLE where a provider's keys cannot be loaded. */
   async verify(token: string): Promise<VerifiedPrincipal> {
-    const known = this.#known.get(token)
-    if (known !== undefined) {
-      if (known.principal.expiresAtMillis <= this.#options.system.nowMillis()) {
+    const cached = this.#verified.get(token)
+    if (cached !== undefined) {
+      if (cached.principal.expiresAtMillis <= this.#options.system.nowMillis()) {
         throw invalid(new TokenRejection('expired'))
       }
-      if (await known.isTrusted()) {
-        this.#keep(token, known)
-        return known.principal
+      if (await cached.isTrusted()) {
+        this.#insert(token, cached)
+        return cached.principal
       }
-      this.#known.delete(token)
+      this.#verified.delete(token)
     }
     const verified = await this.#verify(token)
-    this.#keep(token, verified)
+    this.#insert(token, verified)
     return verified.principal
   }
 
-  async #verify(token: string): Promise<Known> {
+  async #verify(token: string): Promise<VerifiedToken> {
     const { providers, system } = this.#options
     const nowMillis = system.nowMillis()
     try {
@@ -87,13 +88,13 @@ export class FunctionalTokens {
     }
   }
 
-  #keep(token: string, known: Known): void {
-    if (token.length > KNOWN_CHARACTERS_MAX) return
-    this.#known.delete(token)
-    this.#known.set(token, known)
-    if (this.#known.size <= KNOWN_MAX) return
-    for (const oldest of this.#known.keys()) {
-      this.#known.delete(oldest)
+  #insert(token: string, verified: VerifiedToken): void {
+    if (token.length > CACHED_CHARACTERS_MAX) return
+    this.#verified.delete(token)
+    this.#verified.set(token, verified)
+    if (this.#verified.size <= VERIFIED_MAX) return
+    for (const oldest of this.#verified.keys()) {
+      this.#verified.delete(oldest)
       return
     }
   }
@@ -110,7 +111,7 @@ function principal({
   return { kind: identity.kind, key: principalOf(identity), identityText, expiresAtMillis }
 }
 
-/** Makes a Fault whose detail names the check that failed, and nothing of the token. */
+/** Makes a Fault whose detail names the failed check and repeats no part of the token. */
 function invalid({ message }: TokenRejection): Fault {
   return new Fault('FUNCTIONAL_TOKEN_INVALID', { detail: `functional token: ${message}` })
 }

@@ -1,15 +1,15 @@
 /**
- * Changes that carry an Operation ID: done once, whoever repeats them. The record of an operation
- * commits with its change, so there is never one without the other.
+ * Idempotency records: a change that carries an Operation ID is applied once, however often its
+ * request is repeated. The record commits with the change, so neither exists without the other.
  */
 import { Fault } from '../../errors/fault.ts'
 import type { Actor } from '../../identity/actor.ts'
 import type { ControlTx } from '../../storage/control/database.ts'
 import {
-  deleteOperationsBefore,
-  findOperation,
-  insertOperation,
-  type OperationRecord,
+  deleteIdempotencyRecordsBefore,
+  findIdempotencyRecord,
+  type IdempotencyRecord,
+  insertIdempotencyRecord,
 } from '../../storage/control/idempotency-records.ts'
 import type { Keyring } from '../../storage/keyring.ts'
 import { digestEquals, secretDigest } from '../../system/digests.ts'
@@ -17,19 +17,19 @@ import type { System } from '../../system/system.ts'
 import { canonicalJson } from '../../value/canonical-json.ts'
 import type { OperationId, RequestId } from '../../value/ids.ts'
 import type { Json } from '../../value/strict-json.ts'
-import { requireRecent } from '../application-clients/application-clients.ts'
-import type { Product } from '../product.ts'
+import type { ChangePorts, RootPort } from '../ports.ts'
+import { requireRecent } from './client-clock.ts'
 
-/** How long a record stays. Its request is too old to be taken for a new one long before. */
+/** Retention of a record. Its request is rejected as too old for a first attempt long before. */
 const RETENTION_MICROS = 30n * 24n * 60n * 60n * 1_000_000n
 
 export interface Intent {
   readonly operationId: OperationId
   /** `<resource>.<verb>`; the audit names it `product.<resource>.<verb>`. */
   readonly kind: `${string}.${string}`
-  /** Everything that the caller asked for: what it names, the body, secrets included. */
+  /** All input of the request: path parameters and the body, secrets included. */
   readonly request: Json
-  /** The caller's clock. */
+  /** The client's clock. */
   readonly changedAtMicros: bigint
   readonly subject: string
   readonly requestId: RequestId
@@ -49,31 +49,32 @@ export interface Applied<T> {
 }
 
 /**
- * Commits what `work` does, its audit record and its result, or answers an exact repeat with the
- * first result. Throws PRODUCT_OPERATION_REUSED where the ID was used by another operator or for
- * anything else, PRODUCT_INVALID for a clock that is a day off, and what `work` throws.
+ * Commits the writes of `apply`, their audit record and their result; returns the first result to
+ * an exact repeat. Throws PRODUCT_OPERATION_REUSED where the ID was used by another operator or
+ * with other content, PRODUCT_INVALID where the client's clock is off by a day, and what `apply`
+ * throws.
  */
 export function applyOnce<T extends Json>(
-  { system, root, audit }: Pick<Product, 'system' | 'root' | 'audit'>,
+  { system, root, audit }: ChangePorts,
   actor: Actor,
   intent: Intent,
-  work: (tx: ControlTx) => { readonly result: T; readonly revision: bigint },
+  apply: (tx: ControlTx) => { readonly result: T; readonly revision: bigint },
 ): Applied<T> {
   const { operationId, kind } = intent
   const applied = root.control.transaction((tx): Applied<T> => {
-    const earlier = findOperation(tx, operationId)
+    const earlier = findIdempotencyRecord(tx, operationId)
     if (earlier !== null) return replay(root.keyring, earlier, actor, intent)
     requireRecent(system, intent.changedAtMicros, 'changedAtMicros')
-    const { result, revision } = work(tx)
+    const { result, revision } = apply(tx)
     const createdAtMicros = system.nowMicros()
-    pruneOperations(tx, system)
+    pruneIdempotencyRecords(tx, system)
     const keyId = root.keyring.activeId
-    insertOperation(tx, {
+    insertIdempotencyRecord(tx, {
       operationId,
       kind,
       fingerprint: fingerprintOf(root.keyring, keyId, actor, intent),
       keyId,
-      // In the order of its keys, so that a repeat is answered with the same bytes.
+      // Keeps the order of its keys, so that a repeat gets the same bytes.
       result: JSON.stringify(result),
       revision,
       createdAtMicros,
@@ -86,21 +87,21 @@ export function applyOnce<T extends Json>(
   return applied
 }
 
-/** Whether the ID was used, so that a repeat need not be looked into before it is answered. */
-export function isApplied({ root }: Pick<Product, 'root'>, operationId: OperationId): boolean {
-  return root.control.read((reader) => findOperation(reader, operationId)) !== null
+/** Whether the ID was used: a repeat needs none of the checks that precede its transaction. */
+export function isApplied({ root }: RootPort, operationId: OperationId): boolean {
+  return root.control.read((reader) => findIdempotencyRecord(reader, operationId)) !== null
 }
 
 /**
- * What was committed under the ID on this kind of resource, the first part of `kind`. Throws
- * PRODUCT_NOT_FOUND: nothing was, until now.
+ * Returns the operation that was committed under the ID on this kind of resource, the first part of
+ * `kind`. Throws PRODUCT_NOT_FOUND where none was committed until now.
  */
 export function findApplied(
-  { root }: Pick<Product, 'root'>,
+  { root }: RootPort,
   resource: string,
   operationId: OperationId,
 ): Operation {
-  const found = root.control.read((reader) => findOperation(reader, operationId))
+  const found = root.control.read((reader) => findIdempotencyRecord(reader, operationId))
   if (found === null || !found.kind.startsWith(`${resource}.`)) {
     throw new Fault('PRODUCT_NOT_FOUND', { detail: operationId })
   }
@@ -108,14 +109,14 @@ export function findApplied(
   return { operationId, kind, replayed: true, revision, createdAtMicros }
 }
 
-/** Forgets what is too old to be repeated. */
-export function pruneOperations(tx: ControlTx, system: Pick<System, 'nowMicros'>): void {
-  deleteOperationsBefore(tx, system.nowMicros() - RETENTION_MICROS)
+/** Deletes the records that are older than RETENTION_MICROS. */
+export function pruneIdempotencyRecords(tx: ControlTx, system: Pick<System, 'nowMicros'>): void {
+  deleteIdempotencyRecordsBefore(tx, system.nowMicros() - RETENTION_MICROS)
 }
 
 function replay<T extends Json>(
   keyring: Keyring,
-  earlier: OperationRecord,
+  earlier: IdempotencyRecord,
   actor: Actor,
   intent: Intent,
 ): Applied<T> {
@@ -128,7 +129,7 @@ function replay<T extends Json>(
   }
 }
 
-/** Keyed: whoever stole the control database must not try out secrets against a plain digest. */
+/** Keyed, so that a stolen control database allows no guessing of secrets by plain digests. */
 function fingerprintOf(
   keyring: Keyring,
   keyId: string,

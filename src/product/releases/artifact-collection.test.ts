@@ -17,29 +17,29 @@ import { publish } from '../workspaces/publish.ts'
 import { ArtifactCollection } from './artifact-collection.ts'
 
 /*
- * Goal: whatever a publication does while bytes are being removed, those that it names stay.
- * Method: the removal of one file is held back; the bytes of the package lie there, unnamed.
+ * Goal: a publication that runs during a removal keeps the bytes that it references. Method: the
+ * removal of one file is held back, while the bytes of the package are stored but not referenced.
  */
 
 const PACKAGE = makePackage({ source: 'left over' })
 const { artifact: ARTIFACT } = workspaceParts({ source: 'left over' })
 const DIGEST = digestName(sha256(ARTIFACT))
-/** Listed before the other. */
+/** A digest that is listed before the other. */
 const FIRST = `sha256:${'0'.repeat(64)}`
 
-let it: TestProduct
-let app: Product
+let harness: TestProduct
+let product: Product
 let held: PromiseWithResolvers<void>
 let isHeld: PromiseWithResolvers<void>
 
 beforeEach(async () => {
-  it = await openTestProduct()
-  await it.product.collection.settled()
+  harness = await openTestProduct()
+  await harness.product.collection.whenIdle()
 })
-afterEach(() => it.close())
+afterEach(() => harness.close())
 
-/** The removal of `digest` waits for `held`; directories are listed in order. */
-async function holding(digest: string): Promise<void> {
+/** Starts a collection that holds the removal of `digest`; directories are listed in order. */
+async function holdRemoval(digest: string): Promise<void> {
   held = Promise.withResolvers()
   isHeld = Promise.withResolvers()
   const files: Files = {
@@ -54,10 +54,10 @@ async function holding(digest: string): Promise<void> {
       await realFiles.unlink(path)
     },
   }
-  const artifacts = new ArtifactStore(join(it.directory, 'artifacts'), files)
-  const { log, root } = it.product
+  const artifacts = new ArtifactStore(join(harness.directory, 'artifacts'), files)
+  const { log, root } = harness.product
   const collection = new ArtifactCollection({ log, control: root.control, artifacts })
-  app = { ...it.product, collection, root: { ...root, artifacts } }
+  product = { ...harness.product, collection, root: { ...root, artifacts } }
   await artifacts.put(FIRST, new Uint8Array(1))
   await artifacts.put(DIGEST, ARTIFACT)
   collection.collect()
@@ -66,19 +66,19 @@ async function holding(digest: string): Promise<void> {
 
 function push() {
   const input = { frame: [PACKAGE], expectedHead: 'empty', requestId: REQUEST_ID } as const
-  return publish(app, it.actor, { ...input, authorized: AUTHORIZED })
+  return publish(product, harness.actor, { ...input, authorized: AUTHORIZED })
 }
 
-test('bytes that were named since the files were listed stay', async () => {
-  await holding(FIRST)
+test('bytes that were referenced since the files were listed are kept', async () => {
+  await holdRemoval(FIRST)
   const { releaseId } = await push()
   held.resolve()
-  await app.collection.settled()
-  await it.product.releases.load(releaseId)
+  await product.collection.whenIdle()
+  await harness.product.releases.load(releaseId)
 })
 
 test('a publication waits for the removal of the bytes that it writes', async () => {
-  await holding(DIGEST)
+  await holdRemoval(DIGEST)
   let published = false
   const publication = push().finally(() => {
     published = true
@@ -87,17 +87,17 @@ test('a publication waits for the removal of the bytes that it writes', async ()
   expect(published).toBe(false)
   held.resolve()
   const { releaseId } = await publication
-  await app.collection.settled()
-  await it.product.releases.load(releaseId)
+  await product.collection.whenIdle()
+  await harness.product.releases.load(releaseId)
 })
 
-test('a file that cannot be removed is found again, and hinders nobody', async () => {
-  await holding(FIRST)
+test('a file that cannot be removed blocks no publication and is removed later', async () => {
+  await holdRemoval(FIRST)
   held.reject(Object.assign(new Error('no'), { code: 'EIO' }))
-  await app.collection.settled()
-  expect(it.log.text()).toContain('product.collection_failed')
-  await it.product.releases.load((await push()).releaseId)
-  it.product.collection.collect()
-  await it.product.collection.settled()
-  expect(await it.root.artifacts.list()).not.toContain(FIRST)
+  await product.collection.whenIdle()
+  expect(harness.log.text()).toContain('product.collection_failed')
+  await harness.product.releases.load((await push()).releaseId)
+  harness.product.collection.collect()
+  await harness.product.collection.whenIdle()
+  expect(await harness.root.artifacts.list()).not.toContain(FIRST)
 })

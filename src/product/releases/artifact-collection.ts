@@ -1,10 +1,10 @@
 /**
- * Removes the artifacts that no Release names any more. A crash anywhere leaves some of them for
- * the next run, and never a Release without its bytes.
+ * Removes the artifacts that no Release references. A crash at any step leaves some of them for the
+ * next run, and never a Release without its bytes.
  */
 import type { ArtifactStore } from '../../storage/artifacts.ts'
 import type { ControlDatabase } from '../../storage/control/database.ts'
-import { artifactIsNamed, listNamedArtifacts } from '../../storage/control/releases.ts'
+import { isArtifactReferenced, listReferencedArtifacts } from '../../storage/control/releases.ts'
 import { CoalescingTask } from '../../system/concurrency.ts'
 import type { Logger } from '../../telemetry/log.ts'
 
@@ -16,8 +16,9 @@ interface CollectionOptions {
 
 export class ArtifactCollection {
   readonly #options: CollectionOptions
-  /** Publications by the digest that they are about to name. */
-  readonly #spared = new Map<string, number>()
+  /** Number of publications in progress that hold each digest. */
+  readonly #held = new Map<string, number>()
+  /** The removal in progress. */
   #removal: { readonly digest: string; readonly ended: Promise<void> } | null = null
   readonly #runs: CoalescingTask
 
@@ -29,33 +30,33 @@ export class ArtifactCollection {
     )
   }
 
-  /** Until `work` has ended none of the digests is removed: it writes them, then names them. */
-  async spare<T>(digests: readonly string[], work: () => Promise<T>): Promise<T> {
+  /** Runs a task that writes artifacts and then references them; removes none of them before. */
+  async hold<T>(digests: readonly string[], task: () => Promise<T>): Promise<T> {
     for (const digest of digests) {
-      this.#spared.set(digest, (this.#spared.get(digest) ?? 0) + 1)
+      this.#held.set(digest, (this.#held.get(digest) ?? 0) + 1)
     }
     try {
       if (this.#removal !== null && digests.includes(this.#removal.digest)) {
         await this.#removal.ended
       }
-      return await work()
+      return await task()
     } finally {
       for (const digest of digests) {
-        const left = this.#spared.get(digest)! - 1
-        if (left === 0) this.#spared.delete(digest)
-        else this.#spared.set(digest, left)
+        const left = this.#held.get(digest)! - 1
+        if (left === 0) this.#held.delete(digest)
+        else this.#held.set(digest, left)
       }
     }
   }
 
-  /** Starts in the background. Never throws; what fails is found again by the next run. */
+  /** Starts a run in the background. Never throws; the next run repeats what failed. */
   collect(): void {
     this.#runs.start()
   }
 
-  /** Resolves when the run that is under way, if any, has ended. */
-  settled(): Promise<void> {
-    return this.#runs.settled()
+  /** Resolves when the run in progress, if any, has ended. */
+  whenIdle(): Promise<void> {
+    return this.#runs.whenIdle()
   }
 
   close(): Promise<void> {
@@ -65,15 +66,15 @@ export class ArtifactCollection {
   async #collect(): Promise<void> {
     const { log, control, artifacts } = this.#options
     const found = await artifacts.list()
-    const named = new Set(control.read(listNamedArtifacts))
+    const referenced = new Set(control.read(listReferencedArtifacts))
     let removed = 0
     for (const digest of found) {
       if (this.#runs.isClosed) break
-      if (named.has(digest) || this.#spared.has(digest)) continue
-      // A publication may have named it since, and have ended.
-      if (control.read((reader) => artifactIsNamed(reader, digest))) continue
+      if (referenced.has(digest) || this.#held.has(digest)) continue
+      // A publication may have referenced it since, and have ended.
+      if (control.read((reader) => isArtifactReferenced(reader, digest))) continue
       const ended = artifacts.remove(digest)
-      // Nobody waits for it but `spare`, to whom a failure means that the file is still there.
+      // Only `hold` waits for it; after a failure the file is still there, which it tolerates.
       this.#removal = { digest, ended: ended.catch(() => undefined) }
       await ended
       removed += 1

@@ -1,8 +1,9 @@
 /**
- * Tells the engine which Releases may still be called, so that it lets go of what it holds for the
- * others: runners, what was prepared, and the indexes that every commit would have to keep.
+ * Passes to the engine the Releases that may still be called, so that it releases what it holds for
+ * all others: runners, preparations, and indexes, which every commit would have to update.
  */
 import type { IndexDefinition } from '../../documents/store.ts'
+import type { Engine } from '../../engine/engine.ts'
 import { indexDefinitions } from '../../engine/releases/preparations.ts'
 import type { LiveReleases } from '../../engine/releases/release.ts'
 import type { ArtifactStore } from '../../storage/artifacts.ts'
@@ -12,20 +13,19 @@ import { CoalescingTask, type SerialQueue } from '../../system/concurrency.ts'
 import type { Logger } from '../../telemetry/log.ts'
 import type { ReleaseId } from '../../value/ids.ts'
 import { parseManifest } from '../../wire/files/manifest.ts'
-import type { ReleaseEngine } from '../product.ts'
 
 interface EngineCollectionOptions {
   readonly log: Logger
   readonly control: ControlDatabase
   readonly artifacts: ArtifactStore
-  readonly engine: Pick<ReleaseEngine, 'keepOnly'>
-  /** A Release that is prepared in here has its row before: none is prepared that is not listed. */
-  readonly validations: SerialQueue
+  readonly engine: Pick<Engine, 'keepOnly'>
+  /** Prepares Releases only after their rows are stored, so all prepared ones are listed. */
+  readonly validations: Pick<SerialQueue, 'runUnbounded'>
 }
 
 export class EngineCollection {
   readonly #options: EngineCollectionOptions
-  /** As of the last run; a Release never changes. */
+  /** Indexes of the Releases of the last run; a Release never changes. */
   #live: LiveReleases = new Map()
   readonly #runs: CoalescingTask
 
@@ -37,14 +37,14 @@ export class EngineCollection {
     )
   }
 
-  /** Starts in the background. Never throws; what fails is done by the next run. */
+  /** Starts a run in the background. Never throws; the next run repeats what failed. */
   collect(): void {
     this.#runs.start()
   }
 
-  /** Resolves when the run that is under way, if any, has ended. */
-  settled(): Promise<void> {
-    return this.#runs.settled()
+  /** Resolves when the run in progress, if any, has ended. */
+  whenIdle(): Promise<void> {
+    return this.#runs.whenIdle()
   }
 
   close(): Promise<void> {
@@ -53,7 +53,7 @@ export class EngineCollection {
 
   async #collect(): Promise<void> {
     const { log, validations } = this.#options
-    const dropped = await validations.inTurn(() => this.#collectOnce())
+    const dropped = await validations.runUnbounded(() => this.#collectOnce())
     if (dropped > 0) log.info('product.indexes_dropped', { dropped })
   }
 

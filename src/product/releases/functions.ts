@@ -1,7 +1,7 @@
 /** The Function catalog of one Release, from its verified manifest. */
 import type { ReleaseId } from '../../value/ids.ts'
 import type { FunctionManifest } from '../../value/manifest.ts'
-import type { Product } from '../product.ts'
+import type { ReleasesPort, RootPort } from '../ports.ts'
 import { locateTarget } from '../serving/targets.ts'
 
 export interface FunctionCatalog {
@@ -12,10 +12,10 @@ export interface FunctionCatalog {
 
 /** Throws PRODUCT_INVALID, PRODUCT_NOT_FOUND, PRODUCT_RELEASE_RETIRED, PRODUCT_CORRUPT. */
 export async function listFunctions(
-  app: Pick<Product, 'root' | 'releases'>,
+  ports: RootPort & ReleasesPort,
   target: string,
 ): Promise<FunctionCatalog> {
-  const releaseId = locateTarget(app, target)
-  const { manifest } = await app.releases.load(releaseId)
+  const releaseId = locateTarget(ports, target)
+  const { manifest } = await ports.releases.load(releaseId)
   return { releaseId, functions: manifest.functions }
 }

@@ -1,6 +1,6 @@
 /**
- * Releases in memory, loaded from their verified artifacts when first asked for. A Release never
- * changes, so what is here is never stale; whether it may serve is decided elsewhere.
+ * Cache of Releases, loaded from their verified artifacts on first use. A Release never changes, so
+ * no entry is ever stale; callers decide whether a Release may serve.
  */
 import type { Release } from '../../engine/releases/release.ts'
 import { Fault } from '../../errors/fault.ts'
@@ -44,7 +44,7 @@ export class ReleaseCache {
     this.#options = options
   }
 
-  /** The Release if it is in memory. */
+  /** Returns the Release if it is in memory, and marks it as used. */
   peek(id: ReleaseId): LoadedRelease | null {
     const entry = this.#entries.get(id)
     if (entry === undefined) return null
@@ -53,7 +53,7 @@ export class ReleaseCache {
     return entry.release
   }
 
-  /** After its retirement. */
+  /** Drops a Release after its retirement. */
   forget(id: ReleaseId): void {
     const entry = this.#entries.get(id)
     if (entry === undefined) return
@@ -62,15 +62,15 @@ export class ReleaseCache {
   }
 
   /**
-   * Throws PRODUCT_NOT_FOUND for an unknown Release, PRODUCT_RELEASE_RETIRED for one whose bytes
-   * may be gone, PRODUCT_CORRUPT where they are not those that were published, PRODUCT_UNAVAILABLE
-   * where they cannot be read now.
+   * Throws PRODUCT_NOT_FOUND for an unknown Release, PRODUCT_RELEASE_RETIRED for a retired one,
+   * whose bytes may be removed, PRODUCT_CORRUPT where the bytes differ from those published,
+   * PRODUCT_UNAVAILABLE where they cannot be read now.
    */
   async load(id: ReleaseId): Promise<LoadedRelease> {
-    const known = this.peek(id)
-    if (known !== null) return known
-    const running = this.#loading.get(id)
-    if (running !== undefined) return running
+    const cached = this.peek(id)
+    if (cached !== null) return cached
+    const shared = this.#loading.get(id)
+    if (shared !== undefined) return shared
     const loading = this.#read(id).finally(() => this.#loading.delete(id))
     this.#loading.set(id, loading)
     return loading
@@ -83,10 +83,10 @@ export class ReleaseCache {
       const manifest = await artifacts.get(record.manifest.digest, record.manifest.bytes)
       const artifact = await artifacts.get(record.artifact.digest, record.artifact.bytes)
       const release = assemble(record, manifest, artifact)
-      this.#keep(id, { release, bytes: manifest.length + artifact.length })
+      this.#insert(id, { release, bytes: manifest.length + artifact.length })
       return release
     } catch (error) {
-      // What was retired meanwhile may have lost its bytes, which is no damage.
+      // A Release that was retired meanwhile may have lost its bytes, which is no damage.
       this.#require(id)
       throw error
     }
@@ -99,7 +99,7 @@ export class ReleaseCache {
     return record
   }
 
-  #keep(id: ReleaseId, entry: Entry): void {
+  #insert(id: ReleaseId, entry: Entry): void {
     const { entriesMax = ENTRIES_MAX, bytesMax = BYTES_MAX } = this.#options
     this.#entries.set(id, entry)
     this.#bytes += entry.bytes
@@ -128,7 +128,7 @@ function assemble(
       manifest,
     }
   } catch (error) {
-    // The digests fit, so this is what another version of this program accepted once.
+    // The digests match, so another version of this program accepted these bytes.
     if (!(error instanceof ValidationError)) throw error
     throw new Fault('PRODUCT_CORRUPT', { detail: `${record.releaseId}: ${error.message}` })
   }

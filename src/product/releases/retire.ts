@@ -1,4 +1,4 @@
-/** Retirement: a Release that nothing uses is given up for good, and its bytes with it. */
+/** Retirement: makes an unused Release permanently unservable and removes its bytes. */
 import { Fault } from '../../errors/fault.ts'
 import type { Actor } from '../../identity/actor.ts'
 import type { ControlTx } from '../../storage/control/database.ts'
@@ -10,17 +10,27 @@ import {
   markReleaseRetired,
 } from '../../storage/control/releases.ts'
 import type { ReleaseId, RequestId } from '../../value/ids.ts'
-import type { Product } from '../product.ts'
+import type { ChangePorts } from '../ports.ts'
+import type { Serving } from '../serving/serving.ts'
+import type { ArtifactCollection } from './artifact-collection.ts'
+import type { EngineCollection } from './engine-collection.ts'
+import type { ReleaseCache } from './release-cache.ts'
 
-/** The newest ones that are not retired stay, used or not. */
+/** The newest Releases, used or not, that a publication does not retire. */
 export const RELEASES_KEPT = 100
-/** Of one Release that a refusal names. */
+/** Uses of one Release that a PRODUCT_STATE_CONFLICT lists. */
 const USES_MAX = 16
 
-type App = Pick<
-  Product,
-  'system' | 'root' | 'audit' | 'releases' | 'serving' | 'collection' | 'engineCollection'
->
+/** The parts that a publication needs to retire Releases in its own transaction. */
+export interface UnusedRetirementPorts extends Pick<ChangePorts, 'system' | 'audit'> {
+  readonly serving: Pick<Serving, 'isServed'>
+}
+
+export interface RetirementPorts extends UnusedRetirementPorts, ChangePorts {
+  readonly releases: Pick<ReleaseCache, 'forget'>
+  readonly collection: Pick<ArtifactCollection, 'collect'>
+  readonly engineCollection: Pick<EngineCollection, 'collect'>
+}
 
 export interface RetireInput {
   readonly releaseId: ReleaseId
@@ -28,17 +38,21 @@ export interface RetireInput {
 }
 
 /**
- * Throws PRODUCT_NOT_FOUND, and PRODUCT_STATE_CONFLICT for a Release that is in use, with what uses
- * it. Retiring it again changes nothing.
+ * Throws PRODUCT_NOT_FOUND, and PRODUCT_STATE_CONFLICT for a Release in use, with its uses.
+ * Retiring a retired Release again changes nothing.
  */
-export function retire(app: App, actor: Actor, { releaseId, requestId }: RetireInput): void {
-  app.root.control.transaction((tx) => {
+export function retire(
+  ports: RetirementPorts,
+  actor: Actor,
+  { releaseId, requestId }: RetireInput,
+): void {
+  ports.root.control.transaction((tx) => {
     if (findRelease(tx, releaseId) === null) {
       throw new Fault('PRODUCT_NOT_FOUND', { detail: releaseId })
     }
     const uses = listReleaseUses(tx, releaseId, USES_MAX)
-    if (uses.length === 0 && app.serving.isServed(releaseId)) {
-      uses.push('served until what replaces it is ready')
+    if (uses.length === 0 && ports.serving.isServed(releaseId)) {
+      uses.push('served until its replacement is ready')
     }
     if (uses.length > 0) {
       throw new Fault('PRODUCT_STATE_CONFLICT', {
@@ -46,28 +60,31 @@ export function retire(app: App, actor: Actor, { releaseId, requestId }: RetireI
         violations: uses.map((use) => ({ path: 'releaseId', rule: `not ${use}` })),
       })
     }
-    if (markRetired(app, tx, actor, { releaseId, requestId })) advanceRevision(tx)
+    if (markRetired(ports, tx, actor, { releaseId, requestId })) advanceRevision(tx)
   })
-  app.releases.forget(releaseId)
-  app.collection.collect()
-  app.engineCollection.collect()
-  app.audit.deliver()
+  ports.releases.forget(releaseId)
+  ports.collection.collect()
+  ports.engineCollection.collect()
+  ports.audit.deliver()
 }
 
-/** In the transaction of a publication, whose revision counts for it. */
+/**
+ * Retires unused Releases beyond the newest RELEASES_KEPT, in the transaction of a publication,
+ * which advances the revision.
+ */
 export function retireUnused(
-  app: Pick<App, 'system' | 'audit' | 'serving'>,
+  ports: UnusedRetirementPorts,
   tx: ControlTx,
   actor: Actor,
   requestId: RequestId,
 ): void {
   for (const releaseId of listUnusedReleases(tx, RELEASES_KEPT)) {
-    if (!app.serving.isServed(releaseId)) markRetired(app, tx, actor, { releaseId, requestId })
+    if (!ports.serving.isServed(releaseId)) markRetired(ports, tx, actor, { releaseId, requestId })
   }
 }
 
 function markRetired(
-  { system, audit }: Pick<App, 'system' | 'audit'>,
+  { system, audit }: Pick<ChangePorts, 'system' | 'audit'>,
   tx: ControlTx,
   actor: Actor,
   { releaseId, requestId }: RetireInput,

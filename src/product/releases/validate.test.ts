@@ -15,11 +15,11 @@ import { readStatus } from '../environments/status.ts'
 import type { Published } from '../workspaces/publish.ts'
 import { validate } from './validate.ts'
 
-let it: TestProduct
+let harness: TestProduct
 beforeEach(async () => {
-  it = await openTestProduct()
+  harness = await openTestProduct()
 })
-afterEach(() => it.close())
+afterEach(() => harness.close())
 
 const LIST = functionManifest('messages.list')
 const MESSAGES: TableManifest = {
@@ -30,25 +30,27 @@ const MESSAGES: TableManifest = {
 const CHAT = { functions: [LIST], tables: [MESSAGES] }
 
 function candidate(input: WorkspaceInput = CHAT): Promise<Published> {
-  return publishRelease(it, { ...input, validate: false })
+  return publishRelease(harness, { ...input, validate: false })
 }
 
-function says(description: object): void {
-  it.engine.describe = async () => description as Json
+/** Sets what the loaded code returns as its description. */
+function describeAs(description: object): void {
+  harness.engine.describe = async () => description as Json
 }
 
 function check({ releaseId }: Pick<Published, 'releaseId'>, against: string | null = null) {
-  return validate(it.product, it.actor, { releaseId, against, requestId: REQUEST_ID })
+  return validate(harness.product, harness.actor, { releaseId, against, requestId: REQUEST_ID })
 }
 
 function stateOf({ releaseId }: Published): string | undefined {
-  return readStatus(it.product).releases.find((release) => release.releaseId === releaseId)?.state
+  return readStatus(harness.product).releases.find((release) => release.releaseId === releaseId)
+    ?.state
 }
 
 describe('a validation', () => {
-  test('makes a Release servable, and answers the same again without the engine', async () => {
+  test('makes a Release servable, and its repeat needs no engine', async () => {
     const published = await candidate()
-    says(CHAT)
+    describeAs(CHAT)
     const validated = await check(published)
     expect(validated).toEqual({
       releaseId: published.releaseId,
@@ -58,17 +60,18 @@ describe('a validation', () => {
         { name: 'code:functions', outcome: 'passed', detail: '1 as declared' },
         { name: 'code:tables', outcome: 'passed', detail: '1 as declared' },
         { name: 'code:indexes', outcome: 'passed', detail: '1 as declared' },
-        { name: 'indexes_ready', outcome: 'passed', detail: 'built' },
+        { name: 'indexes', outcome: 'passed', detail: '' },
+        { name: 'documents:messages', outcome: 'passed', detail: '' },
       ],
-      validatedAtMicros: it.system.nowMicros(),
+      validatedAtMicros: harness.system.nowMicros(),
     })
-    it.system.advance(5_000)
-    it.engine.describe = async () => {
+    harness.system.advance(5_000)
+    harness.engine.describe = async () => {
       throw new Fault('BUSY')
     }
     expect(await check(published)).toEqual(validated)
-    await it.product.audit.settled()
-    expect(it.audited.map(({ operation, outcome }) => `${operation} ${outcome}`)).toEqual([
+    await harness.product.audit.whenIdle()
+    expect(harness.audited.map(({ operation, outcome }) => `${operation} ${outcome}`)).toEqual([
       'product.workspace.publish succeeded',
       'product.release.validate succeeded',
     ])
@@ -102,19 +105,19 @@ describe('a validation', () => {
     ],
     ['describes itself with an unknown field', { ...CHAT, crons: [] }, 'load', '$.crons'],
     ['describes no Functions at all', { tables: [] }, 'load', '$.functions'],
-  ])('rejects for good a Release whose code %s', async (_, description, name, detail) => {
+  ])('permanently rejects a Release whose code %s', async (_, description, name, detail) => {
     const published = await candidate()
-    says(description)
+    describeAs(description)
     const failure = {
       code: 'PRODUCT_INCOMPATIBLE',
       violations: [{ path: `checks.${name}`, rule: expect.stringContaining(detail) }],
     }
     await expect(check(published)).rejects.toMatchObject(failure)
     expect(stateOf(published)).toBe('rejected')
-    says(CHAT)
+    describeAs(CHAT)
     await expect(check(published)).rejects.toMatchObject(failure)
-    await it.product.audit.settled()
-    expect(it.audited.at(-1)).toMatchObject({
+    await harness.product.audit.whenIdle()
+    expect(harness.audited.at(-1)).toMatchObject({
       operation: 'product.release.validate',
       outcome: 'failed',
       subject: published.releaseId,
@@ -128,18 +131,21 @@ describe('a validation', () => {
     ['BUSY', 'PRODUCT_UNAVAILABLE', 'published'],
     ['UNAVAILABLE', 'PRODUCT_UNAVAILABLE', 'published'],
     ['INTERNAL', 'INTERNAL', 'published'],
-  ] as const)('that ends in %s answers %s and leaves it %s', async (thrown, code, state) => {
-    const published = await candidate()
-    it.engine.describe = async () => {
-      throw new Fault(thrown)
-    }
-    await expect(check(published)).rejects.toMatchObject({ code })
-    expect(stateOf(published)).toBe(state)
-  })
+  ] as const)(
+    'whose code fails with %s throws %s and leaves the Release %s',
+    async (thrown, code, state) => {
+      const published = await candidate()
+      harness.engine.describe = async () => {
+        throw new Fault(thrown)
+      }
+      await expect(check(published)).rejects.toMatchObject({ code })
+      expect(stateOf(published)).toBe(state)
+    },
+  )
 
-  test('tells the author what the code threw when it was loaded', async () => {
+  test('reports to the author what the code threw when it was loaded', async () => {
     const published = await candidate()
-    it.engine.describe = async () => {
+    harness.engine.describe = async () => {
       const rule = `TypeError: ${'x'.repeat(1_000)}`
       throw new Fault('FUNCTION_FAILED', { violations: [{ path: 'code', rule }] })
     }
@@ -153,11 +159,11 @@ describe('a validation', () => {
     ['DEADLINE_EXCEEDED', 'PRODUCT_INCOMPATIBLE'],
     ['UNAVAILABLE', 'PRODUCT_UNAVAILABLE'],
   ] as const)(
-    'whose preparation ends in %s answers %s and may be repeated',
+    'whose preparation fails with %s throws %s and may be repeated',
     async (thrown, code) => {
       const published = await candidate()
-      says(CHAT)
-      it.engine.prepare = async () => {
+      describeAs(CHAT)
+      harness.engine.prepare = async () => {
         throw new Fault(thrown)
       }
       await expect(check(published)).rejects.toMatchObject({ code })
@@ -165,33 +171,31 @@ describe('a validation', () => {
     },
   )
 
-  test('that stored documents fail does not reject the Release, and may be repeated', async () => {
+  test('that fails for stored documents does not reject the Release', async () => {
     const published = await candidate()
-    says(CHAT)
-    const { prepare } = it.engine
-    it.engine.prepare = async () => [
-      { name: 'unique', outcome: 'failed', detail: 'messages.byBody has equal keys' },
-    ]
+    describeAs(CHAT)
+    harness.engine.documents.set('messages', [new Map([['body', 1n]])])
+    const rule = expect.stringMatching(/^1 stored documents do not fit .* messages_0 /)
     await expect(check(published)).rejects.toMatchObject({
       code: 'PRODUCT_INCOMPATIBLE',
-      violations: [{ path: 'checks.unique', rule: 'messages.byBody has equal keys' }],
+      violations: [{ path: 'checks.documents:messages', rule }],
     })
     expect(stateOf(published)).toBe('published')
-    it.engine.prepare = prepare
+    harness.engine.documents.clear()
     expect(await check(published)).toMatchObject({ state: 'validated' })
   })
 
-  test('against a Channel refuses what its documents may not fit, without rejecting', async () => {
-    const first = await publishRelease(it, CHAT)
-    await promote(it.product, it.actor, {
+  test('against a Channel fails where its documents may not fit, without rejecting', async () => {
+    const first = await publishRelease(harness, CHAT)
+    await promote(harness.product, harness.actor, {
       channel: 'production',
       releaseId: first.releaseId,
       expectedReleaseId: 'empty',
       requestId: REQUEST_ID,
     })
     let prepared = 0
-    const { prepare } = it.engine
-    it.engine.prepare = (release) => {
+    const { prepare } = harness.engine
+    harness.engine.prepare = (release) => {
       prepared += 1
       return prepare(release)
     }
@@ -202,7 +206,7 @@ describe('a validation', () => {
       ],
     }
     const second = await candidate(narrower)
-    says(narrower)
+    describeAs(narrower)
     await expect(check(second, 'production')).rejects.toMatchObject({
       code: 'PRODUCT_INCOMPATIBLE',
       violations: [
@@ -215,12 +219,12 @@ describe('a validation', () => {
     expect(stateOf(second)).toBe('published')
     expect(prepared).toBe(0)
     const third = await candidate({ functions: [LIST] })
-    says({ functions: [LIST], tables: [] })
+    describeAs({ functions: [LIST], tables: [] })
     await expect(check(third, 'production')).rejects.toMatchObject({
       violations: [{ path: 'checks.against:tables', rule: 'removed: messages' }],
     })
     const fourth = await candidate(CHAT)
-    says(CHAT)
+    describeAs(CHAT)
     const validated = await check(fourth, 'production')
     expect(validated.checks.map(({ name }) => name).slice(-2)).toEqual([
       'against:tables',
@@ -229,10 +233,10 @@ describe('a validation', () => {
     expect(await check(fourth, 'production')).toEqual(validated)
   })
 
-  test('of an unknown Release, or against an unbound Channel, finds nothing', async () => {
+  test('of an unknown Release or against an unbound Channel is rejected', async () => {
     const published = await candidate()
-    says(CHAT)
-    const releaseId = it.system.ids.make('rel')
+    describeAs(CHAT)
+    const releaseId = harness.system.ids.make('rel')
     await expect(check({ releaseId })).rejects.toMatchObject({ code: 'PRODUCT_NOT_FOUND' })
     await expect(check(published, 'production')).rejects.toMatchObject({
       code: 'PRODUCT_NOT_FOUND',
@@ -240,18 +244,18 @@ describe('a validation', () => {
     expect(stateOf(published)).toBe('published')
   })
 
-  test('runs one at a time and refuses the 17th that waits', async () => {
+  test('runs alone while up to 15 others wait, and the 17th is rejected', async () => {
     const published = await candidate()
     let running = 0
-    let most = 0
-    it.engine.describe = async () => {
-      most = Math.max(most, ++running)
+    let runningMax = 0
+    harness.engine.describe = async () => {
+      runningMax = Math.max(runningMax, ++running)
       await Bun.sleep(5)
       running -= 1
       return CHAT as unknown as Json
     }
     const outcomes = await Promise.allSettled(Array.from({ length: 17 }, () => check(published)))
-    expect(most).toBe(1)
+    expect(runningMax).toBe(1)
     expect(outcomes.filter(({ status }) => status === 'fulfilled')).toHaveLength(16)
     expect(outcomes[16]).toMatchObject({ reason: { code: 'PRODUCT_UNAVAILABLE' } })
   })

@@ -1,8 +1,9 @@
 /**
  * Validation makes a published Release servable: its code is loaded inside the sandbox and compared
- * with its manifest, then with what a Channel serves, then its indexes are built. Only a defect of
- * its own rejects it for good.
+ * with its manifest, its schema with a Channel's Release, then its indexes are built and the stored
+ * documents checked. Only a defect of the code itself rejects the Release for good.
  */
+import type { Engine } from '../../engine/engine.ts'
 import { Fault, isFault } from '../../errors/fault.ts'
 import type { Actor } from '../../identity/actor.ts'
 import { findChannel } from '../../storage/control/channels.ts'
@@ -14,16 +15,20 @@ import {
   type ReleaseRecord,
   type ReleaseState,
 } from '../../storage/control/releases.ts'
+import type { SerialQueue } from '../../system/concurrency.ts'
+import type { Logger } from '../../telemetry/log.ts'
 import type { ReleaseId, RequestId } from '../../value/ids.ts'
 import type { Json } from '../../value/strict-json.ts'
 import {
   codeChecks,
   compatibilityChecks,
+  engineFailure,
   incompatible,
   isFailed,
   loadFailure,
 } from '../compatibility/release-checks.ts'
-import type { Product } from '../product.ts'
+import { prepareRelease } from '../compatibility/stored-documents.ts'
+import type { ChangePorts, ReleasesPort, RootPort } from '../ports.ts'
 import type { LoadedRelease } from './release-cache.ts'
 
 export interface Validated {
@@ -40,53 +45,60 @@ export interface ValidateInput {
   readonly requestId: RequestId
 }
 
-type App = Pick<
-  Product,
-  'system' | 'log' | 'root' | 'audit' | 'releases' | 'engine' | 'validations'
->
+export interface ValidationPorts extends ChangePorts, ReleasesPort {
+  readonly log: Logger
+  readonly engine: Pick<Engine, 'describe' | 'prepare' | 'warm'>
+  readonly validations: Pick<SerialQueue, 'run'>
+}
 
 /**
  * Throws PRODUCT_INCOMPATIBLE with a violation for each failed check, PRODUCT_NOT_FOUND for an
  * unknown Release or an unbound Channel, PRODUCT_RELEASE_RETIRED, PRODUCT_UNAVAILABLE where the
- * engine has no room now, PRODUCT_CORRUPT. Validating a validated Release again changes nothing.
+ * engine has no capacity now, PRODUCT_CORRUPT. Validating a validated Release again changes
+ * nothing.
  */
-export async function validate(app: App, actor: Actor, input: ValidateInput): Promise<Validated> {
-  requireCandidate(app, input.releaseId)
-  return app.validations.run(async () => {
-    const record = requireCandidate(app, input.releaseId)
-    const release = await app.releases.load(input.releaseId)
+export async function validate(
+  ports: ValidationPorts,
+  actor: Actor,
+  input: ValidateInput,
+): Promise<Validated> {
+  requireCandidate(ports, input.releaseId)
+  return ports.validations.run(async () => {
+    const record = requireCandidate(ports, input.releaseId)
+    const release = await ports.releases.load(input.releaseId)
     if (record.state === 'rejected') throw incompatible(record.checks)
-    const own = record.state === 'validated' ? [] : await checkCode(app, release)
-    if (own.some(isFailed)) {
-      decide(app, actor, { ...input, state: 'rejected', checks: own })
-      throw incompatible(own)
+    const ofCode = record.state === 'validated' ? [] : await checkCode(ports, release)
+    if (ofCode.some(isFailed)) {
+      decide(ports, actor, { ...input, state: 'rejected', checks: ofCode })
+      throw incompatible(ofCode)
     }
-    const compatibility = await checkAgainst(app, release, input.against)
-    if (compatibility.some(isFailed)) throw incompatible(compatibility)
+    const ofChannel = await checkAgainst(ports, release, input.against)
+    if (ofChannel.some(isFailed)) throw incompatible(ofChannel)
     if (record.state === 'published') {
-      const prepared = await prepare(app, release)
-      if (prepared.some(isFailed)) throw incompatible(prepared)
-      decide(app, actor, { ...input, state: 'validated', checks: [...own, ...prepared] })
+      const ofDocuments = await prepareRelease(ports.engine, release)
+      if (ofDocuments.some(isFailed)) throw incompatible(ofDocuments)
+      decide(ports, actor, { ...input, state: 'validated', checks: [...ofCode, ...ofDocuments] })
     }
-    const { releaseId, state, checks, validatedAtMicros } = requireCandidate(app, input.releaseId)
+    const { releaseId, state, checks, validatedAtMicros } = requireCandidate(ports, input.releaseId)
     return {
       releaseId,
       state,
-      checks: [...checks, ...compatibility],
+      checks: [...checks, ...ofChannel],
       validatedAtMicros: validatedAtMicros!,
     }
   })
 }
 
-function requireCandidate({ root }: Pick<App, 'root'>, releaseId: ReleaseId): ReleaseRecord {
+function requireCandidate({ root }: RootPort, releaseId: ReleaseId): ReleaseRecord {
   const record = root.control.read((reader) => findRelease(reader, releaseId))
   if (record === null) throw new Fault('PRODUCT_NOT_FOUND', { detail: releaseId })
   if (record.state === 'retired') throw new Fault('PRODUCT_RELEASE_RETIRED')
   return record
 }
 
+/** Attributes FUNCTION_FAILED and LIMIT_EXCEEDED to the code; other failures decide nothing. */
 async function checkCode(
-  { engine, log }: Pick<App, 'engine' | 'log'>,
+  { engine, log }: Pick<ValidationPorts, 'engine' | 'log'>,
   release: LoadedRelease,
 ): Promise<ReleaseCheck[]> {
   let described: Json
@@ -100,33 +112,8 @@ async function checkCode(
   return codeChecks(release.manifest, described)
 }
 
-/** As `engine.prepare`; throws PRODUCT_UNAVAILABLE where the engine has no room now. */
-export async function prepare(
-  { engine }: Pick<App, 'engine'>,
-  release: LoadedRelease,
-  tables?: ReadonlySet<string>,
-): Promise<readonly ReleaseCheck[]> {
-  try {
-    return await engine.prepare(release, tables)
-  } catch (error) {
-    throw engineFailure(error)
-  }
-}
-
-/** A failure that says nothing for good about the Release: it may be validated again. */
-function engineFailure(error: unknown): unknown {
-  // A slow machine looks the same as an endless loop.
-  if (isFault(error, 'FUNCTION_FAILED', 'LIMIT_EXCEEDED', 'DEADLINE_EXCEEDED')) {
-    return incompatible([loadFailure(error)])
-  }
-  if (isFault(error, 'BUSY', 'UNAVAILABLE')) {
-    return new Fault('PRODUCT_UNAVAILABLE', { cause: error, detail: error.detail })
-  }
-  return error
-}
-
 async function checkAgainst(
-  { root, releases }: Pick<App, 'root' | 'releases'>,
+  { root, releases }: RootPort & ReleasesPort,
   release: LoadedRelease,
   against: string | null,
 ): Promise<ReleaseCheck[]> {
@@ -137,7 +124,7 @@ async function checkAgainst(
 }
 
 function decide(
-  { system, root, audit }: Pick<App, 'system' | 'root' | 'audit'>,
+  { system, root, audit }: ChangePorts,
   actor: Actor,
   decision: ValidateInput & {
     readonly state: 'validated' | 'rejected'

@@ -1,33 +1,35 @@
 /**
- * Something that is desired at once and comes true later. What was observed before stays until
- * then, so that neither a slow disk nor a damaged artifact takes traffic down.
+ * Convergence of an observed value on a desired one that takes time to load. The value observed
+ * before stays until then, so that neither a slow disk nor a damaged artifact stops traffic.
  */
 import { Fault } from '../../errors/fault.ts'
 import type { System } from '../../system/system.ts'
 
 export interface Desired<T> {
-  /** Those with the same key are the same; the log and the faults name it. */
+  /** Identifies the desired value; the log and the faults show it. */
   readonly key: string
-  /** What is there without waiting, else null. */
+  /** Returns the value if it needs no loading, else null. */
   ready(): T | null
   load(): Promise<T>
 }
 
 interface ConvergenceOptions<T> {
   readonly system: Pick<System, 'monotonicMillis'>
-  readonly observed: (value: T) => void
-  readonly failed: (key: string, error: unknown) => void
+  readonly onObserved: (value: T) => void
+  readonly onFailure: (key: string, error: unknown) => void
 }
 
 const RETRY_MS = 1_000
 
 export class Convergence<T> {
   readonly #options: ConvergenceOptions<T>
-  readonly #loading = new Set<Promise<T>>()
+  /** All loads in progress, those of replaced values included. */
+  readonly #loads = new Set<Promise<T>>()
   #desired: Desired<T> | null = null
   #observed: { readonly key: string; readonly value: T } | null = null
+  /** The load of the desired value. */
   #refresh: Promise<T> | null = null
-  /** Monotonic time of the last failure to load what is desired. */
+  /** Monotonic milliseconds of the last failure to load the desired value. */
   #failedAtMillis = Number.NEGATIVE_INFINITY
 
   constructor(options: ConvergenceOptions<T>) {
@@ -45,8 +47,9 @@ export class Convergence<T> {
   }
 
   /**
-   * What is observed; null where nothing is desired. A promise only before the first time; it
-   * rejects with what `load` throws, or PRODUCT_UNAVAILABLE within a second of that.
+   * Returns the observed value; null where nothing is desired. Returns a promise only until the
+   * first value is observed; it rejects with what `load` throws, and with PRODUCT_UNAVAILABLE in
+   * the second after that.
    */
   find(): T | Promise<T> | null {
     if (this.#desired === null) return null
@@ -56,7 +59,7 @@ export class Convergence<T> {
     return this.#observed.value
   }
 
-  /** What is observed now; asks for what is not. */
+  /** Returns the observed value, if any, and starts to load the desired one where it differs. */
   peek(): T | null {
     if (this.#desired !== null && !this.isConverged) this.#refreshInBackground(this.#desired)
     return this.#observed?.value ?? null
@@ -66,15 +69,15 @@ export class Convergence<T> {
     return this.#observed?.key === this.#desired?.key
   }
 
-  /** Nothing is desired any more, and what is being loaded is not observed. */
+  /** Drops the desired and the observed value; loads in progress observe nothing. */
   end(): void {
     this.#desired = null
     this.#observed = null
   }
 
-  /** Resolves when nothing is being loaded, whatever came of it. */
-  async settled(): Promise<void> {
-    await Promise.allSettled(this.#loading)
+  /** Resolves when no load is in progress, even if loads failed. */
+  async whenIdle(): Promise<void> {
+    await Promise.allSettled(this.#loads)
   }
 
   #refreshInBackground(desired: Desired<T>): void {
@@ -83,16 +86,16 @@ export class Convergence<T> {
 
   #load(desired: Desired<T>): Promise<T> {
     if (this.#refresh !== null) return this.#refresh
-    // A damaged artifact is not read again for every request that asks for it.
+    // A damaged artifact is not read again for every request that needs it.
     if (this.#options.system.monotonicMillis() - this.#failedAtMillis < RETRY_MS) {
       return Promise.reject(new Fault('PRODUCT_UNAVAILABLE', { detail: desired.key }))
     }
     const refresh = this.#attempt(desired).finally(() => {
-      this.#loading.delete(refresh)
+      this.#loads.delete(refresh)
       if (this.#refresh === refresh) this.#refresh = null
     })
     this.#refresh = refresh
-    this.#loading.add(refresh)
+    this.#loads.add(refresh)
     return refresh
   }
 
@@ -105,15 +108,15 @@ export class Convergence<T> {
       if (this.#desired === desired) {
         this.#failedAtMillis = this.#options.system.monotonicMillis()
       }
-      this.#options.failed(desired.key, error)
+      this.#options.onFailure(desired.key, error)
       throw error
     }
   }
 
-  /** What was replaced while it was loading is not observed any more. */
+  /** Ignores a value whose replacement was desired while it loaded. */
   #observe(desired: Desired<T>, value: T): void {
     if (this.#desired !== desired) return
     this.#observed = { key: desired.key, value }
-    this.#options.observed(value)
+    this.#options.onObserved(value)
   }
 }

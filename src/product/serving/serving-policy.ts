@@ -1,6 +1,6 @@
 /**
- * The policy of environment:default: which Releases serve it, and to which share of its callers.
- * They share the documents, so each must take what every other one writes.
+ * The policy of environment:default: the Releases that serve it and the share of callers of each.
+ * They share the documents, so each Release must accept what every other one writes.
  */
 import { Fault } from '../../errors/fault.ts'
 import type { Actor } from '../../identity/actor.ts'
@@ -11,34 +11,32 @@ import {
   type ServingMode,
   type WeightedRelease,
 } from '../../storage/control/serving-policy.ts'
-import { sha256 } from '../../system/digests.ts'
-import { canonicalJson } from '../../value/canonical-json.ts'
-import type { OperationId, ReleaseId, RequestId } from '../../value/ids.ts'
-import { digestName } from '../../value/packages/workspace-package.ts'
-import type { Json } from '../../value/strict-json.ts'
+import type { OperationId, RequestId } from '../../value/ids.ts'
 import { POLICY_RELEASES_MAX, WEIGHTS_TOTAL } from '../../value/targets.ts'
-import { requireServable } from '../channels/promote.ts'
-import { SchemaComparison } from '../compatibility/schema-compatibility.ts'
-import { requireFitting } from '../compatibility/stored-documents.ts'
+import { requireMutuallyCompatible } from '../compatibility/schema-evidence.ts'
+import {
+  requireStoredDocumentsFit,
+  type StoredDocumentsPorts,
+} from '../compatibility/stored-documents.ts'
 import { type Applied, applyOnce, isApplied } from '../idempotency/idempotency-records.ts'
-import type { Product } from '../product.ts'
-import type { LoadedRelease } from '../releases/release-cache.ts'
-import type { ServedPolicy } from './serving.ts'
+import type { ChangePorts, RootPort } from '../ports.ts'
+import { requireServable } from '../releases/servable.ts'
+import type { Serving } from './serving.ts'
 
-type App = Pick<
-  Product,
-  'system' | 'root' | 'audit' | 'releases' | 'engine' | 'validations' | 'serving'
->
+interface ObservedPolicyPort {
+  readonly serving: Pick<Serving, 'observedPolicy'>
+}
 
-/** Pairs that one refusal spells out. */
-const CONFLICTS_SHOWN = 5
+export interface PolicyPorts extends ChangePorts, StoredDocumentsPorts {
+  readonly serving: Pick<Serving, 'observedPolicy' | 'followPolicy'>
+}
 
 const NO_POLICY = { revision: 0n, mode: 'atomic', releases: [] } as const
 
-/** As it is stored with an operation that is repeated: JSON, so numbers are decimal text. */
+/** Stored as JSON with its idempotency record, so revisions and times are decimal text. */
 export type PolicyState = {
   desired: { revision: string; mode: ServingMode; releases: WeightedRelease[] }
-  /** Revision 0 where environment:default serves nothing. */
+  /** Revision 0 while environment:default serves nothing. */
   observed: { revision: string; convergedAtMicros: string | null }
 }
 
@@ -52,45 +50,35 @@ export interface SetPolicyInput {
   readonly requestId: RequestId
 }
 
-export interface SchemaEvidence {
-  readonly compatible: boolean
-  /** Of the desired policy, sorted by Release. The hashes are `sha256:<hex>`. */
-  readonly releases: readonly {
-    readonly releaseId: ReleaseId
-    readonly schemaHash: string
-    readonly indexHash: string
-    readonly cronHash: string
-  }[]
-}
-
-/** Revision 0 without Releases where there never was a policy. */
-export function readServingPolicy(app: Pick<Product, 'root' | 'serving'>): PolicyState {
-  return stateOf(app, app.root.control.read(findDesiredPolicy) ?? NO_POLICY)
+/** Returns revision 0 without Releases where no policy was ever set. */
+export function readServingPolicy(ports: RootPort & ObservedPolicyPort): PolicyState {
+  return stateOf(ports, ports.root.control.read(findDesiredPolicy) ?? NO_POLICY)
 }
 
 /**
- * Answers the state right after the commit; environment:default moves once every Release is ready.
- * Throws PRODUCT_CAS_CONFLICT for another revision than the expected one, PRODUCT_INVALID,
- * PRODUCT_OPERATION_REUSED, and what requireServable and requireFitting throw.
+ * Returns the state right after the commit; environment:default switches once every Release is
+ * ready. Throws PRODUCT_CAS_CONFLICT for another revision than the expected one, PRODUCT_INVALID,
+ * PRODUCT_OPERATION_REUSED, and what requireServable, requireMutuallyCompatible and
+ * requireStoredDocumentsFit throw.
  */
 export async function setServingPolicy(
-  app: App,
+  ports: PolicyPorts,
   actor: Actor,
   input: SetPolicyInput,
 ): Promise<Applied<PolicyState>> {
   const { operationId, expectedRevision, mode, changedAtMicros, requestId } = input
   const releases = input.releases.map(({ releaseId, weight }) => ({ releaseId, weight }))
   requireWeights(mode, releases)
-  if (!isApplied(app, operationId)) await requireCompatible(app, releases)
+  if (!isApplied(ports, operationId)) await requireCompatible(ports, releases)
   const intent = {
     operationId,
     kind: 'serving_policy.set',
     request: { mode, releases, expectedRevision: String(expectedRevision) },
     changedAtMicros,
-    subject: `${app.root.descriptor.environmentId}:${expectedRevision + 1n}`,
+    subject: `${ports.root.descriptor.environmentId}:${expectedRevision + 1n}`,
     requestId,
   } as const
-  const applied = applyOnce(app, actor, intent, (tx) => {
+  const applied = applyOnce(ports, actor, intent, (tx) => {
     const current = findDesiredPolicy(tx)?.revision ?? 0n
     if (current !== expectedRevision) {
       throw new Fault('PRODUCT_CAS_CONFLICT', { detail: `revision ${current}` })
@@ -100,54 +88,14 @@ export async function setServingPolicy(
       revision: current + 1n,
       mode,
       releases,
-      changedAtMicros: app.system.nowMicros(),
+      changedAtMicros: ports.system.nowMicros(),
     }
     insertPolicy(tx, policy)
     advanceRevision(tx)
-    return { result: stateOf(app, policy), revision: policy.revision }
+    return { result: stateOf(ports, policy), revision: policy.revision }
   })
-  app.serving.followPolicy()
+  ports.serving.followPolicy()
   return applied
-}
-
-/** Throws PRODUCT_CORRUPT and PRODUCT_UNAVAILABLE where an artifact cannot be read. */
-export function readSchemaEvidence(
-  app: Pick<Product, 'root' | 'releases' | 'schemaEvidence'>,
-): Promise<SchemaEvidence> {
-  const { revision, releases } = app.root.control.read(findDesiredPolicy) ?? NO_POLICY
-  // Neither the policy of a revision nor a Release ever changes.
-  return app.schemaEvidence.of(revision, () => makeEvidence(app, releases))
-}
-
-async function makeEvidence(
-  app: Pick<Product, 'releases'>,
-  releases: readonly WeightedRelease[],
-): Promise<SchemaEvidence> {
-  const loaded = await loadAll(app, releases)
-  return {
-    compatible: findConflicts(loaded).length === 0,
-    releases: loaded.map(({ releaseId, manifest: { tables } }) => ({
-      releaseId,
-      schemaHash: hashOf(tables.map(({ name, fields }) => ({ name, fields }))),
-      indexHash: hashOf(tables.map(({ name, indexes }) => ({ name, indexes }))),
-      // A manifest of this version declares no Crons.
-      cronHash: hashOf([]),
-    })),
-  }
-}
-
-/**
- * The Release of one caller. Those with the same key stay on one Release while the weights stand,
- * and few move when they change, since the order of the shares is that of the Releases.
- */
-export function pickRelease({ releases }: ServedPolicy, key: string): LoadedRelease {
-  const point = sha256(key).readUIntBE(0, 6) % WEIGHTS_TOTAL
-  let sum = 0
-  for (const { release, weight } of releases) {
-    sum += weight
-    if (point < sum) return release
-  }
-  return releases.at(-1)!.release
 }
 
 function requireWeights(mode: ServingMode, releases: readonly WeightedRelease[]): void {
@@ -166,40 +114,20 @@ function requireWeights(mode: ServingMode, releases: readonly WeightedRelease[])
   }
 }
 
-/** Before the transaction, since artifacts are read: what is in them never changes. */
-async function requireCompatible(app: App, releases: readonly WeightedRelease[]): Promise<void> {
-  app.root.control.read((reader) => {
+/** Runs before the transaction, as it reads artifacts; their content never changes. */
+async function requireCompatible(
+  ports: PolicyPorts,
+  releases: readonly WeightedRelease[],
+): Promise<void> {
+  ports.root.control.read((reader) => {
     for (const { releaseId } of releases) requireServable(reader, releaseId)
   })
-  const found = findConflicts(await loadAll(app, releases))
-  if (found.length > 0) {
-    const violations = found.map((rule) => ({ path: 'releases', rule }))
-    throw new Fault('PRODUCT_INCOMPATIBLE', { violations })
-  }
-  for (const { releaseId } of releases) await requireFitting(app, releaseId)
-}
-
-function loadAll({ releases }: Pick<Product, 'releases'>, named: readonly WeightedRelease[]) {
-  return Promise.all(named.map(({ releaseId }) => releases.load(releaseId)))
-}
-
-/** The first pairs that conflict, as many as a violation spells out, each with its first reason. */
-function findConflicts(releases: readonly LoadedRelease[]): string[] {
-  const comparison = new SchemaComparison()
-  const found: string[] = []
-  for (const a of releases) {
-    for (const b of releases) {
-      if (a === b) continue
-      const reason = comparison.conflict(a.tables, b.tables)
-      if (reason !== null) found.push(`${a.releaseId} beside ${b.releaseId}: ${reason}`)
-      if (found.length === CONFLICTS_SHOWN) return found
-    }
-  }
-  return found
+  await requireMutuallyCompatible(ports, releases)
+  for (const { releaseId } of releases) await requireStoredDocumentsFit(ports, releaseId)
 }
 
 function stateOf(
-  { serving }: Pick<Product, 'serving'>,
+  { serving }: ObservedPolicyPort,
   {
     revision,
     mode,
@@ -218,10 +146,6 @@ function stateOf(
       convergedAtMicros: observed === null ? null : String(observed.convergedAtMicros),
     },
   }
-}
-
-function hashOf(part: readonly object[]): string {
-  return digestName(sha256(canonicalJson(part as unknown as Json)))
 }
 
 function invalid(path: string, rule: string): Fault {

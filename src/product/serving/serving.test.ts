@@ -1,4 +1,4 @@
-/** What a restart serves, and who is sent where by a policy. */
+/** Serving after a restart, and the shares of a weighted policy. */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import {
   openTestProduct,
@@ -12,39 +12,40 @@ import { changeEnvironment, readEnvironment } from '../environments/environments
 import { closeProduct } from '../product.ts'
 import type { LoadedRelease } from '../releases/release-cache.ts'
 import { retire } from '../releases/retire.ts'
-import { pickRelease, readServingPolicy, setServingPolicy } from './serving-policy.ts'
+import { readServingPolicy, setServingPolicy } from './serving-policy.ts'
+import { pickRelease } from './targets.ts'
 
-let it: TestProduct
-let a: ReleaseId
-let b: ReleaseId
+let harness: TestProduct
+let first: ReleaseId
+let second: ReleaseId
 beforeEach(async () => {
-  it = await openTestProduct()
-  a = (await publishRelease(it, { source: 'a' })).releaseId
-  b = (await publishRelease(it, { source: 'b' })).releaseId
+  harness = await openTestProduct()
+  first = (await publishRelease(harness, { source: 'first' })).releaseId
+  second = (await publishRelease(harness, { source: 'second' })).releaseId
 })
-afterEach(() => it.close())
+afterEach(() => harness.close())
 
-async function reopen(bend: (it: TestProduct) => void = () => undefined): Promise<void> {
-  const { directory } = it
-  await closeProduct(it.product)
-  it = await openTestProduct({ directory })
-  bend(it)
+async function reopen(configure: (opened: TestProduct) => void = () => undefined): Promise<void> {
+  const { directory } = harness
+  await closeProduct(harness.product)
+  harness = await openTestProduct({ directory })
+  configure(harness)
 }
 
 async function set(releaseId: ReleaseId, expectedRevision: bigint): Promise<void> {
-  await setServingPolicy(it.product, it.actor, {
-    operationId: it.system.ids.make('opn'),
+  await setServingPolicy(harness.product, harness.actor, {
+    operationId: harness.system.ids.make('opn'),
     expectedRevision,
     mode: 'atomic',
     releases: [{ releaseId, weight: 10_000 }],
-    changedAtMicros: it.system.nowMicros(),
+    changedAtMicros: harness.system.nowMicros(),
     requestId: REQUEST_ID,
   })
-  await it.product.serving.settled()
+  await harness.product.serving.whenIdle()
 }
 
 async function bind(releaseId: ReleaseId): Promise<void> {
-  await promote(it.product, it.actor, {
+  await promote(harness.product, harness.actor, {
     channel: 'production',
     releaseId,
     expectedReleaseId: 'empty',
@@ -53,116 +54,117 @@ async function bind(releaseId: ReleaseId): Promise<void> {
 }
 
 function change(verb: 'archive' | 'restore', expectedRevision: bigint): void {
-  changeEnvironment(it.product, it.actor, {
-    operationId: it.system.ids.make('opn'),
+  changeEnvironment(harness.product, harness.actor, {
+    operationId: harness.system.ids.make('opn'),
     change: { verb, expectedRevision },
-    changedAtMicros: it.system.nowMicros(),
+    changedAtMicros: harness.system.nowMicros(),
     requestId: REQUEST_ID,
   })
 }
 
 const served = () =>
-  it.product.serving.observedPolicy?.releases.map(({ release }) => release.releaseId) ?? []
+  harness.product.serving.observedPolicy?.releases.map(({ release }) => release.releaseId) ?? []
 
-describe('a server that starts again', () => {
-  test('serves the stored policy, converged when it first was', async () => {
-    await set(a, 0n)
-    const before = readServingPolicy(it.product)
-    it.system.advance(5_000)
+describe('a restarted server', () => {
+  test('serves the stored policy with the time of its first convergence', async () => {
+    await set(first, 0n)
+    const before = readServingPolicy(harness.product)
+    harness.system.advance(5_000)
     await reopen()
-    expect(it.product.serving.isStarted).toBe(true)
-    await it.product.serving.settled()
-    expect(served()).toEqual([a])
-    expect(readServingPolicy(it.product)).toEqual(before)
-    expect(it.product.serving.overall()).toBe('serving')
+    expect(harness.product.serving.isStarted).toBe(true)
+    await harness.product.serving.whenIdle()
+    expect(served()).toEqual([first])
+    expect(readServingPolicy(harness.product)).toEqual(before)
+    expect(harness.product.serving.overall()).toBe('serving')
   })
 
-  test('answers the first call once the policy is loaded', async () => {
-    await set(a, 0n)
+  test('holds the first call until the policy is loaded', async () => {
+    await set(first, 0n)
     await reopen()
-    const policy = await it.product.serving.findPolicy()
-    expect(policy?.releases).toMatchObject([{ release: { releaseId: a }, weight: 10_000 }])
+    const policy = await harness.product.serving.findPolicy()
+    expect(policy?.releases).toMatchObject([{ release: { releaseId: first }, weight: 10_000 }])
   })
 
-  test('serves the policy that converged last while the desired one does not', async () => {
-    await set(a, 0n)
-    it.engine.warm = () => Promise.reject(new RangeError('no runner'))
-    await set(b, 1n)
+  test('serves the last converged policy while the desired one is not ready', async () => {
+    await set(first, 0n)
+    harness.engine.warm = () => Promise.reject(new RangeError('no runner'))
+    await set(second, 1n)
     await reopen((opened) => {
       opened.engine.warm = async ({ releaseId }) => {
-        if (releaseId === b) throw new RangeError('no runner')
+        if (releaseId === second) throw new RangeError('no runner')
       }
     })
-    await it.product.serving.settled()
-    expect(served()).toEqual([a])
-    expect(it.product.serving.overall()).toBe('starting')
-    it.engine.warm = async () => undefined
-    it.system.advance(1_000)
-    await it.product.serving.findPolicy()
-    await it.product.serving.settled()
-    expect(served()).toEqual([b])
+    await harness.product.serving.whenIdle()
+    expect(served()).toEqual([first])
+    expect(harness.product.serving.overall()).toBe('starting')
+    harness.engine.warm = async () => undefined
+    harness.system.advance(1_000)
+    await harness.product.serving.findPolicy()
+    await harness.product.serving.whenIdle()
+    expect(served()).toEqual([second])
   })
 
-  test('stays archived, and serves once it is restored', async () => {
-    await set(a, 0n)
-    await bind(b)
+  test('stays archived and serves once the Environment is restored', async () => {
+    await set(first, 0n)
+    await bind(second)
     change('archive', 0n)
     await reopen()
-    await it.product.serving.settled()
-    expect(it.product.serving.isStarted).toBe(false)
-    expect(readEnvironment(it.product).observed).toEqual({
+    await harness.product.serving.whenIdle()
+    expect(harness.product.serving.isStarted).toBe(false)
+    expect(readEnvironment(harness.product).observed).toEqual({
       revision: '1',
       lifecycle: 'archived',
       serving: 'stopped',
     })
     change('restore', 1n)
-    await it.product.serving.settled()
-    expect(served()).toEqual([a])
-    expect(it.product.serving.find('production')).toMatchObject({ releaseId: b })
+    await harness.product.serving.whenIdle()
+    expect(served()).toEqual([first])
+    expect(harness.product.serving.find('production')).toMatchObject({ releaseId: second })
   })
 })
 
 describe('serving', () => {
-  test('that is stopped does not begin with what is still being loaded', async () => {
+  test('that was stopped does not start with a Release that is still loading', async () => {
     const started = Promise.withResolvers<void>()
-    it.engine.isWarm = () => false
-    it.engine.warm = () => started.promise
-    const told: string[] = []
-    it.product.serving.listen((channel) => told.push(channel))
-    await bind(b)
-    const setting = set(a, 0n)
-    await expect.poll(() => it.product.serving.isStarted).toBe(true)
-    await expect.poll(() => readServingPolicy(it.product).desired.revision).toBe('1')
+    harness.engine.isWarm = () => false
+    harness.engine.warm = () => started.promise
+    const changes: string[] = []
+    harness.product.serving.listen((channel) => changes.push(channel))
+    await bind(second)
+    const setting = set(first, 0n)
+    await expect.poll(() => harness.product.serving.isStarted).toBe(true)
+    await expect.poll(() => readServingPolicy(harness.product).desired.revision).toBe('1')
     change('archive', 0n)
     started.resolve()
     await setting
     await Bun.sleep(20)
-    expect([it.product.serving.isStarted, served(), told]).toEqual([false, [], []])
-    expect(it.log.text()).not.toContain('product.policy_served')
+    expect([harness.product.serving.isStarted, served(), changes]).toEqual([false, [], []])
+    expect(harness.log.text()).not.toContain('product.policy_served')
   })
 
-  test('takes no Release that was retired while it was being looked into', async () => {
-    const setting = set(a, 0n)
-    retire(it.product, it.actor, { releaseId: a, requestId: REQUEST_ID })
+  test('rejects a policy whose Release is retired during its check', async () => {
+    const setting = set(first, 0n)
+    retire(harness.product, harness.actor, { releaseId: first, requestId: REQUEST_ID })
     await expect(setting).rejects.toMatchObject({ code: 'PRODUCT_RELEASE_RETIRED' })
-    expect(readServingPolicy(it.product).desired.revision).toBe('0')
+    expect(readServingPolicy(harness.product).desired.revision).toBe('0')
   })
 
-  test('of the last of two quick policies wins, whichever is ready first', async () => {
+  test('converges on the last of two quick policies, whichever is ready first', async () => {
     const slow = Promise.withResolvers<void>()
-    it.engine.warm = ({ releaseId }) => (releaseId === a ? slow.promise : Promise.resolve())
-    const first = set(a, 0n)
-    await expect.poll(() => readServingPolicy(it.product).desired.revision).toBe('1')
-    const second = set(b, 1n)
-    await expect.poll(served).toEqual([b])
+    harness.engine.warm = ({ releaseId }) =>
+      releaseId === first ? slow.promise : Promise.resolve()
+    const setFirst = set(first, 0n)
+    await expect.poll(() => readServingPolicy(harness.product).desired.revision).toBe('1')
+    const setSecond = set(second, 1n)
+    await expect.poll(served).toEqual([second])
     slow.resolve()
-    await Promise.all([first, second])
-    expect(served()).toEqual([b])
-    expect(readServingPolicy(it.product).observed.revision).toBe('2')
+    await Promise.all([setFirst, setSecond])
+    expect(served()).toEqual([second])
+    expect(readServingPolicy(harness.product).observed.revision).toBe('2')
   })
 })
 
-test('a policy sends callers by weight, and those with one key to one Release', () => {
+test('a policy distributes callers by weight and keeps each key on one Release', () => {
   const names = ['a', 'b', 'c']
   const policy = (weights: readonly number[]) => ({
     revision: 1n,
@@ -189,8 +191,8 @@ test('a policy sends callers by weight, and those with one key to one Release', 
     // Five standard deviations of 20,000 draws, in units of the weights.
     const found = count(weights)
     found.forEach((share, i) => {
-      const p = weights[i]! / 10_000
-      const deviation = (Math.sqrt(20_000 * p * (1 - p)) * 5) / 2
+      const probability = weights[i]! / 10_000
+      const deviation = (Math.sqrt(20_000 * probability * (1 - probability)) * 5) / 2
       expect(Math.abs(share - weights[i]!), `${names[i]} of ${weights}`).toBeLessThan(deviation)
     })
   }

@@ -1,7 +1,8 @@
 /**
- * What the Channels and environment:default serve. A binding or a policy is desired from its commit
- * and observed once its Releases are in memory and runners hold them.
+ * The Releases that the Channels and environment:default serve. A binding or a policy is desired
+ * from its commit on and observed once its Releases are in memory and runners hold them.
  */
+import type { Engine } from '../../engine/engine.ts'
 import { Fault } from '../../errors/fault.ts'
 import { type Channel, listChannels } from '../../storage/control/channels.ts'
 import type { ControlDatabase } from '../../storage/control/database.ts'
@@ -14,7 +15,6 @@ import {
 import type { System } from '../../system/system.ts'
 import type { Logger } from '../../telemetry/log.ts'
 import type { ReleaseId } from '../../value/ids.ts'
-import type { ReleaseEngine } from '../product.ts'
 import type { LoadedRelease, ReleaseCache } from '../releases/release-cache.ts'
 import { Convergence, type Desired } from './convergence.ts'
 
@@ -22,7 +22,7 @@ import { Convergence, type Desired } from './convergence.ts'
 export interface ServedPolicy {
   readonly revision: bigint
   readonly convergedAtMicros: bigint
-  /** Sorted by Release; the weights are 10,000 together. */
+  /** Sorted by Release; the sum of the weights is 10,000. */
   readonly releases: readonly { readonly release: LoadedRelease; readonly weight: number }[]
 }
 
@@ -31,10 +31,10 @@ interface ServingOptions {
   readonly log: Logger
   readonly control: ControlDatabase
   readonly releases: ReleaseCache
-  readonly engine: Pick<ReleaseEngine, 'isWarm' | 'warm'>
+  readonly engine: Pick<Engine, 'isWarm' | 'warm'>
 }
 
-/** Told after a Channel began to serve another Release. */
+/** Called after a Channel started to serve another Release. */
 export type ServingListener = (channel: string, release: LoadedRelease) => void
 
 export class Serving {
@@ -42,7 +42,7 @@ export class Serving {
   readonly #channels = new Map<string, Convergence<LoadedRelease>>()
   readonly #listeners = new Set<ServingListener>()
   #policy: Convergence<ServedPolicy> | null = null
-  /** Until what was served before the start has been loaded, or not. */
+  /** Resolves once the policy that served before the start was loaded, or failed to load. */
   #resuming: Promise<void> = Promise.resolve()
   #isStopped = true
 
@@ -50,20 +50,20 @@ export class Serving {
     this.#options = options
   }
 
-  /** Begins to load what every Channel is bound to and what the policy names. */
+  /** Starts to load the Release of every Channel and those of the policy. */
   start(): void {
     if (!this.#isStopped) return
     this.#isStopped = false
     const { control } = this.#options
     for (const channel of control.read(listChannels)) this.bind(channel)
     const converged = control.read(findConvergedPolicy)
-    // It was ready once: until the desired one is, it serves.
+    // The converged policy was ready once: it serves until the desired one is ready.
     if (converged !== null) this.#desirePolicy(converged)
-    const resumed = this.#policy?.settled() ?? Promise.resolve()
+    const resumed = this.#policy?.whenIdle() ?? Promise.resolve()
     this.#resuming = resumed.then(() => this.followPolicy())
   }
 
-  /** Serves nothing from here on; calls that have their Release keep it. */
+  /** Stops serving; calls that hold their Release already keep it. */
   stop(): void {
     this.#isStopped = true
     for (const channel of this.#channels.values()) channel.end()
@@ -72,7 +72,7 @@ export class Serving {
     this.#policy = null
   }
 
-  /** After the binding is committed, in the same turn of the event loop. */
+  /** Desires a binding; call it after the commit, in the same turn of the event loop. */
   bind({ name, releaseId }: Pick<Channel, 'name' | 'releaseId'>): void {
     if (this.#isStopped) return
     const { releases, engine } = this.#options
@@ -91,31 +91,31 @@ export class Serving {
     })
   }
 
-  /** After a policy is committed: what is stored now is desired. */
+  /** Desires the stored policy; call it after a policy is committed. */
   followPolicy(): void {
     const policy = this.#isStopped ? null : this.#options.control.read(findDesiredPolicy)
     if (policy !== null) this.#desirePolicy(policy)
   }
 
   /**
-   * What the Channel serves; null where it is not bound. A promise only before its first Release is
-   * loaded; it rejects with what ReleaseCache.load throws.
+   * Returns the Release that the Channel serves; null where it is not bound. Returns a promise only
+   * before its first Release is loaded; it rejects with what ReleaseCache.load throws.
    */
   find(name: string): LoadedRelease | Promise<LoadedRelease> | null {
     return this.#channels.get(name)?.find() ?? null
   }
 
-  /** Whether a Channel serves it, be it only until what replaces it is ready. */
+  /** Whether a Channel serves the Release, even if only until its replacement is ready. */
   isServed(releaseId: ReleaseId): boolean {
-    return [...this.#channels.values()].some((each) => each.peek()?.releaseId === releaseId)
+    return [...this.#channels.values()].some((channel) => channel.peek()?.releaseId === releaseId)
   }
 
-  /** What environment:default serves, as `find`; null where there is no policy. */
+  /** Returns the policy that environment:default serves, as `find`; null where there is none. */
   findPolicy(): ServedPolicy | Promise<ServedPolicy> | null {
     return this.#policy?.find() ?? null
   }
 
-  /** What environment:default serves now; null where it serves nothing. */
+  /** The policy that environment:default serves now; null where it serves nothing. */
   get observedPolicy(): ServedPolicy | null {
     return this.#policy?.peek() ?? null
   }
@@ -124,27 +124,27 @@ export class Serving {
     return this.#channels.get(name)?.isConverged === true ? 'converged' : 'pending'
   }
 
-  /** Whether anything is to be served; asked with every call. */
+  /** Whether anything is desired; every call reads it. */
   get isStarted(): boolean {
     return this.#channels.size > 0 || this.#policy !== null
   }
 
-  /** Of the whole Environment: it serves when every Channel and the policy converged. */
+  /** State of the Environment: it serves when every Channel and the policy converged. */
   overall(): 'stopped' | 'starting' | 'serving' {
     if (!this.isStarted) return 'stopped'
     return this.#all().every(({ isConverged }) => isConverged) ? 'serving' : 'starting'
   }
 
-  /** Answers the function that ends it. */
+  /** Adds a listener; returns the function that removes it. */
   listen(listener: ServingListener): () => void {
     this.#listeners.add(listener)
     return () => this.#listeners.delete(listener)
   }
 
-  /** Resolves when nothing is being loaded, whatever came of it. */
-  async settled(): Promise<void> {
+  /** Resolves when no load is in progress, even if loads failed. */
+  async whenIdle(): Promise<void> {
     await this.#resuming
-    await Promise.all(this.#all().map((each) => each.settled()))
+    await Promise.all(this.#all().map((convergence) => convergence.whenIdle()))
   }
 
   #all(): (Convergence<LoadedRelease> | Convergence<ServedPolicy>)[] {
@@ -156,17 +156,17 @@ export class Serving {
     const { system, log } = this.#options
     const channel = new Convergence<LoadedRelease>({
       system,
-      observed: (release) => {
+      onObserved: (release) => {
         for (const listener of this.#listeners) listener(name, release)
       },
-      failed: (releaseId, error) =>
+      onFailure: (releaseId, error) =>
         log.error('product.serving_failed', { channel: name, releaseId, error }),
     })
     this.#channels.set(name, channel)
     return channel
   }
 
-  /** A Release whose runner does not start yet is served: its calls say why they fail. */
+  /** Tolerates a failed warm-up: the Release is served, and its calls report why they fail. */
   async #warmIfPossible(channel: string, release: LoadedRelease): Promise<void> {
     const { engine, log } = this.#options
     try {
@@ -180,13 +180,14 @@ export class Serving {
     const { system, log } = this.#options
     this.#policy ??= new Convergence<ServedPolicy>({
       system,
-      observed: ({ revision }) => log.info('product.policy_served', { revision: String(revision) }),
-      failed: (revision, error) => log.error('product.policy_failed', { revision, error }),
+      onObserved: ({ revision }) =>
+        log.info('product.policy_served', { revision: String(revision) }),
+      onFailure: (revision, error) => log.error('product.policy_failed', { revision, error }),
     })
     this.#policy.desire(this.#desiredPolicy(policy))
   }
 
-  /** It is never ready at once: that it converged has to be written down. */
+  /** The policy is never ready without loading, as its convergence has to be stored. */
   #desiredPolicy({ revision, releases }: ServingPolicy): Desired<ServedPolicy> {
     const { system, control } = this.#options
     return {
@@ -209,7 +210,7 @@ export class Serving {
     }
   }
 
-  /** Traffic moves to a policy only where its runners have started. */
+  /** Requires started runners, unlike a binding: only then may traffic move to a policy. */
   async #loadWarm(releaseId: ServingPolicy['releases'][number]['releaseId']) {
     const { releases, engine } = this.#options
     const release = await releases.load(releaseId)
@@ -222,7 +223,7 @@ export class Serving {
   }
 }
 
-/** What is served by it does not matter: a newer policy is desired. */
+/** The failure to load a policy after a newer one became desired; it affects no caller. */
 function replaced(revision: bigint): Fault {
   return new Fault('PRODUCT_UNAVAILABLE', { detail: `policy ${revision} was replaced` })
 }

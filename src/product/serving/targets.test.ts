@@ -12,7 +12,7 @@ import { promote } from '../channels/promote.ts'
 import { listFunctions } from '../releases/functions.ts'
 import { locateTarget, resolveTarget } from './targets.ts'
 
-let it: TestProduct
+let harness: TestProduct
 let first: ReleaseId
 let second: ReleaseId
 let published: ReleaseId
@@ -20,29 +20,29 @@ let retired: ReleaseId
 let rejected: ReleaseId
 
 beforeEach(async () => {
-  it = await openTestProduct()
-  first = (await publishRelease(it, { source: 'first' })).releaseId
-  second = (await publishRelease(it, { source: 'second' })).releaseId
-  published = (await publishRelease(it, { workspace: 'draft', validate: false })).releaseId
-  retired = (await publishRelease(it, { workspace: 'old' })).releaseId
-  rejected = (await publishRelease(it, { workspace: 'bad' })).releaseId
-  it.root.control.transaction((tx) => {
+  harness = await openTestProduct()
+  first = (await publishRelease(harness, { source: 'first' })).releaseId
+  second = (await publishRelease(harness, { source: 'second' })).releaseId
+  published = (await publishRelease(harness, { workspace: 'draft', validate: false })).releaseId
+  retired = (await publishRelease(harness, { workspace: 'old' })).releaseId
+  rejected = (await publishRelease(harness, { workspace: 'bad' })).releaseId
+  harness.root.control.transaction((tx) => {
     tx.run("update releases set state = 'retired' where release_id = ?", retired)
     tx.run("update releases set state = 'rejected' where release_id = ?", rejected)
   })
-  await promote(it.product, it.actor, {
+  await promote(harness.product, harness.actor, {
     channel: 'production',
     releaseId: first,
     expectedReleaseId: null,
     requestId: REQUEST_ID,
   })
-  await it.product.serving.settled()
+  await harness.product.serving.whenIdle()
 })
-afterEach(() => it.close())
+afterEach(() => harness.close())
 
 async function outcome(target: string, scopes: ApplicationScope[] = ['query', 'workspace']) {
   try {
-    return (await resolveTarget(it.product, { scopes }, target, { affinity: () => 'caller' }))
+    return (await resolveTarget(harness.product, { scopes }, target, { affinity: () => 'caller' }))
       .source
   } catch (error) {
     return (error as { code: string }).code
@@ -51,7 +51,7 @@ async function outcome(target: string, scopes: ApplicationScope[] = ['query', 'w
 
 function operatorOutcome(target: string): string {
   try {
-    return locateTarget(it.product, target)
+    return locateTarget(harness.product, target)
   } catch (error) {
     return (error as { code: string }).code
   }
@@ -65,30 +65,30 @@ describe('an application call', () => {
     ['a Release that is only published', () => `release:${published}`, 'TARGET_NOT_FOUND'],
     ['a rejected Release', () => `release:${rejected}`, 'TARGET_NOT_FOUND'],
     ['a retired Release', () => `release:${retired}`, 'RELEASE_RETIRED'],
-    ['an unknown Release', () => `release:${it.system.ids.make('rel')}`, 'TARGET_NOT_FOUND'],
+    ['an unknown Release', () => `release:${harness.system.ids.make('rel')}`, 'TARGET_NOT_FOUND'],
     ['a Workspace', () => 'workspace:default', 'second'],
     ['a Workspace whose HEAD is not validated', () => 'workspace:draft', 'TARGET_NOT_FOUND'],
     ['an unknown Workspace', () => 'workspace:none', 'TARGET_NOT_FOUND'],
     ['the Environment without a policy', () => 'environment:default', 'TARGET_NOT_FOUND'],
     ['another Environment target', () => 'environment:other', 'REQUEST_INVALID'],
-    ['nothing', () => '', 'REQUEST_INVALID'],
-    ['a bare name', () => 'production', 'REQUEST_INVALID'],
-    ['no name', () => 'channel:', 'REQUEST_INVALID'],
+    ['an empty text', () => '', 'REQUEST_INVALID'],
+    ['a name without a kind', () => 'production', 'REQUEST_INVALID'],
+    ['a kind without a name', () => 'channel:', 'REQUEST_INVALID'],
     ['an upper-case name', () => 'channel:Production', 'REQUEST_INVALID'],
     ['an unknown kind', () => 'branch:main', 'REQUEST_INVALID'],
-    ['an inherited kind', () => 'constructor:x', 'REQUEST_INVALID'],
+    ['a kind named as an inherited property', () => 'constructor:x', 'REQUEST_INVALID'],
     ['a lower-case Release ID', () => `release:${first.toLowerCase()}`, 'REQUEST_INVALID'],
     ['a Release ID with a tail', () => `release:${first}x`, 'REQUEST_INVALID'],
-    ['white space', () => ' channel:production', 'REQUEST_INVALID'],
-  ])('to %s resolves so', async (_, target, expected) => {
+    ['a leading space', () => ' channel:production', 'REQUEST_INVALID'],
+  ])('resolves %s to its Release or code', async (_, target, expected) => {
     expect(await outcome(target())).toBe(expected)
   })
 
-  test('reaches a Workspace only with the scope and where the Environment allows it', async () => {
+  test('reaches a Workspace only with the scope, where the Environment allows it', async () => {
     expect(await outcome('workspace:default', ['query', 'mutation'])).toBe('TARGET_DENIED')
-    // Who may not ask does not learn which Workspaces exist.
+    // A caller without the scope cannot find out which Workspaces exist.
     expect(await outcome('workspace:none', ['query'])).toBe('TARGET_DENIED')
-    it.root.control.transaction((tx) => {
+    harness.root.control.transaction((tx) => {
       tx.run(`update environment set configuration =
                 json_set(configuration, '$.workspaceTargets', 'denied')`)
     })
@@ -96,15 +96,15 @@ describe('an application call', () => {
     expect(await outcome('channel:production')).toBe('first')
   })
 
-  test('is answered without a promise once the Release is in memory', () => {
-    const target = resolveTarget(it.product, { scopes: ['query'] }, 'channel:production', {
+  test('resolves without a promise once the Release is in memory', () => {
+    const target = resolveTarget(harness.product, { scopes: ['query'] }, 'channel:production', {
       affinity: expect.unreachable,
     })
     expect(target).not.toBeInstanceOf(Promise)
   })
 })
 
-test('an operator finds Releases in every state but retired, under Product codes', () => {
+test('an operator finds Releases in every state but retired and gets Product codes', () => {
   expect(operatorOutcome('channel:production')).toBe(first)
   expect(operatorOutcome('workspace:draft')).toBe(published)
   expect(operatorOutcome(`release:${rejected}`)).toBe(rejected)
@@ -114,8 +114,8 @@ test('an operator finds Releases in every state but retired, under Product codes
   expect(operatorOutcome('nonsense')).toBe('PRODUCT_INVALID')
 })
 
-test('the Function catalog is that of the manifest', async () => {
+test('the Function catalog equals that of the manifest', async () => {
   const functions = [functionManifest('a.list'), functionManifest('b.send', { kind: 'mutation' })]
-  const { releaseId } = await publishRelease(it, { workspace: 'api', functions })
-  expect(await listFunctions(it.product, 'workspace:api')).toEqual({ releaseId, functions })
+  const { releaseId } = await publishRelease(harness, { workspace: 'api', functions })
+  expect(await listFunctions(harness.product, 'workspace:api')).toEqual({ releaseId, functions })
 })

@@ -1,41 +1,54 @@
-/** From a target's text to the exact Release that serves it (Document 2, Targets). */
-import { Fault, isFault } from '../../errors/fault.ts'
+/** Resolves the text of a target to the exact Release that serves it (Document 2, Targets). */
+import { Fault } from '../../errors/fault.ts'
 import { findChannel } from '../../storage/control/channels.ts'
 import type { ControlReader } from '../../storage/control/database.ts'
 import { findEnvironment } from '../../storage/control/environment.ts'
 import { findRelease, type ReleaseState } from '../../storage/control/releases.ts'
 import { findConvergedPolicy, type WeightedRelease } from '../../storage/control/serving-policy.ts'
 import { findWorkspaceHead } from '../../storage/control/workspaces.ts'
+import { sha256 } from '../../system/digests.ts'
 import type { ApplicationScope } from '../../value/application-scopes.ts'
 import { isId, type ReleaseId } from '../../value/ids.ts'
-import { TARGET } from '../../value/targets.ts'
-import type { Product } from '../product.ts'
-import type { LoadedRelease } from '../releases/release-cache.ts'
-import type { ServedPolicy } from './serving.ts'
-import { pickRelease } from './serving-policy.ts'
+import { TARGET, WEIGHTS_TOTAL } from '../../value/targets.ts'
+import { rethrowForApplication } from '../application-faults.ts'
+import type { RootPort } from '../ports.ts'
+import type { LoadedRelease, ReleaseCache } from '../releases/release-cache.ts'
+import type { ServedPolicy, Serving } from './serving.ts'
 
 export type Target =
   | { readonly kind: 'environment' }
   | { readonly kind: 'channel' | 'workspace'; readonly name: string }
   | { readonly kind: 'release'; readonly releaseId: ReleaseId }
 
+interface ReleasesPorts extends RootPort {
+  readonly releases: Pick<ReleaseCache, 'peek' | 'load'>
+}
+
+export interface TargetPorts extends ReleasesPorts {
+  readonly serving: Pick<Serving, 'find' | 'findPolicy' | 'isStarted'>
+}
+
+interface ScopedCaller {
+  readonly scopes: readonly ApplicationScope[]
+}
+
 interface AffinitySource {
-  /** The same text for the calls that are to stay on one Release of a weighted policy. */
+  /** Returns one text for all calls that stay on one Release of a weighted policy. */
   affinity(): string | Promise<string>
 }
 
-/** Applications name few targets, and most of them with every call. */
-const KNOWN_MAX = 256
-const known = new Map<string, Target>()
+/** Parsed targets by their text: applications name few targets, most of them in every call. */
+const parsed = new Map<string, Target>()
+const PARSED_MAX = 256
 
-/** null for a text that is no target. */
+/** Returns null for a text that is no target. */
 export function parseTarget(text: string): Target | null {
-  const found = known.get(text)
+  const found = parsed.get(text)
   if (found !== undefined) return found
   const target = readTarget(text)
   if (target !== null) {
-    if (known.size >= KNOWN_MAX) known.clear()
-    known.set(text, target)
+    if (parsed.size >= PARSED_MAX) parsed.clear()
+    parsed.set(text, target)
   }
   return target
 }
@@ -50,64 +63,66 @@ function readTarget(text: string): Target | null {
 }
 
 /**
- * What an Application call with these scopes runs on. Answers at once where the Release is in
- * memory. `source` tells callers apart; a weighted policy alone asks it. Throws, or rejects
- * with, REQUEST_INVALID for a text that is no target, TARGET_DENIED, TARGET_NOT_FOUND,
- * RELEASE_RETIRED, UNAVAILABLE, INTERNAL, and what `source` throws.
+ * Resolves the target of an application call; returns no promise where the Release is in memory.
+ * Only a weighted policy reads `source`, by which it tells callers apart. Throws, or rejects with,
+ * REQUEST_INVALID for a text that is no target, TARGET_DENIED, TARGET_NOT_FOUND, RELEASE_RETIRED,
+ * UNAVAILABLE, INTERNAL, and what `source` throws.
  */
 export function resolveTarget(
-  app: Pick<Product, 'root' | 'releases' | 'serving'>,
-  caller: { readonly scopes: readonly ApplicationScope[] },
+  ports: TargetPorts,
+  caller: ScopedCaller,
   text: string,
   source: AffinitySource,
 ): LoadedRelease | Promise<LoadedRelease> {
   try {
-    const found = resolve(app, caller, text, source)
-    return found instanceof Promise ? found.catch(rethrow) : found
+    const found = resolve(ports, caller, text, source)
+    return found instanceof Promise ? found.catch(rethrowForApplication) : found
   } catch (error) {
-    return rethrow(error)
+    return rethrowForApplication(error)
   }
 }
 
 function resolve(
-  app: Pick<Product, 'root' | 'releases' | 'serving'>,
-  caller: { readonly scopes: readonly ApplicationScope[] },
+  ports: TargetPorts,
+  caller: ScopedCaller,
   text: string,
   source: AffinitySource,
 ): LoadedRelease | Promise<LoadedRelease> {
   const target = parseTarget(text)
   if (target === null) throw new Fault('REQUEST_INVALID', { detail: 'not a target' })
-  // The gateway asked the same before it read the body; it may have been archived since.
-  if (!app.serving.isStarted) throw new Fault('UNAVAILABLE', { detail: 'nothing is served' })
+  // The gateway checked this before it read the body; the Environment may be archived since.
+  if (!ports.serving.isStarted) throw new Fault('UNAVAILABLE', { detail: 'nothing is served' })
   switch (target.kind) {
     case 'channel': {
-      const release = app.serving.find(target.name)
+      const release = ports.serving.find(target.name)
       if (release === null) {
         throw new Fault('TARGET_NOT_FOUND', { detail: `no Release serves ${text}` })
       }
       return release
     }
     case 'release':
-      return loadServable(app, target.releaseId)
+      return loadServable(ports, target.releaseId)
     case 'workspace':
-      return loadServable(app, developmentRelease(app, caller, target.name))
+      return loadServable(ports, developmentRelease(ports, caller, target.name))
     case 'environment': {
-      // It serves what a policy says and nothing else: no policy, no latest, no fallback.
-      const policy = app.serving.findPolicy()
+      // Only a policy decides: without one there is no latest Release and no fallback.
+      const policy = ports.serving.findPolicy()
       if (policy === null) throw new Fault('TARGET_NOT_FOUND', { detail: 'no serving policy' })
-      return policy instanceof Promise ? releaseLater(policy, source) : releaseOf(policy, source)
+      return policy instanceof Promise
+        ? policyReleaseLater(policy, source)
+        : policyRelease(policy, source)
     }
   }
 }
 
-async function releaseLater(
+async function policyReleaseLater(
   policy: Promise<ServedPolicy>,
   source: AffinitySource,
 ): Promise<LoadedRelease> {
-  return releaseOf(await policy, source)
+  return policyRelease(await policy, source)
 }
 
-function releaseOf(
+function policyRelease(
   policy: ServedPolicy,
   source: AffinitySource,
 ): LoadedRelease | Promise<LoadedRelease> {
@@ -115,13 +130,27 @@ function releaseOf(
   if (others.length === 0) return first!.release
   const key = source.affinity()
   return key instanceof Promise
-    ? key.then((known) => pickRelease(policy, known))
+    ? key.then((affinity) => pickRelease(policy, affinity))
     : pickRelease(policy, key)
 }
 
+/**
+ * Picks the Release of one caller. Callers with one key stay on one Release while the weights stay,
+ * and few callers move when the weights change, as the shares keep the order of the Releases.
+ */
+export function pickRelease({ releases }: ServedPolicy, key: string): LoadedRelease {
+  const point = sha256(key).readUIntBE(0, 6) % WEIGHTS_TOTAL
+  let sum = 0
+  for (const { release, weight } of releases) {
+    sum += weight
+    if (point < sum) return release
+  }
+  return releases.at(-1)!.release
+}
+
 function developmentRelease(
-  { root }: Pick<Product, 'root'>,
-  caller: { readonly scopes: readonly ApplicationScope[] },
+  { root }: RootPort,
+  caller: ScopedCaller,
   workspace: string,
 ): ReleaseId {
   return root.control.read((reader) => {
@@ -138,9 +167,9 @@ function developmentRelease(
   })
 }
 
-/** Publication alone is not traffic: only a validated Release is ever executed. */
+/** Throws for a Release that is only published: only validated Releases are ever executed. */
 function loadServable(
-  { root, releases }: Pick<Product, 'root' | 'releases'>,
+  { root, releases }: ReleasesPorts,
   releaseId: ReleaseId,
 ): LoadedRelease | Promise<LoadedRelease> {
   const state = root.control.read((reader) => findRelease(reader, releaseId))?.state
@@ -151,25 +180,11 @@ function loadServable(
   return releases.peek(releaseId) ?? releases.load(releaseId)
 }
 
-/** Failures of the Product's storage under the names that an application may read. */
-export function rethrow(error: unknown): never {
-  if (isFault(error, 'PRODUCT_UNAVAILABLE')) {
-    throw new Fault('UNAVAILABLE', { cause: error, detail: error.detail })
-  }
-  if (isFault(error, 'PRODUCT_RELEASE_RETIRED')) {
-    throw new Fault('RELEASE_RETIRED', { cause: error, detail: error.detail })
-  }
-  if (isFault(error, 'PRODUCT_CORRUPT', 'PRODUCT_NOT_FOUND')) {
-    throw new Fault('INTERNAL', { cause: error, detail: error.detail })
-  }
-  throw error
-}
-
 /**
- * The Release that an operator asks about, in any state but retired. Throws PRODUCT_INVALID,
+ * Returns the Release that an operator names, in any state but retired. Throws PRODUCT_INVALID,
  * PRODUCT_NOT_FOUND, PRODUCT_RELEASE_RETIRED.
  */
-export function locateTarget({ root }: Pick<Product, 'root'>, text: string): ReleaseId {
+export function locateTarget({ root }: RootPort, text: string): ReleaseId {
   const target = parseTarget(text)
   if (target === null) {
     throw new Fault('PRODUCT_INVALID', { violations: [{ path: 'target', rule: 'a target' }] })
@@ -197,7 +212,7 @@ function namedRelease(reader: ControlReader, target: Target): ReleaseId | null {
   }
 }
 
-/** The Release that most callers of the policy are on; null for no policy. */
+/** Returns the Release with the largest share of callers; null for no policy. */
 function heaviest(releases: readonly WeightedRelease[]): ReleaseId | null {
   const sorted = releases.toSorted((a, b) => b.weight - a.weight)
   return sorted[0]?.releaseId ?? null

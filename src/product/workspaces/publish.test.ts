@@ -19,32 +19,35 @@ import type { Json } from '../../value/strict-json.ts'
 import { readStatus } from '../environments/status.ts'
 import { type ExpectedHead, publish } from './publish.ts'
 
-let it: TestProduct
+let harness: TestProduct
 beforeEach(async () => {
-  it = await openTestProduct()
+  harness = await openTestProduct()
 })
-afterEach(() => it.close())
+afterEach(() => harness.close())
 
 function push(frame: Uint8Array, expectedHead: ExpectedHead) {
   const authorized = AUTHORIZED
   const request = { frame: [frame], expectedHead, requestId: REQUEST_ID, authorized }
-  return publish(it.product, it.actor, request)
+  return publish(harness.product, harness.actor, request)
 }
 
-/** A package whose manifest says something else than it should. */
-function bent(bend: (parts: ReturnType<typeof workspaceParts>) => void, text = canonicalJson) {
+/** Makes a package whose parts were modified before the frame is encoded. */
+function modified(
+  modify: (parts: ReturnType<typeof workspaceParts>) => void,
+  text = canonicalJson,
+) {
   const parts = workspaceParts()
-  bend(parts)
+  modify(parts)
   const manifest = text(parts.manifest as unknown as Json)
   return encodePackage({ manifest, artifact: parts.artifact }, sha256)
 }
 
 describe('a publication', () => {
-  test('makes one revision and one Release, and moves the HEAD', async () => {
+  test('creates one revision and one Release and moves the HEAD', async () => {
     const first = await push(makePackage({ source: 'a' }), 'empty')
     expect(first).toMatchObject({ workspace: 'default', replayed: false })
     const second = await push(makePackage({ source: 'b' }), first.revisionId)
-    const status = readStatus(it.product)
+    const status = readStatus(harness.product)
     expect(status.revision).toBe(2n)
     expect(status.workspaces).toEqual([
       { name: 'default', revisionId: second.revisionId, releaseId: second.releaseId },
@@ -53,14 +56,14 @@ describe('a publication', () => {
       [second.releaseId, 'published'],
       [first.releaseId, 'published'],
     ])
-    await it.product.audit.settled()
-    expect(it.audited.map(({ operation, subject }) => [operation, subject])).toEqual([
+    await harness.product.audit.whenIdle()
+    expect(harness.audited.map(({ operation, subject }) => [operation, subject])).toEqual([
       ['product.workspace.publish', first.revisionId],
       ['product.workspace.publish', second.revisionId],
     ])
   })
 
-  test('is repeated without effect, however far the HEAD has moved since', async () => {
+  test('can be repeated without effect, however far the HEAD has moved since', async () => {
     const frames = ['a', 'b', 'c'].map((source) => makePackage({ source }))
     const results = []
     let head: ExpectedHead = 'empty'
@@ -69,14 +72,14 @@ describe('a publication', () => {
       results.push({ frame, head, published })
       head = published.revisionId
     }
-    const before = readStatus(it.product)
+    const before = readStatus(harness.product)
     for (const { frame, head: expected, published } of results) {
       expect(await push(frame, expected)).toEqual({ ...published, replayed: true })
     }
-    expect(readStatus(it.product)).toEqual(before)
+    expect(readStatus(harness.product)).toEqual(before)
   })
 
-  test('of one package under a new precondition is a new revision', async () => {
+  test('of a known package under a new precondition creates a new revision', async () => {
     const frame = makePackage()
     const first = await push(frame, 'empty')
     const second = await push(frame, first.revisionId)
@@ -84,11 +87,11 @@ describe('a publication', () => {
     expect(second.releaseId).not.toBe(first.releaseId)
   })
 
-  test('with a stale, foreign or missing HEAD is a conflict and changes nothing', async () => {
+  test('with a stale, foreign or missing HEAD conflicts and changes nothing', async () => {
     const first = await push(makePackage({ source: 'a' }), 'empty')
     const other = await push(makePackage({ workspace: 'other' }), 'empty')
     await push(makePackage({ source: 'b' }), first.revisionId)
-    const before = readStatus(it.product)
+    const before = readStatus(harness.product)
     for (const head of ['empty', first.revisionId, other.revisionId] as const) {
       await expect(push(makePackage({ source: 'c' }), head)).rejects.toMatchObject({
         code: 'PRODUCT_CAS_CONFLICT',
@@ -98,10 +101,10 @@ describe('a publication', () => {
     await expect(push(fresh, first.revisionId)).rejects.toMatchObject({
       code: 'PRODUCT_CAS_CONFLICT',
     })
-    expect(readStatus(it.product)).toEqual(before)
+    expect(readStatus(harness.product)).toEqual(before)
   })
 
-  test('of 32 at once with one expected HEAD has one winner', async () => {
+  test('succeeds once where 32 concurrent ones expect one HEAD', async () => {
     const base = await push(makePackage({ source: 'base' }), 'empty')
     const outcomes = await Promise.allSettled(
       Array.from({ length: 32 }, (_, i) => push(makePackage({ source: `${i}` }), base.revisionId)),
@@ -110,15 +113,15 @@ describe('a publication', () => {
     const lost = outcomes.filter((outcome) => outcome.status === 'rejected')
     expect(won).toHaveLength(1)
     expect(lost.map(({ reason }) => reason.code)).toEqual(Array(31).fill('PRODUCT_CAS_CONFLICT'))
-    expect(readStatus(it.product).releases).toHaveLength(2)
+    expect(readStatus(harness.product).releases).toHaveLength(2)
   })
 
-  test('of 32 at once of one package makes one Release that all are told', async () => {
+  test('creates one Release for 32 concurrent ones of one package', async () => {
     const frame = makePackage()
     const results = await Promise.all(Array.from({ length: 32 }, () => push(frame, 'empty')))
     expect(new Set(results.map(({ releaseId }) => releaseId)).size).toBe(1)
     expect(results.filter(({ replayed }) => !replayed)).toHaveLength(1)
-    expect(readStatus(it.product).releases).toHaveLength(1)
+    expect(readStatus(harness.product).releases).toHaveLength(1)
   })
 
   test.each<[string, () => Uint8Array, string]>([
@@ -131,24 +134,24 @@ describe('a publication', () => {
     ],
     [
       'names another digest',
-      () => bent(({ manifest }) => (manifest.artifact.digest = `sha256:${'0'.repeat(64)}`)),
+      () => modified(({ manifest }) => (manifest.artifact.digest = `sha256:${'0'.repeat(64)}`)),
       '$.artifact',
     ],
     [
       'names another length',
-      () => bent(({ manifest }) => (manifest.artifact.bytes += 1)),
+      () => modified(({ manifest }) => (manifest.artifact.bytes += 1)),
       '$.artifact',
     ],
-    ['has a manifest in another layout', () => bent(() => undefined, JSON.stringify), '$'],
+    ['has a manifest that is not canonical', () => modified(() => undefined, JSON.stringify), '$'],
     [
       'has an unknown field',
-      () => bent(({ manifest }) => Object.assign(manifest, { x: 1 })),
+      () => modified(({ manifest }) => Object.assign(manifest, { x: 1 })),
       '$.x',
     ],
     [
       'has an artifact of another format',
       () =>
-        bent((parts) => {
+        modified((parts) => {
           parts.artifact = new TextEncoder().encode('SVCART??')
           parts.manifest.artifact = {
             digest: `sha256:${sha256(parts.artifact).toString('hex')}`,
@@ -157,20 +160,25 @@ describe('a publication', () => {
         }),
       'artifact',
     ],
-  ])('that %s is invalid and leaves nothing', async (_, make, path) => {
+  ])('of a frame that %s is rejected and leaves nothing', async (_, make, path) => {
     await expect(push(make(), 'empty')).rejects.toMatchObject({
       code: 'PRODUCT_INVALID',
       violations: [{ path }],
     })
-    expect(readStatus(it.product)).toMatchObject({ revision: 0n, releases: [], workspaces: [] })
-    expect(readdirSync(join(it.directory, 'artifacts', 'sha256'))).toEqual([])
+    expect(readStatus(harness.product)).toMatchObject({
+      revision: 0n,
+      releases: [],
+      workspaces: [],
+    })
+    expect(readdirSync(join(harness.directory, 'artifacts', 'sha256'))).toEqual([])
   })
 })
 
-describe('a publisher that dies', () => {
-  test('leaves a whole publication or none, and may repeat it', async () => {
-    // Goal: wherever the process is killed, no pointer names missing bytes and a repeat succeeds.
-    // Method: a child publishes and kills itself before its nth durable step; then look and repeat.
+describe('a publisher that is killed', () => {
+  test('leaves a complete publication or none and can repeat it', async () => {
+    // Goal: at whatever step the process is killed, no row references missing bytes and a repeat
+    // succeeds. Method: a child publishes and kills itself before its nth durable step; the test
+    // then checks the root and repeats the publication.
     let outcome = { deaths: 0, completed: false }
     for (let deathAt = 0; !outcome.completed; deathAt++) {
       const child = Bun.spawnSync([process.execPath, DYING_PUBLISHER, String(deathAt)], { env: {} })
@@ -191,7 +199,7 @@ describe('a publisher that dies', () => {
       })
       expect(repeated.replayed).toBe(releases.length === 1)
       await after.product.releases.load(repeated.releaseId)
-      await after.product.audit.settled()
+      await after.product.audit.whenIdle()
       expect(after.audited.map(({ subject }) => subject)).toEqual([repeated.revisionId])
       expect(head).toBe(completed ? 'published' : undefined)
       await after.close()
@@ -200,30 +208,30 @@ describe('a publisher that dies', () => {
   })
 })
 
-test('publishing a package again mends what is damaged of its Release', async () => {
+test('publishing a package again repairs the damaged files of its Release', async () => {
   const frame = makePackage()
   const { releaseId, revisionId } = await push(frame, 'empty')
-  const { manifest, artifact } = readStatus(it.product).releases[0]!
+  const { manifest, artifact } = readStatus(harness.product).releases[0]!
   for (const { digest, bytes } of [manifest, artifact]) {
     const hex = digest.slice('sha256:'.length)
-    const path = join(it.directory, 'artifacts', 'sha256', hex.slice(0, 2), hex.slice(2))
+    const path = join(harness.directory, 'artifacts', 'sha256', hex.slice(0, 2), hex.slice(2))
     truncateSync(path, bytes >> 1)
-    const damaged = it.product.releases.load(releaseId)
+    const damaged = harness.product.releases.load(releaseId)
     await expect(damaged).rejects.toMatchObject({ code: 'PRODUCT_CORRUPT' })
   }
   await push(frame, revisionId)
-  await it.product.releases.load(releaseId)
+  await harness.product.releases.load(releaseId)
 })
 
 test('a Release whose files were tampered with is corrupt', async () => {
-  const { releaseId } = await publishRelease(it, { validate: false })
-  const { artifact } = readStatus(it.product).releases[0]!
+  const { releaseId } = await publishRelease(harness, { validate: false })
+  const { artifact } = readStatus(harness.product).releases[0]!
   const hex = artifact.digest.slice('sha256:'.length)
-  const path = join(it.directory, 'artifacts', 'sha256', hex.slice(0, 2), hex.slice(2))
+  const path = join(harness.directory, 'artifacts', 'sha256', hex.slice(0, 2), hex.slice(2))
   const bytes = new Uint8Array(await Bun.file(path).arrayBuffer())
   bytes[bytes.length - 1]! ^= 1
   await Bun.write(path, bytes)
-  await expect(it.product.releases.load(releaseId)).rejects.toMatchObject({
+  await expect(harness.product.releases.load(releaseId)).rejects.toMatchObject({
     code: 'PRODUCT_CORRUPT',
   })
 })

@@ -1,6 +1,6 @@
 /**
- * Publication: one package becomes one Workspace revision and one Release, under the HEAD that its
- * publisher expected. Whether the code is what its manifest says is found out by validation.
+ * Publication: turns one package into one Workspace revision and one Release if the HEAD is the one
+ * that the publisher expects. Validation compares the code with its manifest later.
  */
 import { Fault } from '../../errors/fault.ts'
 import type { Actor } from '../../identity/actor.ts'
@@ -21,8 +21,10 @@ import { type Chunks, readPackage } from '../../value/packages/package-stream.ts
 import { digestName } from '../../value/packages/workspace-package.ts'
 import { ValidationError } from '../../value/validation-error.ts'
 import { parseManifest } from '../../wire/files/manifest.ts'
-import type { Product } from '../product.ts'
-import { retireUnused } from '../releases/retire.ts'
+import type { ChangePorts } from '../ports.ts'
+import type { ArtifactCollection } from '../releases/artifact-collection.ts'
+import type { EngineCollection } from '../releases/engine-collection.ts'
+import { retireUnused, type UnusedRetirementPorts } from '../releases/retire.ts'
 
 export type { ExpectedHead } from '../../storage/control/workspaces.ts'
 
@@ -43,20 +45,21 @@ interface Candidate {
   readonly artifact: StoredBytes
 }
 
-type App = Pick<
-  Product,
-  'system' | 'root' | 'audit' | 'serving' | 'collection' | 'engineCollection'
->
+export interface PublicationPorts extends ChangePorts, UnusedRetirementPorts {
+  readonly collection: Pick<ArtifactCollection, 'collect' | 'hold'>
+  readonly engineCollection: Pick<EngineCollection, 'collect'>
+}
 
 /**
- * Reads the frame as it arrives, the artifact straight to the disk. Throws PRODUCT_INVALID for a
- * package that breaks a rule or belongs to another Project, PRODUCT_CAS_CONFLICT where the HEAD is
- * not the expected one, PRODUCT_UNAVAILABLE, and what `frame` and `authorized` throw. The same
- * package under the same precondition is answered with the first result, however far the HEAD has
- * moved since.
+ * Reads the frame as it arrives and writes the artifact straight to the disk. Throws
+ * PRODUCT_INVALID for a package that breaks a rule or belongs to another Project,
+ * PRODUCT_CAS_CONFLICT where the HEAD is not the expected one, PRODUCT_STATE_CONFLICT where there
+ * are too many Workspaces, PRODUCT_UNAVAILABLE, and what `frame` and `authorized` throw. Publishing
+ * the same package under the same precondition again returns the first result, however far the HEAD
+ * has moved since.
  */
 export async function publish(
-  app: App,
+  ports: PublicationPorts,
   actor: Actor,
   input: {
     readonly frame: Chunks
@@ -65,24 +68,26 @@ export async function publish(
     readonly authorized: Authorized
   },
 ): Promise<Published> {
-  const staged = await app.root.artifacts.stage()
+  const staged = await ports.root.artifacts.stage()
   try {
-    const candidate = await readCandidate(input.frame, staged, app.root.descriptor.projectId)
+    const candidate = await readCandidate(input.frame, staged, ports.root.descriptor.projectId)
     const { expectedHead } = input
-    const earlier = app.root.control.read((reader) => settle(reader, candidate, expectedHead))
-    return earlier ?? (await commit(app, actor, { ...input, candidate, staged }))
+    const earlier = ports.root.control.read((reader) =>
+      replayOrCheck(reader, candidate, expectedHead),
+    )
+    return earlier ?? (await commit(ports, actor, { ...input, candidate, staged }))
   } finally {
     await staged.discard()
   }
 }
 
 /**
- * Runs `commit`, once, while the publisher is known to be authorized: a body may be on its way for
- * hours. Throws before `commit` where the publisher is not authorized any more.
+ * Runs `commit` once while the publisher is locked as authorized: a body may take hours to arrive.
+ * Throws before `commit` where the publisher is no longer authorized.
  */
 export type Authorized = <T>(commit: () => T) => Promise<T>
 
-interface Commit {
+interface CommitInput {
   readonly candidate: Candidate
   readonly staged: StagedArtifact
   readonly expectedHead: ExpectedHead
@@ -90,27 +95,31 @@ interface Commit {
   readonly authorized: Authorized
 }
 
-async function commit(app: App, actor: Actor, input: Commit): Promise<Published> {
-  const { control, artifacts } = app.root
+async function commit(
+  ports: PublicationPorts,
+  actor: Actor,
+  input: CommitInput,
+): Promise<Published> {
+  const { control, artifacts } = ports.root
   const { candidate, staged } = input
   const { manifest, artifact } = candidate
-  const published = await app.collection.spare([manifest.digest, artifact.digest], async () => {
-    // Before the row that names them, or a crash would leave a pointer to missing bytes.
+  const published = await ports.collection.hold([manifest.digest, artifact.digest], async () => {
+    // Written before the row that references them: a crash must not leave a row without bytes.
     await artifacts.put(manifest.digest, manifest.content)
-    await staged.keep(artifact.digest)
+    await staged.commit(artifact.digest)
     return input.authorized(() =>
       control.transaction((tx) => {
-        const meanwhile = settle(tx, candidate, input.expectedHead)
+        const meanwhile = replayOrCheck(tx, candidate, input.expectedHead)
         if (meanwhile !== null) return meanwhile
-        const inserted = insert(app, tx, actor, input)
-        retireUnused(app, tx, actor, input.requestId)
+        const inserted = insert(ports, tx, actor, input)
+        retireUnused(ports, tx, actor, input.requestId)
         return inserted
       }),
     )
   })
-  app.collection.collect()
-  app.engineCollection.collect()
-  app.audit.deliver()
+  ports.collection.collect()
+  ports.engineCollection.collect()
+  ports.audit.deliver()
   return published
 }
 
@@ -147,8 +156,11 @@ async function readCandidate(
   }
 }
 
-/** The earlier result of the same publication, null where this one may go on; else throws. */
-function settle(
+/**
+ * Returns the earlier result of the same publication, or null where this one may be committed.
+ * Throws PRODUCT_CAS_CONFLICT and PRODUCT_STATE_CONFLICT.
+ */
+function replayOrCheck(
   reader: ControlReader,
   candidate: Candidate,
   expectedHead: ExpectedHead,
@@ -167,10 +179,10 @@ function settle(
 }
 
 function insert(
-  { system, audit }: Pick<Product, 'system' | 'audit'>,
+  { system, audit }: Pick<ChangePorts, 'system' | 'audit'>,
   tx: ControlTx,
   actor: Actor,
-  input: Commit,
+  input: CommitInput,
 ): Published {
   const { workspace, packageDigest, manifest, artifact } = input.candidate
   const releaseId = system.ids.make('rel')

@@ -1,4 +1,4 @@
-/** Rows of application_credentials. A key is only ever a keyed digest here. */
+/** Rows of application_credentials, which hold a key only as its keyed digest. */
 import type { ApplicationScope } from '../../value/application-scopes.ts'
 import type { ClientId, CredentialId } from '../../value/ids.ts'
 import type { ApplicationKind } from './application-clients.ts'
@@ -20,13 +20,13 @@ export interface ApplicationCredential {
   readonly replaces: CredentialId | null
 }
 
-/** The key of the keyring that a digest was made with, and the digest of the Application Key. */
+/** The digest of an Application Key and the ID of the keyring's key that it was made with. */
 export interface KeyDigest {
   readonly keyId: string
   readonly digest: Uint8Array
 }
 
-export interface CredentialOfKey extends KeyDigest {
+export interface KeyedCredential extends KeyDigest {
   readonly credential: ApplicationCredential
   readonly kind: ApplicationKind
 }
@@ -56,17 +56,17 @@ const WITH_KEY = `select ${COLUMNS}, c.key_id, c.key_digest, a.kind
    from application_credentials c
    join application_clients a on a.client_id = c.client_id`
 
-export function findCredential(reader: ControlReader, id: CredentialId): CredentialOfKey | null {
+export function findCredential(reader: ControlReader, id: CredentialId): KeyedCredential | null {
   const row = reader.get<KeyRow>(`${WITH_KEY} where c.credential_id = ?`, id)
-  return row === null ? null : withKey(row)
+  return row === null ? null : toKeyedCredential(row)
 }
 
 export function findCredentialByDigest(
   reader: ControlReader,
   digest: Uint8Array,
-): CredentialOfKey | null {
+): KeyedCredential | null {
   const row = reader.get<KeyRow>(`${WITH_KEY} where c.key_digest = ?`, digest)
-  return row === null ? null : withKey(row)
+  return row === null ? null : toKeyedCredential(row)
 }
 
 export function listCredentials(reader: ControlReader, client: ClientId): ApplicationCredential[] {
@@ -79,7 +79,7 @@ export function listCredentials(reader: ControlReader, client: ClientId): Applic
     .map(toCredential)
 }
 
-/** Those that are not deleted. */
+/** Counts the credentials of a client that are not deleted. */
 export function countCredentials(reader: ControlReader, client: ClientId): number {
   return reader.get<{ count: number }>(
     `select count(*) as count from application_credentials
@@ -112,7 +112,7 @@ export function insertCredential(
   )
 }
 
-/** For good: nothing makes it active again. */
+/** Revokes an active credential permanently: no statement makes it active again. */
 export function markCredentialRevoked(tx: ControlTx, id: CredentialId, atMicros: bigint): void {
   tx.run(
     `update application_credentials set state = 'revoked', revoked_at = ?
@@ -122,7 +122,7 @@ export function markCredentialRevoked(tx: ControlTx, id: CredentialId, atMicros:
   )
 }
 
-/** The row stays, so that neither its ID nor its key is ever another's. */
+/** Keeps the row as a tombstone, so that neither its ID nor its key is ever used again. */
 export function markCredentialDeleted(tx: ControlTx, id: CredentialId): void {
   tx.run(
     `update application_credentials set state = 'deleted'
@@ -139,7 +139,7 @@ export function markCredentialUsed(tx: ControlTx, id: CredentialId, atMicros: bi
   )
 }
 
-function withKey(row: KeyRow): CredentialOfKey {
+function toKeyedCredential(row: KeyRow): KeyedCredential {
   return {
     credential: toCredential(row),
     kind: row.kind,

@@ -1,10 +1,10 @@
-/** Rows of audit_outbox: audit records that were committed with a change and are not delivered. */
+/** Rows of audit_outbox: audit records that were committed with a change and await delivery. */
 import type { AuditId } from '../../value/ids.ts'
 import type { ControlReader, ControlTx } from './database.ts'
 
 export interface PendingAudit {
   readonly auditId: AuditId
-  /** JSON text; its form is product's. */
+  /** JSON text, whose form product defines. */
   readonly record: string
 }
 
@@ -16,7 +16,7 @@ export function insertPendingAudit(tx: ControlTx, pending: PendingAudit): void {
   )
 }
 
-/** The oldest `limit`. */
+/** Returns the oldest records, at most `limit`. */
 export function listPendingAudit(reader: ControlReader, limit: number): PendingAudit[] {
   return reader
     .all<{ audit_id: AuditId; record: string }>(

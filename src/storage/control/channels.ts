@@ -1,4 +1,4 @@
-/** Rows of channels and channel_history: what each Channel is bound to, and was. */
+/** Rows of channels and channel_history: the present and earlier bindings of each Channel. */
 import type { OperatorId, ReleaseId } from '../../value/ids.ts'
 import type { ControlReader, ControlTx } from './database.ts'
 
@@ -33,7 +33,7 @@ export function listChannels(reader: ControlReader): Channel[] {
   return reader.all<Row>(`${CHANNEL} order by c.name`).map(toChannel)
 }
 
-/** Releases that the Channel was bound to before the current one, newest first. */
+/** Returns the Releases that the Channel was bound to before, newest first. */
 export function listChannelHistory(
   reader: ControlReader,
   name: string,
@@ -60,7 +60,7 @@ export function channelHadRelease(reader: ControlReader, name: string, id: Relea
   return row !== null
 }
 
-/** Binds the Channel, new or not, and records the step. */
+/** Binds the Channel, which may be new, and records the binding in its history. */
 export function insertBinding(
   tx: ControlTx,
   binding: Channel & { readonly operatorId: OperatorId },

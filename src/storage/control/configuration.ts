@@ -1,4 +1,4 @@
-/** Rows of configuration and configuration_history. Sealing and the rules are left to others. */
+/** Rows of configuration and configuration_history. Callers seal secrets and apply the rules. */
 import type { OperatorId } from '../../value/ids.ts'
 import type { Sealed } from '../sealing.ts'
 import type { ControlReader, ControlTx } from './database.ts'
@@ -7,7 +7,7 @@ export type ConfigurationKind = 'variable' | 'secret'
 
 export interface ConfigurationEntry {
   readonly name: string
-  /** The change that wrote the value. */
+  /** The revision of the change that wrote the value. */
   readonly revision: bigint
   readonly createdAtMicros: bigint
   readonly updatedAtMicros: bigint
@@ -17,7 +17,7 @@ export interface ConfigurationEntry {
 }
 
 export interface ConfigurationChange {
-  /** From 1; that of the whole configuration after the change. */
+  /** Revision of the whole configuration after the change, from 1. */
   readonly revision: bigint
   readonly name: string
   readonly kind: ConfigurationKind
@@ -47,7 +47,7 @@ interface ChangeRow {
 
 const COLUMNS = 'name, value, sealed, key_id, revision, created_at, updated_at'
 
-/** 0 where nothing was ever set. */
+/** Returns 0 before the first change. */
 export function getConfigurationRevision(reader: ControlReader): bigint {
   const row = reader.get<{ revision: number | null }>(
     'select max(revision) as revision from configuration_history',
@@ -60,7 +60,7 @@ export function findEntry(reader: ControlReader, name: string): ConfigurationEnt
   return row === null ? null : toEntry(row)
 }
 
-/** By name. */
+/** Returns all entries, sorted by name. */
 export function listEntries(reader: ControlReader): ConfigurationEntry[] {
   return reader.all<EntryRow>(`select ${COLUMNS} from configuration order by name`).map(toEntry)
 }
@@ -69,7 +69,7 @@ export function countEntries(reader: ControlReader): number {
   return reader.get<{ count: number }>('select count(*) as count from configuration')!.count
 }
 
-/** Inserts the entry or puts it in the place of the one of its name. */
+/** Inserts the entry or replaces the one with its name. */
 export function insertEntry(tx: ControlTx, entry: ConfigurationEntry): void {
   const { content } = entry
   const sealed = content.kind === 'secret' ? content.sealed : null
@@ -88,7 +88,7 @@ export function insertEntry(tx: ControlTx, entry: ConfigurationEntry): void {
   )
 }
 
-/** Puts the same secret, sealed again, in the place of itself. */
+/** Replaces a sealed secret by the same secret under another key. */
 export function markResealed(tx: ControlTx, name: string, sealed: Sealed): void {
   tx.run(
     'update configuration set sealed = ?, key_id = ? where name = ?',
@@ -115,7 +115,7 @@ export function insertChange(tx: ControlTx, change: ConfigurationChange): void {
   )
 }
 
-/** The newest `limit` changes, of those before a revision where one is given. */
+/** Returns the newest changes, at most `limit`; only those before a revision if one is given. */
 export function listChanges(
   reader: ControlReader,
   { before, limit }: { readonly before: bigint | null; readonly limit: number },

@@ -27,7 +27,7 @@ function ids(): string[] {
   )
 }
 
-test('what a transaction wrote stays, and of a failed one nothing', () => {
+test('a transaction keeps its writes, and a failed one leaves none', () => {
   expect(
     control.transaction((tx) => {
       insert(tx, 'a')
@@ -43,14 +43,14 @@ test('what a transaction wrote stays, and of a failed one nothing', () => {
   expect(ids()).toEqual(['a'])
 })
 
-test('a transaction that is not synchronous is a programmer error and leaves nothing', () => {
+test('an asynchronous transaction fails an assertion and leaves no writes', () => {
   expect(() => control.transaction(async (tx) => insert(tx, 'a'))).toThrow(AssertionFailure)
   expect(ids()).toEqual([])
   control.transaction((tx) => insert(tx, 'b'))
   expect(ids()).toEqual(['b'])
 })
 
-test('a full disk is unavailability, leaves nothing and passes', () => {
+test('a full disk makes a transaction unavailable until there is space again', () => {
   const limit = control.transaction((tx) => {
     const pages = tx.get<{ page_count: number }>('pragma page_count')!.page_count
     tx.get(`pragma max_page_count = ${pages + 2}`)
@@ -65,7 +65,7 @@ test('a full disk is unavailability, leaves nothing and passes', () => {
   expect(ids()).toEqual(['big'])
 })
 
-test('a broken constraint is a programmer error, not a fault of the caller', () => {
+test('a violated constraint throws an error that is no Fault', () => {
   control.transaction((tx) => insert(tx, 'a'))
   expect(() => control.transaction((tx) => insert(tx, 'a'))).toThrow('UNIQUE')
   expect(() => control.transaction((tx) => insert(tx, 'a'))).not.toThrow(
@@ -73,11 +73,11 @@ test('a broken constraint is a programmer error, not a fault of the caller', () 
   )
 })
 
-test('commits are synchronous and logged ahead', () => {
+test('commits are synchronous and written ahead to the log', () => {
   const pragma = (name: string) =>
     control.read((reader) => Object.values(reader.get<object>(`pragma ${name}`)!)[0] as unknown)
   expect(pragma('journal_mode')).toBe('wal')
-  // 2 is FULL: a commit that was answered survives a power cut.
+  // 2 is FULL: a commit that returned survives a power failure.
   expect(pragma('synchronous')).toBe(2)
   expect(pragma('foreign_keys')).toBe(1)
 })

@@ -1,6 +1,6 @@
 /**
- * The control database of a Product root: one SQLite connection, synchronous, durable at commit.
- * Since no other code runs in between, several reads without an `await` see one state.
+ * The control database of a Product root: one synchronous SQLite connection, durable at commit. No
+ * other code runs between synchronous calls, so several reads without an `await` see one state.
  */
 import { Database, type SQLQueryBindings } from 'bun:sqlite'
 import { assert } from '../../errors/assert.ts'
@@ -11,15 +11,15 @@ import { MIGRATIONS } from '../migrations.generated.ts'
 
 export type Parameter = string | number | bigint | Uint8Array | null
 
-/** What stores take to read. */
+/** Statements that read. */
 export interface ControlReader {
   get<Row>(sql: string, ...parameters: Parameter[]): Row | null
   all<Row>(sql: string, ...parameters: Parameter[]): Row[]
 }
 
-/** What stores take to write; only `transaction` makes one. */
+/** Statements that read and write; only `transaction` provides them. */
 export interface ControlTx extends ControlReader {
-  /** Answers the number of changed rows. */
+  /** Returns the number of changed rows. */
   run(sql: string, ...parameters: Parameter[]): number
 }
 
@@ -39,9 +39,12 @@ export class ControlDatabase {
     }
   }
 
-  /** Opens, or makes, and migrates. Throws SERVER_PRODUCT_ROOT_INVALID or _UNAVAILABLE. */
-  static open(path: string, at: bigint): ControlDatabase {
-    // Made before SQLite does: its log files take their mode from this file.
+  /**
+   * Opens the database, which it creates if absent, and migrates it. Throws
+   * SERVER_PRODUCT_ROOT_INVALID or SERVER_PRODUCT_ROOT_UNAVAILABLE.
+   */
+  static open(path: string, nowMicros: bigint): ControlDatabase {
+    // Created before SQLite opens it, as SQLite's log files take their mode from this file.
     ensureOwnFile(path)
     let database: Database | null = null
     try {
@@ -51,37 +54,37 @@ export class ControlDatabase {
       database.exec('pragma synchronous = full')
       database.exec('pragma foreign_keys = on')
       database.exec('pragma trusted_schema = off')
-      // What was deleted or replaced is overwritten: sealed secrets do not stay in free pages.
+      // Overwrites deleted and replaced content: sealed secrets do not stay in free pages.
       database.exec('pragma secure_delete = on')
       const check = database.query<{ quick_check: string }, []>('pragma quick_check').get()
       if (check?.quick_check !== 'ok') throw invalidRoot('control.db fails its integrity check')
       const control = new ControlDatabase(database)
-      control.#migrate(at)
+      control.#migrate(nowMicros)
       return control
     } catch (cause) {
       database?.close()
-      const refused = isFault(cause, 'PRODUCT_UNAVAILABLE') ? cause.cause : cause
-      throw isFault(refused) ? refused : invalidRoot('control.db cannot be opened', refused)
+      const reason = isFault(cause, 'PRODUCT_UNAVAILABLE') ? cause.cause : cause
+      throw isFault(reason) ? reason : invalidRoot('control.db cannot be opened', reason)
     }
   }
 
-  /** Reads of one state. Throws PRODUCT_UNAVAILABLE or PRODUCT_CORRUPT. */
-  read<T>(work: (reader: ControlReader) => T): T {
+  /** Runs reads, which see one state. Throws PRODUCT_UNAVAILABLE or PRODUCT_CORRUPT. */
+  read<T>(query: (reader: ControlReader) => T): T {
     try {
-      return work(this.#statements)
+      return query(this.#statements)
     } catch (cause) {
       throw storageFault(cause)
     }
   }
 
   /**
-   * Runs `work` and commits, durably, or leaves nothing. Throws what `work` throws, or
-   * PRODUCT_UNAVAILABLE or PRODUCT_CORRUPT.
+   * Runs `body` and commits its writes durably, or rolls all of them back. Throws what `body`
+   * throws, or PRODUCT_UNAVAILABLE or PRODUCT_CORRUPT.
    */
-  transaction<T>(work: (tx: ControlTx) => T): T {
+  transaction<T>(body: (tx: ControlTx) => T): T {
     try {
       this.#database.exec('begin immediate')
-      const result = work(this.#statements)
+      const result = body(this.#statements)
       assert(!(result instanceof Promise), 'a control transaction is synchronous')
       this.#database.exec('commit')
       return result
@@ -95,7 +98,7 @@ export class ControlDatabase {
     this.#database.close()
   }
 
-  #migrate(at: bigint): void {
+  #migrate(nowMicros: bigint): void {
     this.transaction((tx) => {
       tx.run(
         `create table if not exists control_migrations (
@@ -109,8 +112,8 @@ export class ControlDatabase {
         'select version, checksum from control_migrations order by version',
       )
       recorded.forEach(({ version, checksum }, i) => {
-        const known = MIGRATIONS[i]
-        if (known?.version !== version || sha256Hex(known.sql) !== checksum) {
+        const migration = MIGRATIONS[i]
+        if (migration?.version !== version || sha256Hex(migration.sql) !== checksum) {
           throw invalidRoot(`control.db has an unknown schema version ${version}`)
         }
       })
@@ -122,14 +125,14 @@ export class ControlDatabase {
           version,
           name,
           sha256Hex(sql),
-          at,
+          nowMicros,
         )
       }
     })
   }
 }
 
-/** The only place that knows SQLite's result codes. */
+/** Translates SQLite's result codes to PRODUCT_CORRUPT and PRODUCT_UNAVAILABLE. */
 function storageFault(cause: unknown): unknown {
   const code = (cause as { code?: unknown }).code
   if (cause instanceof Fault || typeof code !== 'string' || !code.startsWith('SQLITE_')) {

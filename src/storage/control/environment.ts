@@ -1,10 +1,10 @@
-/** The one row of environment: which Environment the root is, its configuration and revision. */
+/** The only row of environment: the root's Environment, its configuration and revisions. */
 import { canonicalJson } from '../../value/canonical-json.ts'
 import type { EnvironmentId, ProjectId } from '../../value/ids.ts'
 import type { RootDescriptor } from '../../value/product-root.ts'
 import type { ControlReader, ControlTx } from './database.ts'
 
-/** A type and not an interface, so that it is JSON to the compiler too. */
+/** A type rather than an interface, so that the compiler accepts it as JSON. */
 export type EnvironmentConfiguration = {
   name: string
   slug: string
@@ -18,10 +18,10 @@ export type EnvironmentConfiguration = {
 export interface Environment {
   readonly projectId: ProjectId
   readonly environmentId: EnvironmentId
-  /** Of all that the status shows; 0 when nothing was published yet. */
+  /** Revision of everything that the status shows; 0 before the first publication. */
   readonly revision: bigint
   readonly configuration: EnvironmentConfiguration
-  /** Of configuration and lifecycle; 0 while both are as `svc init` made them. */
+  /** Revision of configuration and lifecycle; 0 until the first change after `svc init`. */
   readonly configurationRevision: bigint
   readonly lifecycle: 'active' | 'archived'
   readonly createdAtMicros: bigint
@@ -39,7 +39,7 @@ interface Row {
   updated_at: number
 }
 
-/** null in a root that was never opened. */
+/** Returns null in a root that was never opened. */
 export function findEnvironment(reader: ControlReader): Environment | null {
   const row = reader.get<Row>(
     `select project_id, environment_id, revision, configuration, configuration_revision,
@@ -59,7 +59,7 @@ export function findEnvironment(reader: ControlReader): Environment | null {
   }
 }
 
-/** A root begins as an open development Environment under the name that `svc init` gave it. */
+/** Inserts the first state: an unprotected development Environment named by `svc init`. */
 export function insertEnvironment(tx: ControlTx, descriptor: RootDescriptor): void {
   const configuration: EnvironmentConfiguration = {
     name: descriptor.name,
@@ -81,7 +81,7 @@ export function insertEnvironment(tx: ControlTx, descriptor: RootDescriptor): vo
   )
 }
 
-/** Its next revision of configuration and lifecycle. */
+/** Stores the next revision of configuration and lifecycle. */
 export function updateEnvironment(
   tx: ControlTx,
   { configuration, lifecycle, configurationRevision, updatedAtMicros }: Environment,
@@ -96,7 +96,7 @@ export function updateEnvironment(
   )
 }
 
-/** Once in every transaction that changes what the status shows. */
+/** Advances the status revision; every transaction that changes the status calls it once. */
 export function advanceRevision(tx: ControlTx): void {
   tx.run('update environment set revision = revision + 1')
 }

@@ -1,17 +1,17 @@
-/** Rows of operations: what was done under which Operation ID. */
+/** Rows of operations: the idempotency record of each Operation ID. */
 import type { OperationId } from '../../value/ids.ts'
 import type { ControlReader, ControlTx } from './database.ts'
 
-export interface OperationRecord {
+export interface IdempotencyRecord {
   readonly operationId: OperationId
   /** `<resource>.<verb>`. */
   readonly kind: string
   readonly fingerprint: Uint8Array
-  /** The key of the keyring that the fingerprint was made with. */
+  /** ID of the keyring's key that the fingerprint was made with. */
   readonly keyId: string
-  /** Canonical JSON; its form is product's. */
+  /** JSON text, whose form product defines. */
   readonly result: string
-  /** That the resource has after it. */
+  /** Revision of the resource after the change. */
   readonly revision: bigint
   readonly createdAtMicros: bigint
 }
@@ -26,7 +26,10 @@ interface Row {
   created_at: number
 }
 
-export function findOperation(reader: ControlReader, id: OperationId): OperationRecord | null {
+export function findIdempotencyRecord(
+  reader: ControlReader,
+  id: OperationId,
+): IdempotencyRecord | null {
   const row = reader.get<Row>(
     `select operation_id, kind, fingerprint, key_id, result, revision, created_at
        from operations where operation_id = ?`,
@@ -44,7 +47,7 @@ export function findOperation(reader: ControlReader, id: OperationId): Operation
   }
 }
 
-export function insertOperation(tx: ControlTx, record: OperationRecord): void {
+export function insertIdempotencyRecord(tx: ControlTx, record: IdempotencyRecord): void {
   tx.run(
     `insert into operations (operation_id, kind, fingerprint, key_id, result, revision,
             created_at)
@@ -59,6 +62,6 @@ export function insertOperation(tx: ControlTx, record: OperationRecord): void {
   )
 }
 
-export function deleteOperationsBefore(tx: ControlTx, atMicros: bigint): void {
+export function deleteIdempotencyRecordsBefore(tx: ControlTx, atMicros: bigint): void {
   tx.run('delete from operations where created_at < ?', atMicros)
 }

@@ -1,4 +1,4 @@
-/** Rows of keyring_checks: which keys the control database was written with. */
+/** Rows of keyring_checks: the keys that the control database was written with. */
 import type { ControlReader, ControlTx } from './database.ts'
 
 export interface KeyringCheck {
@@ -22,7 +22,7 @@ export function insertKeyringCheck(tx: ControlTx, check: KeyringCheck): void {
   )
 }
 
-/** What of the control database needs a key. */
+/** Number of rows of the control database that need a key. */
 export interface KeyUses {
   readonly credentials: number
   readonly secrets: number
@@ -38,7 +38,7 @@ export function countKeyUses(reader: ControlReader, keyId: string): KeyUses {
   )!
 }
 
-/** A key that something refers to stays: the foreign keys refuse. */
+/** Deletes an unused key; a foreign key rejects the deletion of a key in use. */
 export function deleteKeyringCheck(tx: ControlTx, keyId: string): void {
   tx.run('delete from keyring_checks where key_id = ?', keyId)
 }

@@ -36,7 +36,7 @@ const set = (document: Uint8Array, fetchedAtMicros = 7n): PublishedKeySet => ({
   fetchedAtMicros,
 })
 
-test('a key set is found by its issuer and the address that it came from, and by no other', () => {
+test('a key set is found only by its issuer and the URI that it came from', () => {
   write(USERS, Buffer.from('a'))
   write(OTHERS, Buffer.from('b'))
   expect(find(USERS)).toEqual(set(Buffer.from('a')))
@@ -44,7 +44,7 @@ test('a key set is found by its issuer and the address that it came from, and by
   expect(find(MOVED)).toBeNull()
 })
 
-test('the newest key set of an issuer replaces the one before, at whatever address', () => {
+test('the newest key set of an issuer replaces the one before, even of another URI', () => {
   write(USERS, Buffer.from('a'))
   write(USERS, Buffer.from('b'), 8n)
   expect(find(USERS)).toEqual(set(Buffer.from('b'), 8n))

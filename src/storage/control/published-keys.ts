@@ -1,7 +1,7 @@
-/** Rows of published_keys: the newest key set of each JWT provider, as it was published. */
+/** Rows of published_keys: the newest key set of each JWT provider, byte for byte. */
 import type { ControlReader, ControlTx } from './database.ts'
 
-/** The provider and the address of its keys: a set of another address does not count. */
+/** A provider and the URI of its keys: a set from another URI is not used. */
 export interface KeyPublisher {
   readonly issuer: string
   readonly uri: string
@@ -45,7 +45,8 @@ export function writePublishedKeySet(
 export function retainPublishedKeySets(tx: ControlTx, publishers: readonly KeyPublisher[]): void {
   const stored = tx.all<KeyPublisher>('select issuer, uri from published_keys')
   for (const { issuer, uri } of stored) {
-    if (publishers.some((each) => each.issuer === issuer && each.uri === uri)) continue
+    if (publishers.some((publisher) => publisher.issuer === issuer && publisher.uri === uri))
+      continue
     tx.run('delete from published_keys where issuer = ?', issuer)
   }
 }

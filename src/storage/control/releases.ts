@@ -1,11 +1,11 @@
-/** Rows of releases. What a state allows is decided by product. */
+/** Rows of releases. Callers decide what a state allows. */
 import { canonicalJson } from '../../value/canonical-json.ts'
 import type { ReleaseId } from '../../value/ids.ts'
 import type { ControlReader, ControlTx } from './database.ts'
 
 export type ReleaseState = 'published' | 'validated' | 'rejected' | 'retired'
 
-/** One finding of a validation. `detail` names what of the Workspace it is about. */
+/** One finding of a validation. `detail` names the parts of the Workspace that it concerns. */
 export type ReleaseCheck = {
   name: string
   outcome: 'passed' | 'failed'
@@ -21,7 +21,7 @@ export interface ReleaseRecord {
   readonly artifact: StoredBytes
   readonly createdAtMicros: bigint
   readonly validatedAtMicros: bigint | null
-  /** Those that decided the state; empty while published. */
+  /** The checks that decided the state; empty while published. */
   readonly checks: readonly ReleaseCheck[]
 }
 
@@ -53,12 +53,12 @@ export function findRelease(reader: ControlReader, id: ReleaseId): ReleaseRecord
   return row === null ? null : toRelease(row)
 }
 
-/** Whether one was ever published: none is ever deleted. */
+/** Whether a Release was ever published: rows of Releases are never deleted. */
 export function hasReleases(reader: ControlReader): boolean {
   return reader.get('select 1 from releases limit 1') !== null
 }
 
-/** The newest `limit`, and every one that a Channel, a policy or the HEAD of a Workspace names. */
+/** Returns the newest `limit` and all that a Channel, a policy or a Workspace HEAD references. */
 export function listReleases(reader: ControlReader, limit: number): ReleaseRecord[] {
   return reader
     .all<Row>(
@@ -75,14 +75,14 @@ export function listReleases(reader: ControlReader, limit: number): ReleaseRecor
 }
 
 /**
- * Releases that something runs or promises to run. Whatever else comes to name a Release adds its
- * select here, so that nothing retires what it needs.
+ * Selects the Releases in use. Every kind of reference that keeps a Release from retirement needs
+ * its select here.
  */
 const USES = `select release_id, 'bound to the Channel ' || name as use from channels
    union select release_id, 'in a serving policy that is desired or served'
      from serving_policy_releases`
 
-/** What it is, in words, such as `bound to the Channel production`: at most `limit`. */
+/** Returns up to `limit` uses in words, such as `bound to the Channel production`. */
 export function listReleaseUses(reader: ControlReader, id: ReleaseId, limit: number): string[] {
   return reader
     .all<{ use: string }>(
@@ -93,7 +93,7 @@ export function listReleaseUses(reader: ControlReader, id: ReleaseId, limit: num
     .map((row) => row.use)
 }
 
-/** Beyond the newest `kept` of those that are not retired: in no use, and no HEAD's. */
+/** Returns Releases beyond the newest `kept` that have no use and are no HEAD's, none retired. */
 export function listUnusedReleases(reader: ControlReader, kept: number): ReleaseId[] {
   return reader
     .all<{ release_id: ReleaseId }>(
@@ -110,30 +110,30 @@ export function listUnusedReleases(reader: ControlReader, kept: number): Release
     .map((row) => row.release_id)
 }
 
-/** What Channels and policies name, the desired one and the served one. */
+/** Returns the Releases of all Channels and of the desired and the served policy. */
 export function listBoundReleases(reader: ControlReader): ReleaseId[] {
   return reader
     .all<{ release_id: ReleaseId }>(`select distinct release_id from (${USES})`)
     .map((row) => row.release_id)
 }
 
-/** All that are not retired: each may be called, or be validated and then called. */
+/** Returns all Releases that are not retired: each can be called now or once validated. */
 export function listLiveReleases(reader: ControlReader): ReleaseRecord[] {
   return reader
     .all<Row>(`select ${COLUMNS} from releases where state <> 'retired' order by release_id`)
     .map(toRelease)
 }
 
-/** What Releases that are not retired are made of. */
-const NAMED = `select manifest_digest as digest from releases where state <> 'retired'
+/** Selects the digests that Releases reference which are not retired. */
+const REFERENCED = `select manifest_digest as digest from releases where state <> 'retired'
    union select artifact_digest from releases where state <> 'retired'`
 
-export function listNamedArtifacts(reader: ControlReader): string[] {
-  return reader.all<{ digest: string }>(NAMED).map((row) => row.digest)
+export function listReferencedArtifacts(reader: ControlReader): string[] {
+  return reader.all<{ digest: string }>(REFERENCED).map((row) => row.digest)
 }
 
-export function artifactIsNamed(reader: ControlReader, digest: string): boolean {
-  return reader.get(`select 1 from (${NAMED}) where digest = ?`, digest) !== null
+export function isArtifactReferenced(reader: ControlReader, digest: string): boolean {
+  return reader.get(`select 1 from (${REFERENCED}) where digest = ?`, digest) !== null
 }
 
 export function insertRelease(
@@ -155,7 +155,7 @@ export function insertRelease(
   )
 }
 
-/** Answers false where the Release is not `published` any more. */
+/** Returns false where the Release is no longer `published`. */
 export function markReleaseDecided(
   tx: ControlTx,
   id: ReleaseId,
@@ -176,7 +176,7 @@ export function markReleaseDecided(
   return changed === 1
 }
 
-/** Answers false where the Release is retired already. One that was never decided is so hereby. */
+/** Returns false where the Release is retired already. Fills the checks of an undecided one. */
 export function markReleaseRetired(tx: ControlTx, id: ReleaseId, atMicros: bigint): boolean {
   const changed = tx.run(
     `update releases

@@ -4,10 +4,10 @@ import type { ControlReader, ControlTx } from './database.ts'
 
 export type ServingMode = 'atomic' | 'weighted'
 
-/** A type and not an interface, so that it is JSON to the compiler too. */
+/** A type rather than an interface, so that the compiler accepts it as JSON. */
 export type WeightedRelease = {
   releaseId: ReleaseId
-  /** 1 to 10,000; those of a policy are 10,000 together. */
+  /** 1 to 10,000; the sum over a policy is 10,000. */
   weight: number
 }
 
@@ -18,7 +18,7 @@ export interface ServingPolicy {
   /** Sorted by Release. */
   readonly releases: readonly WeightedRelease[]
   readonly changedAtMicros: bigint
-  /** null until every Release of it was ready. */
+  /** null until all its Releases were ready. */
   readonly convergedAtMicros: bigint | null
 }
 
@@ -31,12 +31,12 @@ interface Row {
 
 const POLICY = 'select revision, mode, changed_at, converged_at from serving_policies'
 
-/** null where there never was a policy. */
+/** Returns null before the first policy. */
 export function findDesiredPolicy(reader: ControlReader): ServingPolicy | null {
   return withReleases(reader, reader.get<Row>(`${POLICY} order by revision desc limit 1`))
 }
 
-/** The one to serve while the desired one is not ready. */
+/** Returns the policy to serve while the desired one is not ready. */
 export function findConvergedPolicy(reader: ControlReader): ServingPolicy | null {
   return withReleases(
     reader,
@@ -44,7 +44,7 @@ export function findConvergedPolicy(reader: ControlReader): ServingPolicy | null
   )
 }
 
-/** Becomes the desired one in place of any that never converged. */
+/** Inserts the desired policy and deletes earlier ones that never converged. */
 export function insertPolicy(
   tx: ControlTx,
   policy: Omit<ServingPolicy, 'convergedAtMicros'>,
@@ -66,7 +66,7 @@ export function insertPolicy(
   }
 }
 
-/** Ends the ones before it. A policy that is not there any more, or converged before, stays so. */
+/** Marks a policy and deletes those before it; no effect on a deleted or converged policy. */
 export function markPolicyConverged(tx: ControlTx, revision: bigint, atMicros: bigint): void {
   const changed = tx.run(
     `update serving_policies set converged_at = ?

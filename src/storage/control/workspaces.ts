@@ -1,4 +1,4 @@
-/** Rows of workspaces and workspace_revisions: the HEAD of each Workspace and how it got there. */
+/** Rows of workspaces and workspace_revisions: the HEAD and the history of each Workspace. */
 import type { OperatorId, ReleaseId, WorkspaceRevisionId } from '../../value/ids.ts'
 import type { ControlReader, ControlTx } from './database.ts'
 
@@ -38,7 +38,7 @@ export function listWorkspaceHeads(reader: ControlReader): WorkspaceHead[] {
   return reader.all<HeadRow>(`${HEAD} order by w.name`).map(toHead)
 }
 
-/** The one publication that met this precondition, whatever came after it. */
+/** Returns the only publication that met this precondition, even if later ones followed it. */
 export function findRevisionAfter(
   reader: ControlReader,
   workspace: string,

@@ -1,8 +1,7 @@
 /**
- * Whether every document that fits one schema fits another, decided without looking at documents.
- * The answer errs on one side only: where a schema passes, no stored document is refused by it.
+ * Decides from two schemas alone whether every document that fits one fits the other. It errs on
+ * one side only: where it finds no reason, the schema rejects no such document.
  */
-
 import { sha256 } from '../../system/digests.ts'
 import type { TableManifest } from '../../value/manifest.ts'
 import { matches } from '../../value/patterns/matcher.ts'
@@ -10,61 +9,67 @@ import type { FieldsJson, LiteralJson, ValidatorJson } from '../../value/validat
 import { codePoints } from '../../value/validators.ts'
 
 /**
- * Of one comparison, whatever it compares: unions inside unions multiply, a request names up to 240
- * pairs of Releases, and a publisher chooses all of them. Some 100 ns each, and nothing else runs.
+ * Steps of one comparison, each of some 100 ns in which nothing else runs. The bound is needed as
+ * unions inside unions multiply, a request names up to 240 pairs of Releases, and a publisher
+ * chooses all of these schemas.
  */
 export const STEPS_MAX = 2_000_000
-/** Characters of a literal that cost a step where they are compared or counted. */
+/** Characters of a literal that cost one step when they are compared or counted. */
 const STEP_CHARACTERS = 64
-/** Steps of each character that a pattern looks at, up to 25 us; those of its automaton. */
+/** Steps of one character that a pattern reads, which takes up to 25 us. */
 const PATTERN_CHARACTER_STEPS = 100
+/** Steps of compiling the automaton of a pattern. */
 const PATTERN_STEPS = 5_000
 const TOO_COMPLEX = 'too complex to compare'
 
 type Tables = ReadonlyMap<string, TableManifest>
-type Of<T extends ValidatorJson['type']> = Extract<ValidatorJson, { type: T }>
+type ValidatorOf<T extends ValidatorJson['type']> = Extract<ValidatorJson, { type: T }>
 
-/** Names of tables that `next` does not have any more. Their documents would be out of reach. */
+/** Returns the tables that `next` lacks: their documents could no longer be read. */
 export function removedTables(next: Tables, previous: Tables): string[] {
   return [...previous.keys()].filter((name) => !next.has(name))
 }
 
 /**
- * The comparisons of one request, which share STEPS_MAX; what is left when it is spent is refused.
- * Each private method answers null where `next` takes all that `previous` took, else the reason.
+ * The comparisons of one request, which share STEPS_MAX; tables that are left when the steps are
+ * spent count as incompatible. Each private method that returns `string | null` returns null where
+ * `next` accepts every value that `previous` accepted, else the reason why it may not.
  */
 export class SchemaComparison {
   #steps = 0
   readonly #digests = new Map<TableManifest, string>()
   readonly #patterns = new Map<string, (text: string) => boolean>()
-  /** Behind which member of a union the last search ended. */
-  readonly #found = new Map<ValidatorJson, number>()
+  /** The member of each union from which the next search starts. */
+  readonly #searchFrom = new Map<ValidatorJson, number>()
 
   get steps(): number {
     return this.#steps
   }
 
-  /** For each table of both that may hold documents `next` refuses: `path: reason`, the first. */
-  refusedDocuments(next: Tables, previous: Tables): string[] {
-    const refused: string[] = []
+  /**
+   * Returns `path: reason` for each table of both schemas that may hold documents which `next`
+   * rejects; the first reason of each.
+   */
+  rejectedDocuments(next: Tables, previous: Tables): string[] {
+    const rejected: string[] = []
     for (const [name, table] of previous) {
       const later = next.get(name)
       if (later === undefined || this.#isSame(later, table)) continue
       const reason = this.#fields(later.fields, table.fields, name)
-      if (this.#isSpent) return [...refused, `${name}: ${TOO_COMPLEX}`]
-      if (reason !== null) refused.push(reason)
+      if (this.#isSpent) return [...rejected, `${name}: ${TOO_COMPLEX}`]
+      if (reason !== null) rejected.push(reason)
     }
-    return refused
+    return rejected
   }
 
   /**
-   * Why code of one schema may not write beside code of another, the first reason or null:
-   * documents of the other that it refuses, and unique indexes of the other that it does not
-   * check. Tables of one alone are fine.
+   * Returns the first reason why code of `one` may not write beside code of `other`, else null:
+   * `one` rejects documents of `other`, or does not check one of its unique indexes. Tables that
+   * only one of them has never conflict.
    */
   conflict(one: Tables, other: Tables): string | null {
-    const [refused] = this.refusedDocuments(one, other)
-    if (refused !== undefined) return refused
+    const [rejected] = this.rejectedDocuments(one, other)
+    if (rejected !== undefined) return rejected
     for (const [name, table] of other) {
       const own = one.get(name)
       if (own === undefined || this.#isSame(own, table)) continue
@@ -75,8 +80,8 @@ export class SchemaComparison {
     return null
   }
 
-  /** Tables of `next` that may hold what it refuses where code of `previous` was served. */
-  doubtfulTables(next: Tables, previous: Tables): string[] {
+  /** Returns the tables of `next` in which code of `previous` may have stored what it rejects. */
+  uncertainTables(next: Tables, previous: Tables): string[] {
     return [...next].flatMap(([name, table]) => {
       const earlier = previous.get(name)
       if (earlier === undefined) return name
@@ -96,7 +101,7 @@ export class SchemaComparison {
     return !this.#isSpent
   }
 
-  /** Most tables of two Releases are: native code looks at each of them once a request. */
+  /** Compares digests: most tables of two Releases are equal, and native code hashes each once. */
   #isSame(one: TableManifest, other: TableManifest): boolean {
     return this.#digestOf(one) === this.#digestOf(other)
   }
@@ -127,13 +132,13 @@ export class SchemaComparison {
     const earlier = Object.entries(previous)
     if (!this.#spend(earlier.length)) return TOO_COMPLEX
     for (const [name, field] of earlier) {
-      const at = `${path}.${name}`
+      const fieldPath = `${path}.${name}`
       const later = Object.hasOwn(next, name) ? next[name] : undefined
-      if (later === undefined) return `${at}: the field was removed`
+      if (later === undefined) return `${fieldPath}: the field was removed`
       if (field.type === 'optional' && later.type !== 'optional') {
-        return `${at}: the field was optional and is required`
+        return `${fieldPath}: the field was optional and is required`
       }
-      const reason = this.#validators(required(later), required(field), at)
+      const reason = this.#validators(required(later), required(field), fieldPath)
       if (reason !== null) return reason
     }
     const present = Object.entries(next)
@@ -150,63 +155,66 @@ export class SchemaComparison {
     if (!this.#spend(1)) return TOO_COMPLEX
     if (next.type === 'any') return null
     if (previous.type === 'union') {
-      return first(previous.members, (member) => this.#validators(next, member, path))
+      return firstReason(previous.members, (member) => this.#validators(next, member, path))
     }
     if (previous.type === 'nullable') {
       const parts: readonly ValidatorJson[] = [{ type: 'null' }, previous.inner]
-      return first(parts, (part) => this.#validators(next, part, path))
+      return firstReason(parts, (part) => this.#validators(next, part, path))
     }
     if (next.type === 'union') return this.#union(next, previous, path)
     if (next.type === 'nullable') {
       return previous.type === 'null' ? null : this.#validators(next.inner, previous, path)
     }
     if (previous.type === 'literal') {
-      const taken = this.#takesLiteral(next, previous.value)
-      return taken ? null : `${path}: an earlier literal is refused`
+      const isAccepted = this.#acceptsLiteral(next, previous.value)
+      return isAccepted ? null : `${path}: an earlier literal is rejected`
     }
-    return this.#alike(next, previous, path)
+    return this.#sameType(next, previous, path)
   }
 
-  /** Members mostly keep their order, so each is looked for behind the one that was found last. */
-  #union(next: Of<'union'>, previous: ValidatorJson, path: string): string | null {
+  /** Members mostly keep their order, so each search starts behind the member found last. */
+  #union(next: ValidatorOf<'union'>, previous: ValidatorJson, path: string): string | null {
     const { members } = next
-    const begin = this.#found.get(next) ?? 0
+    const from = this.#searchFrom.get(next) ?? 0
     for (let i = 0; i < members.length; i++) {
-      const at = (begin + i) % members.length
-      if (this.#validators(members[at]!, previous, path) !== null) continue
-      this.#found.set(next, at + 1)
+      const member = (from + i) % members.length
+      if (this.#validators(members[member]!, previous, path) !== null) continue
+      this.#searchFrom.set(next, member + 1)
       return null
     }
-    return `${path}: no member of the union takes every earlier value`
+    return `${path}: no member of the union accepts every earlier value`
   }
 
-  #alike(next: ValidatorJson, previous: ValidatorJson, path: string): string | null {
+  #sameType(next: ValidatorJson, previous: ValidatorJson, path: string): string | null {
     if (next.type !== previous.type) return `${path}: was ${previous.type} and is ${next.type}`
     switch (next.type) {
       case 'array': {
-        const earlier = previous as Of<'array'>
+        const earlier = previous as ValidatorOf<'array'>
         return (
           within(next.maximumItems, earlier.maximumItems, path) ??
           this.#validators(next.items, earlier.items, `${path}[]`)
         )
       }
       case 'record': {
-        const earlier = previous as Of<'record'>
+        const earlier = previous as ValidatorOf<'record'>
         return (
           within(next.maximumItems, earlier.maximumItems, path) ??
           this.#validators(next.values, earlier.values, `${path}.*`)
         )
       }
       case 'object':
-        return this.#fields(next.fields, (previous as Of<'object'>).fields, path)
+        return this.#fields(next.fields, (previous as ValidatorOf<'object'>).fields, path)
       case 'id':
-        return next.table === (previous as Of<'id'>).table ? null : `${path}: names another table`
+        return next.table === (previous as ValidatorOf<'id'>).table
+          ? null
+          : `${path}: names another table`
       default:
         return scalars(next, previous, path)
     }
   }
-  /** An ID and a timestamp are other values than the text and the number that they are made of. */
-  #takesLiteral(next: ValidatorJson, literal: LiteralJson): boolean {
+
+  /** An ID and a timestamp are values of their own, equal to no string and no integer. */
+  #acceptsLiteral(next: ValidatorJson, literal: LiteralJson): boolean {
     switch (next.type) {
       case 'literal':
         return this.#isSameLiteral(next.value, literal)
@@ -215,7 +223,7 @@ export class SchemaComparison {
       case 'int64':
         return 'int64' in literal && isWithin(next, BigInt(literal.int64))
       case 'string':
-        return 'string' in literal && this.#takesText(next, literal.string)
+        return 'string' in literal && this.#acceptsText(next, literal.string)
       default:
         return false
     }
@@ -230,7 +238,10 @@ export class SchemaComparison {
     return 'int64' in other && one.int64 === other.int64
   }
 
-  #takesText({ minimumLength, maximumLength, pattern }: Of<'string'>, text: string): boolean {
+  #acceptsText(
+    { minimumLength, maximumLength, pattern }: ValidatorOf<'string'>,
+    text: string,
+  ): boolean {
     if (!this.#spend(text.length / STEP_CHARACTERS)) return false
     const length = codePoints(text, text.length)
     if (length < (minimumLength ?? 0) || length > (maximumLength ?? length)) return false
@@ -248,7 +259,7 @@ export class SchemaComparison {
   }
 }
 
-function isWithin({ minimum, maximum }: Of<'int64'>, value: bigint): boolean {
+function isWithin({ minimum, maximum }: ValidatorOf<'int64'>, value: bigint): boolean {
   return (
     (minimum === undefined || value >= BigInt(minimum)) &&
     (maximum === undefined || value <= BigInt(maximum))
@@ -258,7 +269,7 @@ function isWithin({ minimum, maximum }: Of<'int64'>, value: bigint): boolean {
 function scalars(next: ValidatorJson, previous: ValidatorJson, path: string): string | null {
   switch (next.type) {
     case 'int64': {
-      const earlier = previous as Of<'int64'>
+      const earlier = previous as ValidatorOf<'int64'>
       const big = (text: string | undefined) => (text === undefined ? undefined : BigInt(text))
       return (
         within(big(next.maximum), big(earlier.maximum), path) ??
@@ -266,13 +277,13 @@ function scalars(next: ValidatorJson, previous: ValidatorJson, path: string): st
       )
     }
     case 'float64': {
-      const earlier = previous as Of<'float64'>
+      const earlier = previous as ValidatorOf<'float64'>
       return (
         within(next.maximum, earlier.maximum, path) ?? atLeast(next.minimum, earlier.minimum, path)
       )
     }
     case 'string': {
-      const earlier = previous as Of<'string'>
+      const earlier = previous as ValidatorOf<'string'>
       return (
         within(next.maximumLength, earlier.maximumLength, path) ??
         atLeast(next.minimumLength ?? 0, earlier.minimumLength ?? 0, path) ??
@@ -280,7 +291,7 @@ function scalars(next: ValidatorJson, previous: ValidatorJson, path: string): st
       )
     }
     case 'bytes':
-      return within(next.maximumLength, (previous as Of<'bytes'>).maximumLength, path)
+      return within(next.maximumLength, (previous as ValidatorOf<'bytes'>).maximumLength, path)
     default:
       return null
   }
@@ -290,7 +301,7 @@ function required(field: FieldsJson[string]): ValidatorJson {
   return field.type === 'optional' ? field.inner : field
 }
 
-function first<T>(items: readonly T[], reason: (item: T) => string | null): string | null {
+function firstReason<T>(items: readonly T[], reason: (item: T) => string | null): string | null {
   for (const item of items) {
     const found = reason(item)
     if (found !== null) return found
@@ -316,7 +327,7 @@ function atLeast<T extends number | bigint>(
   return kept ? null : `${path}: the lower bound is higher`
 }
 
-/** Whether one pattern takes all that another does is not asked: it can take exponential time. */
+/** Compares the texts: whether one pattern includes another can take exponential time to decide. */
 function samePattern(
   next: string | undefined,
   previous: string | undefined,

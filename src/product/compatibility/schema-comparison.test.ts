@@ -8,15 +8,15 @@ import {
   type ValidatorJson,
 } from '../../value/validators.ts'
 import { Timestamp, TypedId, type Value } from '../../value/values.ts'
-import { removedTables, SchemaComparison, STEPS_MAX } from './schema-compatibility.ts'
+import { removedTables, SchemaComparison, STEPS_MAX } from './schema-comparison.ts'
 
 type Tables = ReadonlyMap<string, TableManifest>
 
 function tables(fields: FieldsJson, names: readonly string[] = ['notes']): Tables {
   return new Map(names.map((name) => [name, { name, fields, indexes: [] }]))
 }
-function refused(next: FieldsJson, previous: FieldsJson): string[] {
-  return new SchemaComparison().refusedDocuments(tables(next), tables(previous))
+function rejected(next: FieldsJson, previous: FieldsJson): string[] {
+  return new SchemaComparison().rejectedDocuments(tables(next), tables(previous))
 }
 
 const string: ValidatorJson = { type: 'string' }
@@ -27,10 +27,10 @@ const literal = (text: string): ValidatorJson => ({ type: 'literal', value: { st
 const nullable = (inner: ValidatorJson): ValidatorJson => ({ type: 'nullable', inner })
 const object = (fields: FieldsJson): ValidatorJson => ({ type: 'object', fields })
 
-test('a removed table is named', () => {
+test('a removed table is reported by its name', () => {
   expect(removedTables(new Map(), tables({}))).toEqual(['notes'])
   expect(removedTables(tables({}), new Map())).toEqual([])
-  expect(new SchemaComparison().refusedDocuments(new Map(), tables({ a: string }))).toEqual([])
+  expect(new SchemaComparison().rejectedDocuments(new Map(), tables({ a: string }))).toEqual([])
 })
 
 describe('earlier documents stay valid', () => {
@@ -38,7 +38,7 @@ describe('earlier documents stay valid', () => {
     ['the same schema', { a: string }, { a: string }],
     ['a new optional field', { a: string }, { a: string, b: optional(string) }],
     ['a required field that became optional', { a: string }, { a: optional(string) }],
-    ['a field that takes anything', { a: string }, { a: { type: 'any' } }],
+    ['a field that accepts anything', { a: string }, { a: { type: 'any' } }],
     ['a field that became nullable', { a: string }, { a: nullable(string) }],
     ['a wider union', { a: literal('x') }, { a: union(literal('y'), literal('x')) }],
     [
@@ -73,11 +73,11 @@ describe('earlier documents stay valid', () => {
     ['a bound that went away', { a: { type: 'int64', minimum: '5' } }, { a: { type: 'int64' } }],
     ['a deeper optional field', { a: object({}) }, { a: object({ b: optional(string) }) }],
   ])('under %s', (_, previous, next) => {
-    expect(refused(next, previous)).toEqual([])
+    expect(rejected(next, previous)).toEqual([])
   })
 })
 
-describe('earlier documents may be refused', () => {
+describe('earlier documents may be rejected', () => {
   test.each<[string, FieldsJson, FieldsJson, string]>([
     ['a removed field', { a: string, b: string }, { a: string }, 'notes.b'],
     ['a removed optional field', { b: optional(string) }, {}, 'notes.b'],
@@ -85,7 +85,7 @@ describe('earlier documents may be refused', () => {
     ['an optional field that became required', { a: optional(string) }, { a: string }, 'notes.a'],
     ['another type', { a: string }, { a: { type: 'int64' } }, 'notes.a'],
     ['anything that became something', { a: { type: 'any' } }, { a: string }, 'notes.a'],
-    ['null that is refused', { a: nullable(string) }, { a: string }, 'notes.a'],
+    ['null that is rejected', { a: nullable(string) }, { a: string }, 'notes.a'],
     [
       'a smaller union',
       { a: union(literal('x'), literal('y')) },
@@ -122,59 +122,59 @@ describe('earlier documents may be refused', () => {
       'notes.a',
     ],
   ])('under %s', (_, previous, next, path) => {
-    expect(refused(next, previous)).toEqual([expect.stringContaining(`${path}: `)])
+    expect(rejected(next, previous)).toEqual([expect.stringContaining(`${path}: `)])
   })
 })
 
-describe('what a comparison costs is bounded', () => {
+describe('the cost of a comparison is bounded:', () => {
   const times = <T>(count: number, make: (i: number) => T): T[] =>
     Array.from({ length: count }, (_, i) => make(i))
   const literals = (count: number, prefix = 'v'): ValidatorJson =>
     union(...times(count, (i) => literal(`${prefix}${i}`)))
-  const fields = (count: number, of: ValidatorJson): FieldsJson =>
-    Object.fromEntries(times(count, (i) => [`f${i}`, of]))
+  const fields = (count: number, field: ValidatorJson): FieldsJson =>
+    Object.fromEntries(times(count, (i) => [`f${i}`, field]))
   const tooComplex = [expect.stringMatching(/^[a-z0-9]+: too complex to compare$/)]
 
   function compared(next: Tables, previous: Tables) {
     const comparison = new SchemaComparison()
-    return { refused: comparison.refusedDocuments(next, previous), steps: comparison.steps }
+    return { rejected: comparison.rejectedDocuments(next, previous), steps: comparison.steps }
   }
 
-  test('a literal costs one step beside a validator that takes none, whatever its size', () => {
+  test('a literal costs one step against a validator of any size that accepts no literal', () => {
     const huge = object(fields(1_000, object(fields(32, { type: 'null' }))))
     const next = tables({ a: union({ type: 'array', items: huge }, string) })
     const previous = tables({ a: union(...times(64, (i) => literals(64, `v${i}_`))) })
-    const { refused, steps } = compared(next, previous)
-    expect(refused).toEqual([])
+    const { rejected, steps } = compared(next, previous)
+    expect(rejected).toEqual([])
     expect(steps).toBeLessThan(4 * 64 * 64)
   })
 
-  test('a union costs as many steps as it has members where their order stays', () => {
+  test('a union costs as many steps as it has members while their order is kept', () => {
     const names = times(300, (i) => `t${i}`)
     const next = tables({ a: literals(256), b: optional(string) }, names)
-    const { refused, steps } = compared(next, tables({ a: literals(256) }, names))
-    expect(refused).toEqual([])
+    const { rejected, steps } = compared(next, tables({ a: literals(256) }, names))
+    expect(rejected).toEqual([])
     expect(steps).toBeLessThan(300 * 3 * 256)
     const grown = tables({ a: union(literal('new'), ...times(255, (i) => literal(`v${i}`))) })
     expect(compared(grown, tables({ a: literals(255) })).steps).toBeLessThan(3 * 256)
   })
 
-  test('tables that are the same cost no step', () => {
+  test('equal tables cost no step', () => {
     const names = times(300, (i) => `t${i}`)
-    const { refused, steps } = compared(
+    const { rejected, steps } = compared(
       tables({ a: literals(256) }, names),
       tables({ a: literals(256) }, names),
     )
-    expect({ refused, steps }).toEqual({ refused: [], steps: 0 })
+    expect({ rejected, steps }).toEqual({ rejected: [], steps: 0 })
   })
 
-  test('tables and pairs of one request share the steps', () => {
+  test('all tables and pairs of one request share the steps', () => {
     const names = times(1_000, (i) => `t${i}`)
     const reversed = union(...times(200, (i) => literal(`v${199 - i}`)))
     const comparison = new SchemaComparison()
     const next = tables({ a: reversed }, names)
     const previous = tables({ a: literals(200) }, names)
-    expect(comparison.refusedDocuments(next, previous)).toEqual(tooComplex)
+    expect(comparison.rejectedDocuments(next, previous)).toEqual(tooComplex)
     expect(comparison.steps).toBeLessThan(STEPS_MAX + 10_000)
     expect([comparison.conflict(previous, next)]).toEqual(tooComplex)
     expect(comparison.steps).toBeLessThan(STEPS_MAX + 20_000)
@@ -203,12 +203,12 @@ describe('what a comparison costs is bounded', () => {
       literal('a'),
     ],
   ])('%s are too complex', (_, next, previous) => {
-    const { refused, steps } = compared(tables({ a: next }), tables({ a: previous }))
-    expect(refused).toEqual(['notes: too complex to compare'])
+    const { rejected, steps } = compared(tables({ a: next }), tables({ a: previous }))
+    expect(rejected).toEqual(['notes: too complex to compare'])
     expect(steps).toBeLessThan(2 * STEPS_MAX)
   })
 
-  test('many indexes are too complex', () => {
+  test('many indexes become too complex', () => {
     const index = (i: number) => ({ name: `i${i}`, fields: ['a', 'b'], unique: true })
     const indexed = (count: number): Tables =>
       new Map(
@@ -226,7 +226,7 @@ describe('what a comparison costs is bounded', () => {
   })
 })
 
-describe('soundness', () => {
+describe('a comparison is sound:', () => {
   const small = fc.integer({ min: 0, max: 3 })
   const { validator } = fc.letrec<{ validator: ValidatorJson; field: FieldsJson[string] }>(
     (tie) => ({
@@ -295,7 +295,7 @@ describe('soundness', () => {
     ),
   }))
 
-  function takes(json: ValidatorJson, candidate: Value): boolean {
+  function accepts(json: ValidatorJson, candidate: Value): boolean {
     try {
       compileValidator(json, { coerce: false })(candidate, '$')
       return true
@@ -304,23 +304,23 @@ describe('soundness', () => {
     }
   }
 
-  test('no value that fitted is refused by a schema that passes', () => {
+  test('a schema that passes rejects no value that fitted', () => {
     let passed = 0
-    let tried = 0
+    let checked = 0
     fc.assert(
       fc.property(validator, validator, fc.array(value, { maxLength: 20 }), (a, b, values) => {
-        if (refused({ f: b }, { f: a }).length > 0) return
+        if (rejected({ f: b }, { f: a }).length > 0) return
         passed += 1
         for (const candidate of values) {
-          if (!takes(a, candidate)) continue
-          tried += 1
-          expect(takes(b, candidate)).toBe(true)
+          if (!accepts(a, candidate)) continue
+          checked += 1
+          expect(accepts(b, candidate)).toBe(true)
         }
       }),
       { numRuns: 20_000, verbose: true },
     )
-    // Otherwise the test would say nothing.
+    // With fewer the test would prove nothing.
     expect(passed).toBeGreaterThan(200)
-    expect(tried).toBeGreaterThan(200)
+    expect(checked).toBeGreaterThan(200)
   })
 })

@@ -1,0 +1,101 @@
+/** Compatibility of the Releases of one serving policy, and the evidence of it for operators. */
+import { Fault } from '../../errors/fault.ts'
+import { findDesiredPolicy } from '../../storage/control/serving-policy.ts'
+import type { SingleFlight } from '../../system/concurrency.ts'
+import { sha256 } from '../../system/digests.ts'
+import { canonicalJson } from '../../value/canonical-json.ts'
+import type { ReleaseId } from '../../value/ids.ts'
+import { digestName } from '../../value/packages/workspace-package.ts'
+import type { Json } from '../../value/strict-json.ts'
+import type { ReleasesPort, RootPort } from '../ports.ts'
+import type { LoadedRelease } from '../releases/release-cache.ts'
+import { SchemaComparison } from './schema-comparison.ts'
+
+export interface SchemaEvidence {
+  readonly compatible: boolean
+  /** The Releases of the desired policy, sorted by ID. The hashes are `sha256:<hex>`. */
+  readonly releases: readonly {
+    readonly releaseId: ReleaseId
+    readonly schemaHash: string
+    readonly indexHash: string
+    readonly cronHash: string
+  }[]
+}
+
+export interface SchemaEvidencePorts extends RootPort, ReleasesPort {
+  /** Keyed by the revision of the desired policy. */
+  readonly schemaEvidence: Pick<SingleFlight<bigint, SchemaEvidence>, 'get'>
+}
+
+interface PolicyRelease {
+  readonly releaseId: ReleaseId
+}
+
+/** Pairs that one PRODUCT_INCOMPATIBLE lists. */
+const CONFLICTS_SHOWN = 5
+
+/** Throws PRODUCT_CORRUPT and PRODUCT_UNAVAILABLE where an artifact cannot be read. */
+export function readSchemaEvidence(ports: SchemaEvidencePorts): Promise<SchemaEvidence> {
+  const policy = ports.root.control.read(findDesiredPolicy)
+  // Neither the policy of a revision nor a Release ever changes.
+  return ports.schemaEvidence.get(policy?.revision ?? 0n, () =>
+    collectEvidence(ports, policy?.releases ?? []),
+  )
+}
+
+/**
+ * Throws PRODUCT_INCOMPATIBLE unless each Release accepts the documents of every other one, and
+ * what ReleaseCache.load throws.
+ */
+export async function requireMutuallyCompatible(
+  ports: ReleasesPort,
+  releases: readonly PolicyRelease[],
+): Promise<void> {
+  const conflicts = findConflicts(await loadAll(ports, releases))
+  if (conflicts.length === 0) return
+  const violations = conflicts.map((rule) => ({ path: 'releases', rule }))
+  throw new Fault('PRODUCT_INCOMPATIBLE', { violations })
+}
+
+async function collectEvidence(
+  ports: ReleasesPort,
+  releases: readonly PolicyRelease[],
+): Promise<SchemaEvidence> {
+  const loaded = await loadAll(ports, releases)
+  return {
+    compatible: findConflicts(loaded).length === 0,
+    releases: loaded.map(({ releaseId, manifest: { tables } }) => ({
+      releaseId,
+      schemaHash: hashOf(tables.map(({ name, fields }) => ({ name, fields }))),
+      indexHash: hashOf(tables.map(({ name, indexes }) => ({ name, indexes }))),
+      // A manifest of this version declares no Crons.
+      cronHash: hashOf([]),
+    })),
+  }
+}
+
+function loadAll(
+  { releases }: ReleasesPort,
+  named: readonly PolicyRelease[],
+): Promise<LoadedRelease[]> {
+  return Promise.all(named.map(({ releaseId }) => releases.load(releaseId)))
+}
+
+/** Returns up to CONFLICTS_SHOWN pairs that conflict, each with its first reason. */
+function findConflicts(releases: readonly LoadedRelease[]): string[] {
+  const comparison = new SchemaComparison()
+  const conflicts: string[] = []
+  for (const one of releases) {
+    for (const other of releases) {
+      if (one === other) continue
+      const reason = comparison.conflict(one.tables, other.tables)
+      if (reason !== null) conflicts.push(`${one.releaseId} beside ${other.releaseId}: ${reason}`)
+      if (conflicts.length === CONFLICTS_SHOWN) return conflicts
+    }
+  }
+  return conflicts
+}
+
+function hashOf(part: readonly object[]): string {
+  return digestName(sha256(canonicalJson(part as unknown as Json)))
+}
