@@ -217,7 +217,7 @@ describe('help', () => {
   })
 
   it('stands behind -h, and the version behind --version', async () => {
-    expect((await client.run('status', '-h')).out).toMatch(/^Usage: svc status --remote/)
+    expect((await client.run('status', '-h')).out).toMatch(/^Usage:\n {2}\$ svc status --remote/)
     expect((await client.run('--version')).out).toBe(`svc ${VERSION}\n`)
   })
 })
