@@ -6,11 +6,14 @@ import { spawnSync } from 'node:child_process'
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { build, type Metafile } from 'esbuild'
+import about from '../package.json' with { type: 'json' }
 import { assert } from '../src/errors/assert.ts'
 import { licences, ROOT } from './bundle.ts'
 
 const OUT = join(ROOT, 'dist/svc-client')
 const WORK = join(OUT, 'work')
+/** ncc would run these at every start, esbuild runs them where they are imported. */
+const LAZY = ['oauth4webapi']
 const ENTRY = {
   contents: [
     "import { processEnvironment } from './src/client/environment.ts'",
@@ -42,7 +45,7 @@ async function pack(): Promise<void> {
     stdin: ENTRY,
     outfile: join(WORK, 'svc.mjs'),
     bundle: true,
-    packages: 'external',
+    external: Object.keys(about.dependencies).filter((name) => !LAZY.includes(name)),
     format: 'esm',
     platform: 'node',
     target: 'node20',

