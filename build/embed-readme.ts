@@ -38,20 +38,28 @@ export function renderTemplate(): string {
   return `# Settings of svc-server. Generated from src/config/variables.ts.\n\n${parts.join('\n')}`
 }
 
+/** A value that the parser accepts for each setting without a default. */
 const EXAMPLES: Readonly<Record<string, string>> = {
   SERVICE_STATE_DIRECTORY: '/var/lib/svc/state',
+  SERVICE_MANAGEMENT_TLS_TERMINATED: 'true',
   SERVICE_PUBLIC_MANAGEMENT_URL: 'https://manage.example.com',
   SERVICE_PLATFORM_OIDC_CONFIG: '/etc/svc/oidc.json',
   SERVICE_PLATFORM_MANAGED_SOURCE_AUTHORITY: 'https://control.example.com',
   SERVICE_PRODUCT_ROOT: '/var/lib/svc/product',
   SERVICE_APPLICATION_LISTEN: '127.0.0.1:3210',
+  SERVICE_APPLICATION_TLS_TERMINATED: 'true',
   SERVICE_PRODUCT_ALLOWED_ORIGINS: 'https://app.example.com',
   SERVICE_PRODUCT_AUTH_CONFIG: 'auth.json',
   SERVICE_RUNNER_SANDBOX: 'required',
+  SERVICE_ACTION_ALLOWED_NETWORKS: '10.1.0.0/16',
 }
 
 function assignment(row: Variable): string {
-  if (!row.file) return `${row.name}=${row.default ?? EXAMPLES[row.name] ?? 'true'}`
+  if (!row.file) {
+    const value = row.default ?? EXAMPLES[row.name]
+    assert(value !== undefined, `${row.name} has an example`)
+    return `${row.name}=${value}`
+  }
   const base = row.name
     .replace(/^SERVICE_/, '')
     .toLowerCase()

@@ -273,7 +273,6 @@ function allowedOrigins(environment: Environment): readonly string[] | null {
   return origins
 }
 
-/** Relative to the Product root. */
 function actionNetworks(environment: Environment): readonly ActionNetwork[] | null {
   const name = 'SERVICE_ACTION_ALLOWED_NETWORKS'
   const value = readPlain(environment, name)
@@ -288,6 +287,7 @@ function actionNetworks(environment: Environment): readonly ActionNetwork[] | nu
   })
 }
 
+/** Returns a path relative to the Product root, which must not lead out of it. */
 function authConfig(environment: Environment): string | null {
   const name = 'SERVICE_PRODUCT_AUTH_CONFIG'
   const value = readPlain(environment, name)
