@@ -1,5 +1,15 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
-import { closeSync, constants, mkdirSync, mkdtempSync, openSync, rmSync, writeSync } from 'node:fs'
+import { once } from 'node:events'
+import {
+  closeSync,
+  constants,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  readFileSync,
+  rmSync,
+  writeSync,
+} from 'node:fs'
 import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -93,29 +103,35 @@ test('a second signal ends the server at once, whatever is in flight', async () 
   const { child, ended, isLive, port } = await serve()
   const socket = connect(port, '127.0.0.1')
   const head = 'POST /v1/auth/exchange HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n'
-  socket.on('error', () => undefined).write(`${head}Content-Length: 9\r\n\r\n{`)
-  // Until the server has read it, which nothing shows.
-  await new Promise((resolve) => setTimeout(resolve, 500))
+  // The server asks for the body of a request when it has read the head.
+  const asks = once(socket, 'data')
+  socket.write(`${head}Expect: 100-continue\r\nContent-Length: 9\r\n\r\n`)
+  expect(String(await asks)).toMatch(/^HTTP\/1\.1 100 /)
+  socket.on('error', () => undefined)
   child.kill('SIGTERM')
-  await expect.poll(isLive).toBeUndefined()
-  await new Promise((resolve) => setTimeout(resolve, 100))
+  await expect.poll(isLive, { timeout: 25_000 }).toBeUndefined()
   expect(child.exitCode).toBeNull()
   child.kill('SIGINT')
   expect(await ended).toBe('SIGINT')
   socket.destroy()
 })
 
+/** Sends the signals to a server and returns its exit and its log. */
+async function logOf(before: string, signals: readonly NodeJS.Signals[]) {
+  const path = join(directory, 'log')
+  const file = openSync(path, 'w')
+  const { child, ended } = await serve(file, before)
+  closeSync(file)
+  for (const signal of signals) child.kill(signal)
+  return [await ended, readFileSync(path, 'utf8')]
+}
+
 test('a hangup ends the server as other signals do', async () => {
-  const { child, ended } = await serve()
-  child.kill('SIGHUP')
-  expect(await ended).toBe(0)
+  const [exit, log] = await logOf('', ['SIGHUP'])
+  expect([exit, log]).toEqual([0, expect.stringContaining('Stopping after SIGHUP.')])
 })
 
 test.skipIf(process.platform !== 'linux')('under nohup a hangup is nothing', async () => {
-  const { child, ended, isLive } = await serve('ignore', "trap '' HUP")
-  child.kill('SIGHUP')
-  await new Promise((resolve) => setTimeout(resolve, 100))
-  expect(await isLive()).toBe(200)
-  child.kill('SIGTERM')
-  expect(await ended).toBe(0)
+  const [exit, log] = await logOf("trap '' HUP", ['SIGHUP', 'SIGTERM'])
+  expect([exit, log]).toEqual([0, expect.stringContaining('Stopping after SIGTERM.')])
 })
