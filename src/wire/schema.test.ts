@@ -256,4 +256,16 @@ describe('what is refused is told by its place and the rule', () => {
     expect(violations).toHaveLength(16)
     expect(violations.at(-1)).toBe('grants[15]: an object')
   })
+
+  test('without a look at what stands behind the sixteenth', () => {
+    let looked = 0
+    const grants = new Proxy(Array(100).fill(null), {
+      get(list, key, receiver) {
+        if (/^[0-9]+$/.test(String(key))) looked += 1
+        return Reflect.get(list, key, receiver)
+      },
+    })
+    expect(violationsOf(ManagedGrantsRequest, { sourceRevision: 1, grants })).toHaveLength(16)
+    expect(looked).toBeLessThan(64)
+  })
 })

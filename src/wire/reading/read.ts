@@ -9,7 +9,7 @@ import { Malformed } from '../../value/malformed.ts'
 import { isJsonObject } from '../../value/strict-json.ts'
 import { NO_LIST } from '../rules.ts'
 import { type Check, isSchema, type Schema } from '../schema.ts'
-import { ArkErrors, compiled, typeFrom } from './arktype.ts'
+import { ArkErrors, bounded, compiled, typeFrom } from './arktype.ts'
 
 const VIOLATIONS_MAX = 16
 
@@ -66,7 +66,15 @@ function firstCheck(schema: Schema<unknown>, data: unknown): Check {
 }
 
 function checkOf(type: Type): Check {
-  return { keepsData: type.in === type, allows: type.allows, apply: (data) => type(data) }
+  let apply: Check['apply'] | undefined
+  return {
+    keepsData: type.in === type,
+    allows: type.allows,
+    apply(data) {
+      apply ??= bounded(type, VIOLATIONS_MAX)
+      return apply(data)
+    },
+  }
 }
 
 /** Returns the type that a schema describes, made when it is first needed. */
@@ -110,7 +118,6 @@ function violationsOf(
     const { path, rule } = placed(error, data, namesUnknown)
     const place = placeOf(path, at)
     if (!rules.has(place)) rules.set(place, rule)
-    if (rules.size === VIOLATIONS_MAX) break
   }
   return Array.from(rules, ([path, rule]) => ({ path, rule })) as [Violation, ...Violation[]]
 }
