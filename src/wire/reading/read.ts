@@ -12,6 +12,8 @@ import { type Check, isSchema, type Schema } from '../schema.ts'
 import { ArkErrors, bounded, compiled, typeFrom } from './arktype.ts'
 
 const VIOLATIONS_MAX = 16
+/** Some have one place: each entry of a list, where an object is expected, is an unknown field. */
+const ERRORS_MAX = 4 * VIOLATIONS_MAX
 
 const types = new WeakMap<Schema<unknown>, Type>()
 
@@ -66,13 +68,16 @@ function firstCheck(schema: Schema<unknown>, data: unknown): Check {
 }
 
 function checkOf(type: Type): Check {
-  let apply: Check['apply'] | undefined
+  // Only queries are made into something else, and they are short.
+  if (type.in !== type)
+    return { keepsData: false, allows: type.allows, apply: (data) => type(data) }
+  let explain: Check['apply'] | undefined
   return {
-    keepsData: type.in === type,
+    keepsData: true,
     allows: type.allows,
     apply(data) {
-      apply ??= bounded(type, VIOLATIONS_MAX)
-      return apply(data)
+      explain ??= bounded(type, ERRORS_MAX)
+      return explain(data)
     },
   }
 }
@@ -118,6 +123,7 @@ function violationsOf(
     const { path, rule } = placed(error, data, namesUnknown)
     const place = placeOf(path, at)
     if (!rules.has(place)) rules.set(place, rule)
+    if (rules.size === VIOLATIONS_MAX) break
   }
   return Array.from(rules, ([path, rule]) => ({ path, rule })) as [Violation, ...Violation[]]
 }
