@@ -46,13 +46,16 @@ const TEMPLATE_HEAD = `# Settings of svc-server. Generated from src/settings/var
 # Without a proxy remove SERVICE_MANAGEMENT_TLS_TERMINATED.
 `
 
+/** A value that the parser accepts for each setting without a default. */
 const EXAMPLES: Readonly<Record<string, string>> = {
   SERVICE_STATE_DIRECTORY: '/var/lib/svc/state',
+  SERVICE_MANAGEMENT_TLS_TERMINATED: 'true',
   SERVICE_PUBLIC_MANAGEMENT_URL: 'https://manage.example.com',
   SERVICE_PLATFORM_OIDC_CONFIG: '/etc/svc/oidc.json',
   SERVICE_PLATFORM_MANAGED_SOURCE_AUTHORITY: 'https://control.example.com',
   SERVICE_PRODUCT_ROOT: '/var/lib/svc/product',
   SERVICE_APPLICATION_LISTEN: '127.0.0.1:3210',
+  SERVICE_APPLICATION_TLS_TERMINATED: 'true',
   SERVICE_PRODUCT_ALLOWED_ORIGINS: 'https://app.example.com',
   SERVICE_PRODUCT_AUTH_CONFIG: 'auth.json',
   SERVICE_RUNNER_SANDBOX: 'required',
@@ -60,7 +63,11 @@ const EXAMPLES: Readonly<Record<string, string>> = {
 }
 
 function assignment(row: Variable): string {
-  if (!row.file) return `${row.name}=${row.default ?? EXAMPLES[row.name] ?? 'true'}`
+  if (!row.file) {
+    const value = row.default ?? EXAMPLES[row.name]
+    assert(value !== undefined, `${row.name} has an example`)
+    return `${row.name}=${value}`
+  }
   const base = row.name
     .replace(/^SERVICE_/, '')
     .toLowerCase()

@@ -7,6 +7,8 @@ function parse(...argv: string[]) {
   return parseLine(argv, COMMANDS)
 }
 
+const NEEDS_VALUE = '--root needs a value; write --root=VALUE if it begins with -.'
+
 function refusal(...argv: string[]): string {
   try {
     parse(...argv)
@@ -19,14 +21,81 @@ function refusal(...argv: string[]): string {
   }
 }
 
-describe('the command line', () => {
-  it('keeps values exactly as they were typed', () => {
-    const { invocation } = parse('login', '--url', 'https://x', '--device=007', '--code-env', '1e3')
-    expect(invocation.options).toMatchObject({ device: '007', 'code-env': '1e3' })
-    const quoted = parse('login', '--url=https://x', '--device=-rf = a').invocation
-    expect(quoted.options.device).toBe('-rf = a')
+/** A line that is complete but for `more`. */
+const CONFIG_SET = ['config', 'set', '--remote']
+const CALL = ['call', '--remote', '--url', 'https://x', '--key-env', 'K', '--target', 't']
+
+/** Texts that parsers of command lines like to take for something else. */
+const TEXTS = [
+  ...['007', '1e3', '0x10', '-0', ' 5 ', '1_000', 'Infinity', 'NaN', 'null', 'undefined'],
+  ...[
+    'true',
+    'false',
+    'no',
+    'a=b',
+    '=',
+    'a.b',
+    '-',
+    ' ',
+    '\n',
+    'a\tb',
+    '"quoted"',
+    "it's",
+    '$HOME',
+  ],
+  ...[
+    'é',
+    'e\u0301',
+    '日本',
+    '👩‍👩‍👧',
+    '\u202e',
+    '\ud800',
+    '__proto__',
+    'constructor',
+    '{"a":[1]}',
+  ],
+]
+
+describe('a value', () => {
+  it.each(TEXTS)('stays exactly as it was typed: %j', (text) => {
+    const inline = parse('login', '--url', 'https://x', `--device=${text}`)
+    expect(inline.invocation.options).toMatchObject({ url: 'https://x', device: text })
+    if (text.startsWith('-') && text !== '-') return
+    const apart = parse('login', '--url', 'https://x', '--device', text, '--browser')
+    expect(apart.invocation.options).toMatchObject({ device: text, browser: true })
+    const positional = parse(...CONFIG_SET, 'NAME', text)
+    expect(positional.invocation.positionals).toEqual(['NAME', text])
   })
 
+  it.each(['-5', '--json', '--root', '-rf', '--', '--device=x', '-'])(
+    'may look like an option behind an equals sign: %s',
+    (text) => {
+      const line = parse('login', '--url=https://x', `--device=${text}`)
+      expect(line.invocation.options).toMatchObject({ device: text })
+      expect(line.json).toBe(false)
+    },
+  )
+
+  it.each(TEXTS)('%j behind a switch belongs to the command and not to the switch', (text) => {
+    if (text.startsWith('-') && text !== '-') return
+    const { options, positionals } = parse('config', 'set', 'N', '--remote', text).invocation
+    expect([options.remote, positionals]).toEqual([true, ['N', text]])
+    const before = parse('config', 'set', '--secret', text, '--json', 'V', '--remote')
+    expect(before.invocation.positionals).toEqual([text, 'V'])
+  })
+
+  it('may be empty where it is no value of an option', () => {
+    expect(parse(...CONFIG_SET, 'NAME', '').invocation.positionals).toEqual(['NAME', ''])
+    expect(parse(...CONFIG_SET, '', 'x').invocation.positionals).toEqual(['', 'x'])
+  })
+
+  it('of an option that is not given is undefined, and a switch is off', () => {
+    const { options } = parse(...CONFIG_SET, 'NAME').invocation
+    expect([options.root, options.secret, options.remote]).toEqual([undefined, false, true])
+  })
+})
+
+describe('the command line', () => {
   it('knows commands of two words and switches anywhere', () => {
     const line = parse('--json', 'clients', 'list', '--remote')
     expect([line.command?.name, line.json]).toEqual(['clients list', true])
@@ -34,37 +103,86 @@ describe('the command line', () => {
     expect(parse('status', '--remote', '--json').json).toBe(true)
   })
 
-  it('takes what stands behind -- as it is', () => {
-    const line = parse(
-      ...['call', '--remote', '--url', 'https://x', '--key-env', 'K', '--target', 't', '--'],
-      ...['messages.list', '--json'],
-    )
-    expect(line.json).toBe(false)
-    expect(line.invocation.positionals).toEqual(['messages.list', '--json'])
+  it('knows a switch whose name begins with no', () => {
+    const options = (...more: string[]) => parse('login', '--url', 'x', ...more).invocation.options
+    expect(options('--browser')['no-open']).toBe(false)
+    expect(options('--browser', '--no-open')).toMatchObject({ browser: true, 'no-open': true })
+  })
+
+  it('takes each word behind -- as it is', () => {
+    const words = ['messages.list', '--json']
+    const line = parse(...CALL, '--', ...words)
+    expect([line.json, line.invocation.positionals]).toEqual([false, words])
+    const number = parse(...CONFIG_SET, 'NAME', '--', '-5')
+    expect(number.invocation.positionals).toEqual(['NAME', '-5'])
+    expect(parse(...CALL, '--', '--help').help).toBe(false)
+    expect(parse(...CONFIG_SET, '--', '--', '').invocation.positionals).toEqual(['--', ''])
+    expect(parse('status', '--remote', '--').invocation.positionals).toEqual([])
+  })
+
+  it('asks for help wherever the line does, whatever else is wrong with it', () => {
+    for (const line of [
+      ['--help', 'status'],
+      ['status', '-h'],
+      ['status', '--rot', '--help'],
+    ]) {
+      expect(parse(...line)).toMatchObject({ help: true, command: { name: 'status' } })
+    }
+    expect(parse('-h')).toMatchObject({ help: true, command: null })
   })
 
   it.each([
     [['statsu'], 'Unknown command statsu. Did you mean status?'],
     [['relase', '--remote'], 'Unknown command relase. Did you mean release?'],
     [['zzz'], 'Unknown command zzz.'],
+    [['007'], 'Unknown command 007.'],
+    [[''], 'Unknown command (empty).'],
     [['clients'], 'clients needs one of: create, list.'],
     [['clients', 'lst'], 'Unknown command clients lst. Did you mean clients list?'],
+    [['sessions', 'x'], 'Unknown command sessions x. Did you mean sessions list?'],
     [['--remote', 'status'], 'Unknown option --remote before a command.'],
+    [['--', 'status'], 'Unknown option -- before a command.'],
     [['status', '--remote', '--rot', 'x'], 'Unknown option --rot. Did you mean --root?'],
     [['status', '--remote', '-r', 'x'], 'Unknown option -r.'],
+    [['status', '--remote', '-5'], 'Unknown option -5.'],
+    [['status', '--remote', '-rh'], 'Unknown option -rh.'],
+    [['status', '--remote', '-root', 'x'], 'Unknown option -root. Did you mean --root?'],
+    [['status', '--remote', '---root', 'x'], 'Unknown option ---root. Did you mean --root?'],
+    [['status', '--remote', '--root.x', 'y'], 'Unknown option --root.x. Did you mean --root?'],
+    [['status', '--remote', '--=x'], 'Unknown option --.'],
+    [['status', '--remote', '--__proto__=x'], 'Unknown option --__proto__.'],
+    [['status', '--remote', '--constructor'], 'Unknown option --constructor.'],
     [['status', '--remote', '--no-color'], 'Unknown option --no-color.'],
-    [['status', '--remote', '--root'], '--root needs a value.'],
-    [['status', '--remote', '--root='], '--root needs a value.'],
+    [['status', '--remote', '--no-json'], 'Unknown option --no-json.'],
+    [['status', '--no-remote'], 'Unknown option --no-remote.'],
+    [['login', '--url', 'x', '--open'], 'Unknown option --open. Did you mean --no-open?'],
     [
-      ['status', '--root', '--remote'],
-      '--root needs a value; write --root=VALUE if it begins with -.',
+      ['login', '--url', 'x', '--codeEnv', 'C'],
+      'Unknown option --codeEnv. Did you mean --code-env?',
     ],
+    [['status', '--remote', '--root'], NEEDS_VALUE],
+    [['status', '--root', '--remote'], NEEDS_VALUE],
+    [['status', '--remote', '--root', '-5'], NEEDS_VALUE],
+    [['status', '--remote', '--root', '--'], NEEDS_VALUE],
+    [['status', '--remote', '--root='], '--root needs a value.'],
+    [['status', '--root=', 'x', '--remote'], '--root needs a value.'],
+    [['status', '--remote', '--root', ''], '--root needs a value.'],
     [['status', '--remote', '--remote'], '--remote is given twice.'],
+    [['status', '--remote', '--json', '--json'], '--json is given twice.'],
+    [['status', '--remote', '--root', 'a', '--root', 'b'], '--root is given twice.'],
+    [['status', '--remote', '--root=a', '--root=a'], '--root is given twice.'],
+    [['login', '--url', 'x', '--no-open', '--no-open'], '--no-open is given twice.'],
     [['status', '--remote=yes'], '--remote takes no value.'],
+    [['status', '--remote=true'], '--remote takes no value.'],
+    [['status', '--remote='], '--remote takes no value.'],
+    [['login', '--url', 'x', '--no-open=1'], '--no-open takes no value.'],
     [['status'], '--remote is required: Act on the linked Environment.'],
+    [['login'], '--url <ORIGIN> is required: Origin of the management service.'],
     [['status', '--remote', 'extra'], 'Unexpected extra.'],
-    [['login'], '--url ORIGIN is required: Origin of the management service.'],
-  ])('refuses %j', (argv, detail) => {
+    [['status', '--remote', '--', '--extra'], 'Unexpected --extra.'],
+    [CALL, 'FUNCTION is required.'],
+    [[...CALL, 'f', '{}', ''], 'Unexpected (empty).'],
+  ])('rejects %j', (argv, detail) => {
     expect(refusal(...argv)).toBe(detail)
   })
 

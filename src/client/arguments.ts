@@ -1,11 +1,12 @@
 /**
- * The command line against the commands that there are. Values stay exactly as typed (parsers that
- * make numbers of them turn the name 007 into 7), an option is given once, and whatever is unknown
- * is refused with the nearest known word.
+ * The command line, read by cac with what cac forgives taken back: values stay exactly as typed, an
+ * option is written exactly as declared and given once, and an unknown word is rejected with the
+ * nearest known one.
  */
-import { parseArgs } from 'node:util'
+import type { CAC, Command } from 'cac'
 import { Fault } from '../errors/fault.ts'
-import type { CommandSpec, Invocation, OptionSpec } from './contexts.ts'
+import type { CommandSpec, Invocation } from './contexts.ts'
+import { declareCommand, declareProgram, HELP_OPTIONS, JSON_OPTION, optionForm } from './program.ts'
 
 export interface ParsedLine {
   /** Null for the program itself: `svc`, `svc --help`. */
@@ -30,28 +31,24 @@ export function usage(detail: string, command: CommandSpec | null = null): Fault
 
 /** Whether failures are to be printed as JSON, for a line that may not even parse. */
 export function wantsJson(argv: readonly string[]): boolean {
-  const end = argv.indexOf('--')
-  return argv.slice(0, end === -1 ? argv.length : end).includes('--json')
+  return beforeDashes(argv).includes(JSON_OPTION)
 }
-
-const HELP: readonly string[] = ['--help', '-h']
 
 /** Faults: CLIENT_USAGE. */
 export function parseLine(argv: readonly string[], commands: readonly CommandSpec[]): ParsedLine {
   const { command, rest } = findCommand(argv, commands)
   const json = wantsJson(argv)
-  const help = rest.some((word) => HELP.includes(word))
-  if (command === null || help) {
+  if (command === null || beforeDashes(rest).some((word) => HELP_OPTIONS.includes(word))) {
     return { command, json, help: true, invocation: { options: {}, positionals: [] } }
   }
-  return { command, json, help, invocation: parseCommand(command, rest) }
+  return { command, json, help: false, invocation: parseCommand(command, rest) }
 }
 
-/** The command is one word or two, before its options; `--json` may stand anywhere. */
+/** cac knows commands of one word. The command stands first; only `--json` and help may precede. */
 function findCommand(argv: readonly string[], commands: readonly CommandSpec[]) {
   const rest = [...argv]
   const leading: string[] = []
-  while (rest[0] === '--json' || HELP.includes(rest[0] ?? '')) leading.push(rest.shift()!)
+  while ([JSON_OPTION, ...HELP_OPTIONS].includes(rest[0] ?? '')) leading.push(rest.shift()!)
   const [first, second] = rest
   if (first === undefined) return { command: null, rest: leading }
   if (first === '--version' || first === '-v') rest[0] = 'version'
@@ -78,84 +75,118 @@ function unknownCommand(
   return usage(`Unknown command ${shown(typed)}.${suggestion(typed, names)}`)
 }
 
-function parseCommand(command: CommandSpec, words: readonly string[]): Invocation {
-  const known: Readonly<Record<string, Pick<OptionSpec, 'value'>>> = {
-    ...command.options,
-    json: { value: null },
-  }
-  const config = Object.fromEntries(
-    Object.entries(known).map(([name, { value }]) => [
-      name,
-      { type: value === null ? ('boolean' as const) : ('string' as const) },
-    ]),
+/**
+ * Precedes every value on its way through cac, which would make numbers and truth values of some
+ * and take others for options. No argument of a process can hold it.
+ */
+const GUARD = '\0'
+
+function parseCommand(spec: CommandSpec, words: readonly string[]): Invocation {
+  const program = declareProgram()
+  const command = declareCommand(program, spec)
+  const before = beforeDashes(words)
+  const guarded = before.map((word) =>
+    isOption(word) ? word.replace('=', `=${GUARD}`) : GUARD + word,
   )
-  const { tokens } = parseArgs({
-    args: [...words],
-    options: config,
-    strict: false,
-    allowPositionals: true,
-    tokens: true,
-  })
+  // cac takes its arguments where a process has them: behind two others.
+  program.parse(['', '', spec.name, ...guarded], { run: false })
+  const behind = words.slice(before.length + 1)
+  program.args = [...program.args.map(unguarded), ...behind]
+  checkValues(program, command, spec)
+  checkOptionWords(before.filter(isOption), spec)
+  const options = readOptions(program, command, spec)
+  checkPositionals(program, command, spec)
+  return { options, positionals: program.args }
+}
+
+/** The words before `--`, behind which no word is an option. */
+function beforeDashes(words: readonly string[]): readonly string[] {
+  const end = words.indexOf('--')
+  return end === -1 ? words : words.slice(0, end)
+}
+
+/** A lone dash is a value that names standard input. */
+function isOption(word: string): boolean {
+  return word.startsWith('-') && word !== '-'
+}
+
+function unguarded(value: string): string {
+  return value.slice(GUARD.length)
+}
+
+/** Runs a check of cac and says what it found without what was typed. */
+function check(run: () => void, detail: () => string, spec: CommandSpec): void {
+  try {
+    run()
+  } catch {
+    throw usage(detail(), spec)
+  }
+}
+
+function checkValues(program: CAC, command: Command, spec: CommandSpec): void {
+  const valueless = (): string | undefined =>
+    Object.keys(spec.options).find((_, i) => {
+      const { required, name } = command.options[i]!
+      return required && program.options[name] === true
+    })
+  check(
+    () => command.checkOptionValue(),
+    () => `--${valueless()} needs a value; write --${valueless()}=VALUE if it begins with -.`,
+    spec,
+  )
+}
+
+/** cac's own check also lets `--codeEnv`, `--root.x`, `--no-remote` and `-abc` pass. */
+function checkOptionWords(words: readonly string[], spec: CommandSpec): void {
+  const switches = Object.entries(spec.options).filter(([, { value }]) => value === null)
+  const noValue = [JSON_OPTION, ...switches.map(([name]) => `--${name}`)]
+  const known = [...Object.keys(spec.options).map((name) => `--${name}`), JSON_OPTION]
+  const seen = new Set<string>()
+  for (const word of words) {
+    const [name = ''] = word.split('=', 1)
+    if (!known.includes(name)) {
+      throw usage(`Unknown option ${shown(name)}.${suggestion(name, known)}`, spec)
+    }
+    if (seen.has(name)) throw usage(`${name} is given twice.`, spec)
+    if (noValue.includes(name) && name !== word) throw usage(`${name} takes no value.`, spec)
+    seen.add(name)
+  }
+}
+
+function readOptions(program: CAC, command: Command, spec: CommandSpec): Invocation['options'] {
   const options: Record<string, string | boolean | undefined> = {}
-  const positionals: string[] = []
-  for (const token of tokens) {
-    if (token.kind === 'positional') positionals.push(token.value)
-    if (token.kind !== 'option') continue
-    if (!Object.hasOwn(known, token.name)) {
-      const names = Object.keys(known).map((name) => `--${name}`)
-      const hint = suggestion(token.rawName, names)
-      throw usage(`Unknown option ${shown(token.rawName)}.${hint}`, command)
+  for (const [i, [name, declared]] of Object.entries(spec.options).entries()) {
+    // cac reads `--no-open` as the value of `open`.
+    const { name: key, negated } = command.options[i]!
+    const value: string | boolean | undefined = program.options[key]
+    const isGiven = negated ? value === false : value !== undefined
+    if (declared.required && !isGiven) {
+      throw usage(`${optionForm(name, declared)} is required: ${declared.description}.`, spec)
     }
-    if (Object.hasOwn(options, token.name)) throw usage(`--${token.name} is given twice.`, command)
-    const takesValue = known[token.name]!.value !== null
-    options[token.name] = takesValue ? textOf(token, command) : switchOf(token, command)
+    if (declared.value === null) options[name] = isGiven
+    else if (value === GUARD) throw usage(`--${name} needs a value.`, spec)
+    else if (typeof value === 'string') options[name] = unguarded(value)
   }
-  checkComplete(command, options, positionals)
-  for (const [name, spec] of Object.entries(command.options)) {
-    if (spec.value === null) options[name] ??= false
-  }
-  return { options, positionals }
+  return options
 }
 
-interface OptionToken {
-  readonly name: string
-  readonly value: string | undefined
-  readonly inlineValue: boolean | undefined
-}
-
-function textOf({ name, value, inlineValue }: OptionToken, command: CommandSpec): string {
-  if (value === undefined || value === '') throw usage(`--${name} needs a value.`, command)
-  if (inlineValue !== true && value.length > 1 && value.startsWith('-')) {
-    throw usage(`--${name} needs a value; write --${name}=VALUE if it begins with -.`, command)
-  }
-  return value
-}
-
-function switchOf({ name, value }: OptionToken, command: CommandSpec): boolean {
-  if (value !== undefined) throw usage(`--${name} takes no value.`, command)
-  return true
-}
-
-function checkComplete(
-  command: CommandSpec,
-  options: Readonly<Record<string, unknown>>,
-  positionals: readonly string[],
-): void {
-  for (const [name, spec] of Object.entries(command.options)) {
-    if (spec.required && !Object.hasOwn(options, name)) {
-      const form = spec.value === null ? `--${name}` : `--${name} ${spec.value}`
-      throw usage(`${form} is required: ${spec.description}.`, command)
-    }
-  }
-  const missing = command.positionals.find((spec, i) => spec.required && i >= positionals.length)
-  if (missing !== undefined) throw usage(`${missing.name} is required.`, command)
-  if (positionals.length > command.positionals.length) {
-    throw usage(`Unexpected ${shown(positionals[command.positionals.length]!)}.`, command)
-  }
+function checkPositionals(program: CAC, command: Command, spec: CommandSpec): void {
+  const { args } = program
+  check(
+    () => command.checkRequiredArgs(),
+    () => `${command.args[args.length]?.value} is required.`,
+    spec,
+  )
+  check(
+    () => command.checkUnusedArgs(),
+    () => `Unexpected ${shown(args[command.args.length]!)}.`,
+    spec,
+  )
 }
 
 /** What was typed, bounded; it may be a secret that was pasted in the wrong place. */
 function shown(text: string): string {
+  if (text === '') return '(empty)'
   if (/rk_[a-z]+_/.test(text)) return '(a credential: never pass one as an argument)'
   return text.length > 40 ? `${text.slice(0, 40)}...` : text
 }

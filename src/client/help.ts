@@ -1,46 +1,42 @@
-/** The help texts, all from the declarations of the commands. */
+/** The help texts: cac writes the sections from the declarations of the commands. */
+import type { CAC, Command } from 'cac'
 import type { Json } from '../value/strict-json.ts'
 import type { CommandSpec } from './contexts.ts'
+import { declareCommand, declareProgram, usageOf } from './program.ts'
 
-const GLOBAL: readonly (readonly [string, string])[] = [
-  ['--json', 'Print one JSON document on stdout and nothing else there'],
-  ['-h, --help', 'Show this help'],
+type HelpSection = Parameters<NonNullable<Command['helpCallback']>>[0][number]
+
+const EXIT_CODES = [
+  '0 done, 1 internal, 2 usage, 3 authentication or authorization, 4 conflict, 5 unavailable,',
+  '6 corruption, 7 not found, 8 invalid input, 9 uncertain outcome, 130 interrupted.',
 ]
 
 export function programHelp(commands: readonly CommandSpec[]): string[] {
-  const width = Math.max(...commands.map((command) => command.name.length))
-  return [
-    'Usage: svc COMMAND [OPTIONS]',
-    '',
-    'Commands:',
-    ...commands.map((command) => `  ${command.name.padEnd(width)}  ${command.summary}`),
-    '',
-    'Options:',
-    ...columns(GLOBAL),
-    '',
-    'Run `svc COMMAND --help` for one command.',
-    'Exit codes: 0 done, 1 internal, 2 usage, 3 authentication or authorization, 4 conflict,',
-    '5 unavailable, 6 corruption, 7 not found, 8 invalid input, 9 uncertain outcome,',
-    '130 interrupted.',
-  ]
+  const program = declareProgram().usage('<command> [options]')
+  for (const { name, summary } of commands) program.command(name, summary)
+  // cac's own hint repeats every command.
+  const sections = takeSections(program, program.globalCommand).filter(
+    ({ title }) => title?.startsWith('For more info') !== true,
+  )
+  return linesOf([
+    ...sections,
+    { title: 'Exit codes', body: indented(EXIT_CODES) },
+    { body: 'Run `svc <command> --help` for one command.' },
+  ])
 }
 
-export function commandHelp(command: CommandSpec): string[] {
-  const positionals = command.positionals.map(
-    ({ name, description }) => [name, description] as const,
-  )
-  return [
-    `Usage: ${usageLine(command)}`,
-    '',
-    `${command.summary}.`,
-    ...command.details,
-    ...(positionals.length === 0 ? [] : ['', 'Arguments:', ...columns(positionals)]),
-    '',
-    'Options:',
-    ...columns([...optionRows(command), ...GLOBAL]),
-    ...(command.examples.length === 0 ? [] : ['', 'Examples:']),
-    ...command.examples.map((example) => `  ${example}`),
-  ]
+export function commandHelp(spec: CommandSpec): string[] {
+  const program = declareProgram()
+  const [usage, ...sections] = takeSections(program, declareCommand(program, spec))
+  const { positionals } = spec
+  const width = Math.max(...positionals.map(({ name }) => name.length))
+  const rows = positionals.map(({ name, description }) => `${name.padEnd(width)}  ${description}`)
+  return linesOf([
+    usage!,
+    { body: [`${spec.summary}.`, ...spec.details].join('\n') },
+    ...(rows.length === 0 ? [] : [{ title: 'Arguments', body: indented(rows) }]),
+    ...sections,
+  ])
 }
 
 export function helpDocument(commands: readonly CommandSpec[]): Json {
@@ -49,7 +45,7 @@ export function helpDocument(commands: readonly CommandSpec[]): Json {
     commands: commands.map((command) => ({
       name: command.name,
       summary: command.summary,
-      usage: usageLine(command),
+      usage: `svc ${usageOf(command)}`,
       arguments: command.positionals.map(({ name, description, required }) => ({
         name,
         description,
@@ -65,24 +61,37 @@ export function helpDocument(commands: readonly CommandSpec[]): Json {
   }
 }
 
-function usageLine(command: CommandSpec): string {
-  const options = Object.entries(command.options)
-    .filter(([, option]) => option.required)
-    .map(([name, { value }]) => (value === null ? `--${name}` : `--${name} ${value}`))
-  const positionals = command.positionals.map(({ name, required }) =>
-    required ? name : `[${name}]`,
+class Taken {}
+
+/**
+ * The sections that cac would print, without the first, which only names the program. cac prints
+ * through the console, which tells no caller that standard output is full or closed.
+ */
+function takeSections(program: CAC, command: Command): HelpSection[] {
+  let taken: HelpSection[] = []
+  program.globalCommand.helpCallback = (sections) => {
+    taken = sections.slice(1)
+    throw new Taken()
+  }
+  try {
+    command.outputHelp()
+  } catch (error) {
+    if (!(error instanceof Taken)) throw error
+  }
+  return taken
+}
+
+function linesOf(sections: readonly HelpSection[]): string[] {
+  const texts = sections.map(({ title, body }) =>
+    title === undefined ? body : `${title}:\n${body}`,
   )
-  return ['svc', command.name, ...positionals, ...options, '[OPTIONS]'].join(' ')
+  // cac leaves a space where an option has no default.
+  return texts
+    .join('\n\n')
+    .split('\n')
+    .map((line) => line.trimEnd())
 }
 
-function optionRows(command: CommandSpec): (readonly [string, string])[] {
-  return Object.entries(command.options).map(([name, { value, description, required }]) => [
-    value === null ? `--${name}` : `--${name} ${value}`,
-    required ? `${description} (required)` : description,
-  ])
-}
-
-function columns(rows: readonly (readonly [string, string])[]): string[] {
-  const width = Math.max(...rows.map(([left]) => left.length))
-  return rows.map(([left, right]) => `  ${left.padEnd(width)}  ${right}`)
+function indented(lines: readonly string[]): string {
+  return lines.map((line) => `  ${line}`).join('\n')
 }

@@ -217,13 +217,13 @@ describe('help', () => {
       expect([ran.exit, ran.err]).toEqual([0, ''])
       texts.push(ran.out)
     }
-    const golden = join(import.meta.dirname, 'testing', 'help.txt')
+    const golden = join(import.meta.dirname, '../../build/testing/client/help.txt')
     await expect(texts.slice(1).join('\n')).toMatchFileSnapshot(golden)
     for (const line of texts.join('\n').split('\n')) expect(line.length).toBeLessThanOrEqual(100)
   })
 
   it('stands behind -h, and the version behind --version', async () => {
-    expect((await client.run('status', '-h')).out).toMatch(/^Usage: svc status --remote/)
+    expect((await client.run('status', '-h')).out).toMatch(/^Usage:\n {2}\$ svc status --remote/)
     expect((await client.run('--version')).out).toBe(`svc ${VERSION}\n`)
   })
 })

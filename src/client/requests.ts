@@ -204,7 +204,7 @@ export function systemCode(error: unknown): string | null {
 async function readReply<T>(call: Call<T>, response: Response, bytes: Uint8Array): Promise<T> {
   if (call.reply === null) return undefined as T
   const json = jsonOf(response, bytes)
-  // What reads schemas takes 0.1 s to load, which no command spends without an answer.
+  // Loading arktype takes longer than most commands: not without an answer.
   const { read } = await import('../wire/reading/read.ts')
   return read(call.reply, json, 'CLIENT_RESPONSE_INVALID')
 }

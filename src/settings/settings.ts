@@ -285,7 +285,6 @@ function allowedOrigins(environment: ProcessEnvironment): readonly string[] | nu
   return origins
 }
 
-/** Relative to the Product root. */
 function actionNetworks(environment: ProcessEnvironment): readonly ActionNetwork[] | null {
   const name = 'SERVICE_ACTION_ALLOWED_NETWORKS'
   const value = readPlain(environment, name)
@@ -300,6 +299,7 @@ function actionNetworks(environment: ProcessEnvironment): readonly ActionNetwork
   })
 }
 
+/** Returns a path relative to the Product root, which must not lead out of it. */
 function authConfig(environment: ProcessEnvironment): string | null {
   const name = 'SERVICE_PRODUCT_AUTH_CONFIG'
   const value = readPlain(environment, name)

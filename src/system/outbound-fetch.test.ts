@@ -289,6 +289,11 @@ describe('a network', () => {
     ['10.0.0.0/08', false],
     [' 10.0.0.0/8', false],
     ['localhost/8', false],
+    ['0xa.0.0.0/8', false],
+    ['167772160/8', false],
+    ['fe80::%eth0/10', false],
+    ['::ffff:10.0.0.0/104', true],
+    ['::ffff:10.0.0.1/104', false],
   ]
   test.each(texts)('%s is one: %s', (text, isOne) => {
     expect(parseNetwork(text) !== null).toBe(isOne)
@@ -304,6 +309,9 @@ describe('a network', () => {
     expect(within('::ffff:10.0.0.1', '10.0.0.0/8')).toBe(false)
     expect(within('fd12::1', 'fd00::/8')).toBe(true)
     expect(within('fe80::1%eth0', '::/0')).toBe(false)
+    expect(within('10.0.0.1', '::/0')).toBe(false)
+    expect(within('::ffff:10.0.0.1', '::ffff:10.0.0.0/104')).toBe(true)
+    expect(within('127.1', '127.0.0.0/8')).toBe(false)
   })
 })
 

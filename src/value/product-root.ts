@@ -23,7 +23,7 @@ export interface RootDescriptor {
   readonly createdAtMicros: bigint
   /** Directory of the Workspace's source, absolute or relative to the root. */
   readonly workspace: string | null
-  /** `host:port` that `svc dev` listens on. */
+  /** `host:port` for applications, as `svc init --listen` was told; nothing reads it yet. */
   readonly listen: string | null
 }
 

@@ -18,7 +18,7 @@ export function textUpTo(max: number): Schema<string> {
 
 /** A JSON integer that is exact. */
 export function integer(min: number, max: number = Number.MAX_SAFE_INTEGER): Schema<number> {
-  return schema(`${min} <= number.integer <= ${max}`)
+  return schema(`${min} <= number % 1 <= ${max}`)
 }
 
 /** A list of at most this many entries. */

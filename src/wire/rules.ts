@@ -51,4 +51,4 @@ export function someEntries(max: number, expected: string): Rule<readonly unknow
 }
 
 /** Excludes lists, which arktype takes for objects where no field is required. */
-export const NO_LIST: Rule<object> = rule('an object', (data) => !Array.isArray(data))
+export const NO_LIST: Rule<unknown> = rule('an object', (data) => !Array.isArray(data))

@@ -1,7 +1,7 @@
 /**
- * How a message is described: with a definition of arktype (https://arktype.io/docs), in which
- * other schemas may stand. Definitions are plain data and need no arktype, which takes 0.1 s to
- * load; read.ts makes types of them.
+ * Describes messages and files by definitions of arktype (https://arktype.io/docs), in which other
+ * schemas may stand. A definition is plain data, which reading/read.ts makes a type of: what only
+ * names schemas does not load arktype.
  */
 import type { type } from 'arktype'
 

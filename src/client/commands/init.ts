@@ -33,7 +33,7 @@ export const initCommand: CommandSpec = command({
   options: {
     root: requiredOption('DIR', 'The new root: what a server serves'),
     workspace: requiredOption('DIR', 'The Workspace: the source of the Functions'),
-    listen: option('HOST:PORT', 'Where `svc dev` listens for applications'),
+    listen: option('HOST:PORT', 'Address for applications, kept in service.json'),
     name: option('NAME', 'What people see; by default the name of the Workspace directory'),
   },
   examples: ['svc init --root ./my-app-root --workspace ./my-app'],

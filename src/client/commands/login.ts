@@ -14,8 +14,7 @@ import {
   requiredOption,
 } from '../contexts.ts'
 import { discover, logIn } from '../logins.ts'
-import { withBrowserToken } from '../oidc/browser-logins.ts'
-import { isExternalToken } from '../oidc/providers.ts'
+import { isExternalToken } from '../oidc/tokens.ts'
 import { ALLOW_LOOPBACK_HTTP, LOCAL_ORIGIN, parseOrigin } from '../origins.ts'
 import { secretFrom } from '../secret-variables.ts'
 import type { LoginOrigins } from '../sessions.ts'
@@ -79,6 +78,8 @@ async function invitationLogin(context: Context, login: LoginOptions): Promise<v
 async function browserLogin(context: Context, login: LoginOptions, open: boolean): Promise<void> {
   const origins = await discover(context, login.origin, 'browser_oidc')
   const { authenticationOrigin } = origins
+  // The protocol library is large, and no other command needs it.
+  const { withBrowserToken } = await import('../oidc/browser-logins.ts')
   await withBrowserToken(context, { authenticationOrigin, open }, (token) =>
     externalLogin(context, { ...login, origins, token }),
   )

@@ -1,39 +1,68 @@
 /**
- * What the provider sent to the loopback address with our state: the code, or why there is none.
- * The state itself is checked by callbacks.ts.
+ * Checks the parameters that the provider sent to the loopback address with our state. The state
+ * itself is first checked by callbacks.ts, which accepts no request without it.
  */
+import {
+  AuthorizationResponseError,
+  type AuthorizationServer,
+  type Client,
+  OperationProcessingError,
+  UnsupportedOperationError,
+  validateAuthResponse,
+} from 'oauth4webapi'
 import { Fault } from '../../errors/fault.ts'
-import { Secret } from '../../value/secret.ts'
+import type { Secret } from '../../value/secret.ts'
 
 /** RFC 6749, appendix A: printable ASCII. */
 const CODE = /^[\x20-\x7e]{1,8192}$/
-/** RFC 6749, 4.1.2.1; a bound keeps the terminal of whoever reads it readable. */
-export const ERROR_CODE = /^[\x20\x21\x23-\x5b\x5d-\x7e]{1,64}$/
+/** RFC 6749, 4.1.2.1; the bound keeps the message on a terminal readable. */
+const ERROR_CODE = /^[\x20\x21\x23-\x5b\x5d-\x7e]{1,64}$/
+/** Parameters that must not be empty, which oauth4webapi takes for absent. */
+const NEVER_EMPTY = ['iss', 'code', 'error']
 
-export interface ExpectedIssuer {
-  readonly issuer: string
-  /** The provider's metadata promise `iss` in every answer (RFC 9207). */
-  readonly required: boolean
+export interface ExpectedAnswer {
+  /** Says whether the metadata of the provider promise `iss` in every answer (RFC 9207). */
+  readonly server: AuthorizationServer
+  readonly client: Client
+  readonly state: Secret
 }
 
-/** Faults: CLIENT_BROWSER_LOGIN_FAILED. */
-export function codeOf(parameters: URLSearchParams, expected: ExpectedIssuer): Secret {
+/**
+ * Returns the parameters as oauth4webapi demands them for the exchange of the code.
+ * Faults: CLIENT_BROWSER_LOGIN_FAILED.
+ */
+export function validateAnswer(parameters: URLSearchParams, expected: ExpectedAnswer) {
   const names = [...parameters.keys()]
-  // RFC 6749, 3.1: a parameter stands once; of two readers each could take another one.
-  if (new Set(names).size !== names.length) throw failed('A parameter of the answer stands twice.')
-  const [code, error, issuer] = ['code', 'error', 'iss'].map((name) => parameters.get(name))
-  if (issuer == null) {
-    if (expected.required) throw failed('The answer does not name its issuer.')
-  } else if (issuer !== expected.issuer) {
-    // Compared as text, without any normalisation (RFC 9207, 2.4).
-    throw failed('The answer is of another issuer.')
+  // RFC 6749, 3.1: a parameter occurs once; two readers could each take another occurrence.
+  if (new Set(names).size !== names.length) throw failed('A parameter of the answer is repeated.')
+  const empty = NEVER_EMPTY.find((name) => parameters.get(name) === '')
+  if (empty !== undefined) throw failed(`The parameter ${empty} of the answer is empty.`)
+  if (parameters.has('code') && parameters.has('error')) {
+    throw failed('The answer is a code and an error at once.')
   }
-  if (error != null && code != null) throw failed('The answer is a code and an error at once.')
-  if (error != null) {
-    throw failed(`The provider answered ${ERROR_CODE.test(error) ? error : 'an unknown error'}.`)
+  const { server, client, state } = expected
+  const valid = explained(() => validateAuthResponse(server, client, parameters, state.reveal()))
+  if (!CODE.test(valid.get('code') ?? '')) throw failed('The answer has no code.')
+  return valid
+}
+
+function explained<T>(validate: () => T): T {
+  try {
+    return validate()
+  } catch (error) {
+    if (error instanceof AuthorizationResponseError) {
+      throw failed(`The provider answered ${printableCode(error.error) ?? 'an unknown error'}.`)
+    }
+    const isRejected =
+      error instanceof OperationProcessingError || error instanceof UnsupportedOperationError
+    if (!isRejected) throw error
+    throw failed(`The answer of the provider was rejected: ${error.message}.`)
   }
-  if (code == null || !CODE.test(code)) throw failed('The answer has no code.')
-  return new Secret(code)
+}
+
+/** Returns null for an error code that RFC 6749 does not allow. */
+export function printableCode(code: string): string | null {
+  return ERROR_CODE.test(code) ? code : null
 }
 
 export function failed(detail: string): Fault {

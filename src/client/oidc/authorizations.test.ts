@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest'
 import { sha256 } from '../../system/digests.ts'
-import { realSystem } from '../../system/system.ts'
 import { encodeBase64Url } from '../../value/base64url.ts'
 import { newAuthorization, newState, requireSafeConfig, stateEquals } from './authorizations.ts'
 
@@ -13,13 +12,12 @@ const config = {
   scopes: ['openid', 'operators'],
   resource: 'https://api.test/operators',
 }
-const system = realSystem()
 
 describe('an authorization request', () => {
-  it('has exactly the parameters of the code flow with PKCE', () => {
-    const state = newState(system)
+  it('has exactly the parameters of the code flow with PKCE', async () => {
+    const state = newState()
     const redirectUri = 'http://127.0.0.1:4711/callback'
-    const { url, verifier } = newAuthorization(system, config, { state, redirectUri })
+    const { url, verifier } = await newAuthorization(config, { state, redirectUri })
     expect(Object.fromEntries(new URL(url).searchParams)).toEqual({
       tenant: 'a',
       response_type: 'code',
@@ -33,28 +31,28 @@ describe('an authorization request', () => {
     })
     expect(new URL(url).searchParams.getAll('state')).toHaveLength(1)
     expect(url).not.toContain(verifier.reveal())
-    const without = newAuthorization(system, { ...config, resource: null }, { state, redirectUri })
+    const without = await newAuthorization({ ...config, resource: null }, { state, redirectUri })
     expect(without.url).not.toContain('resource')
   })
 
-  it('has another verifier and state each time, of unreserved characters', () => {
+  it('has another verifier and state each time, of unreserved characters', async () => {
     const seen = new Set<string>()
-    const state = newState(system)
+    const state = newState()
     for (let i = 0; i < 10_000; i++) {
       const input = { state, redirectUri: 'http://127.0.0.1:1/callback' }
-      const verifier = newAuthorization(system, config, input).verifier.reveal()
+      const verifier = (await newAuthorization(config, input)).verifier.reveal()
       expect(verifier).toMatch(/^[A-Za-z0-9._~-]{43,128}$/)
       seen.add(verifier)
-      seen.add(newState(system).reveal())
+      seen.add(newState().reveal())
     }
     expect(seen.size).toBe(20_000)
   })
 
   it('knows its state from every other text', () => {
-    const state = newState(system)
+    const state = newState()
     const text = state.reveal()
     expect(stateEquals(state, text)).toBe(true)
-    for (const other of ['', text.slice(1), `${text} `, text.toLowerCase(), newState(system)]) {
+    for (const other of ['', text.slice(1), `${text} `, text.toLowerCase(), newState()]) {
       expect(stateEquals(state, String(other))).toBe(false)
     }
   })

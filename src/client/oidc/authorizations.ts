@@ -3,15 +3,16 @@
  * loopback redirect (RFC 8252) and resource (RFC 8707). The endpoints are fixed by the server that
  * the operator chose; nothing here is discovered.
  */
+import {
+  calculatePKCECodeChallenge,
+  generateRandomCodeVerifier,
+  generateRandomState,
+} from 'oauth4webapi'
 import { Fault } from '../../errors/fault.ts'
 import { digestEquals, sha256 } from '../../system/digests.ts'
-import type { System } from '../../system/system.ts'
-import { encodeBase64Url } from '../../value/base64url.ts'
 import { Secret } from '../../value/secret.ts'
 import type { OidcConfig } from '../../wire/oidc.ts'
 
-/** 32 bytes are 43 characters, the least that RFC 7636 (4.1) allows, and 256 bits. */
-const RANDOM_BYTES = 32
 /** RFC 6749, section 3.3. */
 const SCOPE = /^[\x21\x23-\x5b\x5d-\x7e]{1,256}$/
 const LOOPBACK = /^http:\/\/127\.0\.0\.1(?::[0-9]{1,5})?\//
@@ -23,8 +24,8 @@ export interface Authorization {
   readonly verifier: Secret
 }
 
-export function newState(system: Pick<System, 'randomBytes'>): Secret {
-  return new Secret(encodeBase64Url(system.randomBytes(RANDOM_BYTES)))
+export function newState(): Secret {
+  return new Secret(generateRandomState())
 }
 
 /** Constant time: a page that guesses learns nothing from how long a refusal takes. */
@@ -32,12 +33,11 @@ export function stateEquals(expected: Secret, given: string): boolean {
   return digestEquals(sha256(expected.reveal()), sha256(given))
 }
 
-export function newAuthorization(
-  system: Pick<System, 'randomBytes'>,
+export async function newAuthorization(
   config: OidcConfig,
   { state, redirectUri }: { readonly state: Secret; readonly redirectUri: string },
-): Authorization {
-  const verifier = encodeBase64Url(system.randomBytes(RANDOM_BYTES))
+): Promise<Authorization> {
+  const verifier = generateRandomCodeVerifier()
   const url = new URL(config.authorizationEndpoint)
   const parameters: Readonly<Record<string, string>> = {
     response_type: 'code',
@@ -45,7 +45,7 @@ export function newAuthorization(
     redirect_uri: redirectUri,
     scope: config.scopes.join(' '),
     state: state.reveal(),
-    code_challenge: encodeBase64Url(sha256(verifier)),
+    code_challenge: await calculatePKCECodeChallenge(verifier),
     code_challenge_method: 'S256',
     ...(config.resource === null ? {} : { resource: config.resource }),
   }

@@ -4,7 +4,7 @@ import type { Secret } from '../../value/secret.ts'
 import { OidcConfig } from '../../wire/oidc.ts'
 import type { Context } from '../contexts.ts'
 import { send } from '../requests.ts'
-import { codeOf, failed } from './answers.ts'
+import { failed, validateAnswer } from './answers.ts'
 import { newAuthorization, newState, requireSafeConfig } from './authorizations.ts'
 import { CallbackListener } from './callbacks.ts'
 import { exchangeCode, promisesIssuer } from './providers.ts'
@@ -28,22 +28,28 @@ export async function withBrowserToken<T>(
   use: (token: Secret) => Promise<T>,
 ): Promise<T> {
   const config = await readConfig(context, authenticationOrigin)
-  const { system } = context.environment
-  const state = newState(system)
+  const { issuer, clientId } = config
+  const client = { client_id: clientId }
+  const state = newState()
   const listener = await CallbackListener.open(state)
   try {
     const { redirectUri } = listener
-    const authorization = newAuthorization(system, config, { state, redirectUri })
+    const authorization = await newAuthorization(config, { state, redirectUri })
     // Asked while the person is busy with the browser; it may fail before anybody waits for it.
-    const issuerRequired = promisesIssuer(context, config.issuer)
+    const issuerRequired = promisesIssuer(context, issuer)
     issuerRequired.catch(() => {})
     await show(context, authorization.url, open)
     const waiting = listener.answer(context.signal)
     const answer = await context.output.progress('waiting for the browser', waiting)
     try {
-      const { issuer } = config
-      const code = codeOf(answer.parameters, { issuer, required: await issuerRequired })
-      const exchange = exchangeCode(context, config, { code, authorization })
+      const server = {
+        issuer,
+        token_endpoint: config.tokenEndpoint,
+        authorization_response_iss_parameter_supported: await issuerRequired,
+      }
+      const parameters = validateAnswer(answer.parameters, { server, client, state })
+      const sent = { server, client, parameters, authorization }
+      const exchange = exchangeCode(context, config, sent)
       const result = await use(await context.output.progress('asking the provider', exchange))
       await answer.finish('done')
       return result

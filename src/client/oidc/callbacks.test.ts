@@ -1,7 +1,6 @@
 import { connect } from 'node:net'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { isFault } from '../../errors/fault.ts'
-import { realSystem } from '../../system/system.ts'
 import type { Secret } from '../../value/secret.ts'
 import { newState } from './authorizations.ts'
 import { type CallbackAnswer, CallbackListener } from './callbacks.ts'
@@ -12,7 +11,7 @@ let answer: Promise<CallbackAnswer>
 const interrupt = new AbortController()
 
 beforeEach(async () => {
-  state = newState(realSystem())
+  state = newState()
   listener = await CallbackListener.open(state)
   answer = listener.answer(interrupt.signal, 20_000)
   answer.catch(() => {})

@@ -1,26 +1,38 @@
 /**
- * The two questions to the identity provider itself: its metadata, for the one promise that the
+ * The two requests to the identity provider itself: its metadata, for the one promise that the
  * server does not pass on, and the exchange of a code. Neither follows a redirect.
  */
+import {
+  type AuthorizationServer,
+  allowInsecureRequests,
+  authorizationCodeGrantRequest,
+  type Client,
+  type CustomFetchOptions,
+  customFetch,
+  discoveryRequest,
+  None,
+  processAuthorizationCodeResponse,
+  ResponseBodyError,
+} from 'oauth4webapi'
 import { Fault, isFault } from '../../errors/fault.ts'
 import { Secret } from '../../value/secret.ts'
 import { isJsonObject, type Json, type JsonObject } from '../../value/strict-json.ts'
 import type { OidcConfig } from '../../wire/oidc.ts'
 import { DEADLINE_MS, jsonOf, type Network, readBounded, systemCode } from '../requests.ts'
-import { ERROR_CODE, failed } from './answers.ts'
+import { failed, printableCode } from './answers.ts'
 import type { Authorization } from './authorizations.ts'
+import { isExternalToken } from './tokens.ts'
 
 const METADATA_BYTES_MAX = 256 * 1024
 const METADATA_DEADLINE_MS = 5_000
 const TOKEN_ANSWER_BYTES_MAX = 64 * 1024
-/** The Authorization header has at most 16 KiB (Document 1, Limits). */
-const TOKEN_LENGTH_MAX = 16_000
-/** RFC 6750, section 2.1. */
-const TOKEN = /^[A-Za-z0-9._~+/-]+=*$/
-
-export function isExternalToken(text: string): boolean {
-  return text.length <= TOKEN_LENGTH_MAX && TOKEN.test(text)
-}
+/** Members of answers that are read. Others, such as an ID token, are not validated either. */
+const MEMBERS = [
+  ...['issuer', 'authorization_response_iss_parameter_supported'],
+  ...['access_token', 'token_type', 'error'],
+]
+/** Statuses with which a Response has no body. */
+const BODILESS = [204, 205, 304]
 
 /**
  * Whether the provider promises `iss` in every answer (RFC 9207, section 3). False where its
@@ -36,16 +48,23 @@ export async function promisesIssuer(network: Network, issuer: string): Promise<
 }
 
 async function readMetadata(network: Network, issuer: string): Promise<JsonObject | null> {
-  const url = `${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`
   try {
-    const { response, bytes } = await ask(network, url, {
-      bytesMax: METADATA_BYTES_MAX,
-      deadlineMs: METADATA_DEADLINE_MS,
-    })
-    return response.status === 200 ? objectOf(jsonOf(response, bytes)) : null
+    const response = await discoveryRequest(
+      new URL(issuer),
+      requestOptions(network, METADATA_BYTES_MAX, METADATA_DEADLINE_MS),
+    )
+    return response.status === 200 ? fieldsOf(await response.json()) : null
   } catch {
     return null
   }
+}
+
+export interface Exchange {
+  readonly server: AuthorizationServer
+  readonly client: Client
+  /** The answer with the code, as `validateAnswer` returned it. */
+  readonly parameters: URLSearchParams
+  readonly authorization: Authorization
 }
 
 /**
@@ -54,80 +73,96 @@ async function readMetadata(network: Network, issuer: string): Promise<JsonObjec
  */
 export async function exchangeCode(
   network: Network,
-  config: OidcConfig,
-  { code, authorization }: { readonly code: Secret; readonly authorization: Authorization },
+  { resource }: Pick<OidcConfig, 'resource'>,
+  exchange: Exchange,
 ): Promise<Secret> {
-  const form = new URLSearchParams({
-    grant_type: 'authorization_code',
-    code: code.reveal(),
-    redirect_uri: authorization.redirectUri,
-    // A public client names itself and proves itself by the verifier; it has no secret.
-    client_id: config.clientId,
-    code_verifier: authorization.verifier.reveal(),
-    ...(config.resource === null ? {} : { resource: config.resource }),
+  const { server, client } = exchange
+  const response = await sendCode(network, resource, exchange)
+  const answer = await processAuthorizationCodeResponse(server, client, response).catch((error) => {
+    const code = error instanceof ResponseBodyError ? printableCode(error.error) : null
+    throw response.status === 200
+      ? failed('The provider answered no usable access token.')
+      : failed(`The provider gave no token for the code: ${code ?? response.status}.`)
   })
-  const { response, bytes } = await askForToken(network, config.tokenEndpoint, form)
-  const fields = tokenFields(response, bytes)
-  if (response.status !== 200) {
-    const { error } = fields ?? {}
-    const reason = typeof error === 'string' && ERROR_CODE.test(error) ? error : response.status
-    throw failed(`The provider gave no token for the code: ${reason}.`)
-  }
-  const { access_token: token, token_type: type } = fields ?? {}
-  if (typeof type !== 'string' || type.toLowerCase() !== 'bearer') {
-    throw failed('The provider answered no bearer token.')
-  }
-  if (typeof token !== 'string' || !isExternalToken(token)) {
+  if (answer.token_type !== 'bearer') throw failed('The provider answered no bearer token.')
+  if (!isExternalToken(answer.access_token)) {
     throw failed('The provider answered no usable access token.')
   }
-  return new Secret(token)
+  return new Secret(answer.access_token)
 }
 
-async function askForToken(network: Network, endpoint: string, form: URLSearchParams) {
+async function sendCode(
+  network: Network,
+  resource: string | null,
+  { server, client, parameters, authorization }: Exchange,
+): Promise<Response> {
   try {
-    return await ask(network, endpoint, {
-      form,
-      bytesMax: TOKEN_ANSWER_BYTES_MAX,
-      deadlineMs: DEADLINE_MS,
-    })
+    return await authorizationCodeGrantRequest(
+      server,
+      client,
+      // A public client names itself and proves itself by the verifier; it has no secret.
+      None(),
+      parameters,
+      authorization.redirectUri,
+      authorization.verifier.reveal(),
+      {
+        ...requestOptions(network, TOKEN_ANSWER_BYTES_MAX, DEADLINE_MS),
+        additionalParameters: resource === null ? {} : { resource },
+      },
+    )
   } catch (error) {
     if (network.signal.aborted) throw new Fault('CLIENT_INTERRUPTED')
     if (isFault(error)) throw failed('The answer of the provider is too long.')
-    const detail = `${new URL(endpoint).origin}: ${systemCode(error) ?? 'no answer'}.`
+    const { origin } = new URL(server.token_endpoint!)
+    const detail = `${origin}: ${systemCode(error) ?? 'no answer'}.`
     throw new Fault('CLIENT_SERVER_UNREACHABLE', { detail })
   }
 }
 
-function tokenFields(response: Response, bytes: Uint8Array): JsonObject | null {
+function requestOptions(network: Network, bytesMax: number, deadlineMs: number) {
+  return {
+    // requireSafeConfig has decided which addresses may have plain HTTP.
+    [allowInsecureRequests]: true,
+    [customFetch]: (url: string, options: FetchOptions) =>
+      boundedFetch(network, bytesMax, url, options),
+    signal: AbortSignal.any([AbortSignal.timeout(deadlineMs), network.signal]),
+  }
+}
+
+type FetchOptions = CustomFetchOptions<'GET' | 'POST', URLSearchParams | undefined>
+
+/**
+ * Sends a request of oauth4webapi and returns an answer of which all has been read: the members
+ * that are used if the body is strict JSON, and null otherwise.
+ */
+async function boundedFetch(
+  network: Network,
+  bytesMax: number,
+  url: string,
+  { body, ...options }: FetchOptions,
+): Promise<Response> {
+  const response = await network.environment.fetch(url, {
+    ...options,
+    ...(body === undefined ? {} : { body: body.toString() }),
+    // The code and the verifier go to the configured address and nowhere else.
+    redirect: 'manual',
+    keepalive: false,
+  })
+  const { status } = response
+  const fields = strictFields(response, await readBounded(response, bytesMax))
+  if (BODILESS.includes(status)) return new Response(null, { status })
+  const used = fields === null ? null : Object.entries(fields).filter(([k]) => MEMBERS.includes(k))
+  return Response.json(used === null ? null : Object.fromEntries(used), { status })
+}
+
+function strictFields(response: Response, bytes: Uint8Array): JsonObject | null {
   try {
-    return objectOf(jsonOf(response, bytes))
+    return fieldsOf(jsonOf(response, bytes))
   } catch {
     return null
   }
 }
 
-interface Question {
-  /** POST where there is one. */
-  readonly form?: URLSearchParams
-  readonly bytesMax: number
-  readonly deadlineMs: number
-}
-
-async function ask(network: Network, url: string, { form, bytesMax, deadlineMs }: Question) {
-  const headers: Record<string, string> = { accept: 'application/json' }
-  if (form !== undefined) headers['content-type'] = 'application/x-www-form-urlencoded'
-  const response = await network.environment.fetch(url, {
-    method: form === undefined ? 'GET' : 'POST',
-    headers,
-    ...(form === undefined ? {} : { body: form.toString() }),
-    // The code and the verifier go to the configured address and nowhere else.
-    redirect: 'manual',
-    keepalive: false,
-    signal: AbortSignal.any([AbortSignal.timeout(deadlineMs), network.signal]),
-  })
-  return { response, bytes: await readBounded(response, bytesMax) }
-}
-
-function objectOf(json: Json): JsonObject | null {
+function fieldsOf(json: Json): JsonObject | null {
   return isJsonObject(json) ? json : null
 }

@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs'
+import { STATUS_CODES } from 'node:http'
 import { join } from 'node:path'
 import { Validator } from '@seriousme/openapi-schema-validator'
 import { describe, expect, test } from 'vitest'
@@ -44,6 +45,20 @@ test('each operation has a name of its own and a sentence', () => {
   for (const name of names) expect(name).toMatch(/^[a-z][A-Za-z]*$/)
   for (const route of [...managementRoutes, ...INVOCATIONS, ...PROBES]) {
     expect(route.summary).toMatch(/^[A-Z].*\.$/)
+  }
+})
+
+test('each answer is described by the name of its status in HTTP', () => {
+  // RFC 9110 renamed it, the runtime has the name before.
+  const names: Record<string, string | undefined> = { ...STATUS_CODES, 413: 'Content Too Large' }
+  for (const { method, path, responses } of contract.operations) {
+    for (const [status, response] of Object.entries(responses)) {
+      const { description } = contract.resolve(response) as { description: string }
+      const [first] = description.split('\n')
+      expect(first?.toLowerCase(), `${method} ${path} ${status}`).toBe(
+        `${names[status]?.toLowerCase()}.`,
+      )
+    }
   }
 })
 

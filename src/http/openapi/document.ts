@@ -12,6 +12,7 @@ import { HEADERS, headersOf } from './headers.ts'
 import type { Operation, Origin, Reply } from './operations.ts'
 import { Schemas } from './schemas.ts'
 import { SECURITY_SCHEMES } from './security-schemes.ts'
+import { statusName } from './statuses.ts'
 
 const SERVERS: Readonly<Record<Origin, object>> = {
   management: server('management', 'http://127.0.0.1:3220', 'For operators and pipelines.'),
@@ -132,17 +133,10 @@ function success(reply: Reply, { replyHeaders, cache }: Operation, schemas: Sche
     return [type, mediaOf(i === 0 ? reply.schema : null, schemas)]
   })
   return {
-    description: DESCRIPTIONS[reply.status] ?? 'Done.',
+    description: `${statusName(reply.status)}.`,
     headers: headersOf(replyHeaders, cache),
     ...(content.length > 0 && { content: Object.fromEntries(content) }),
   }
-}
-
-const DESCRIPTIONS: Readonly<Record<number, string>> = {
-  200: 'Done, or done before.',
-  201: 'Made.',
-  204: 'Done; there is no body.',
-  503: 'Not now.',
 }
 
 /** An object without a schema takes any bytes. */

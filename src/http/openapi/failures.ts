@@ -6,6 +6,7 @@ import { idField, text } from '../../wire/fields.ts'
 import { type HeaderName, headersOf } from './headers.ts'
 import type { Operation, Origin } from './operations.ts'
 import type { Schemas } from './schemas.ts'
+import { statusName } from './statuses.ts'
 
 /** Statuses of the kinds that a Function may give to the errors it declares. */
 const DECLARED = [KINDS.invalid, KINDS.forbidden, KINDS.not_found, KINDS.conflict]
@@ -58,7 +59,7 @@ export class Failures {
     const envelope = this.#schemas.of(ENVELOPES[origin])
     const schema = { ...envelope, properties: { error: { properties: { code } } } }
     return {
-      description: lines.join('\n'),
+      description: `${statusName(status)}.\n\n${lines.join('\n')}`,
       headers: this.#headers(origin, status),
       content: { 'application/json': { schema } },
     }

@@ -1,7 +1,7 @@
 /**
- * Settings of arktype. It reads them while it loads, so this module is imported before it. They
- * hold for every schema: no object takes a field that it does not declare, and nothing is compiled
- * before it is used (`read` compiles), which halves the time that arktype takes to load.
+ * Settings of arktype for every schema. It reads them while it loads, so this module is imported
+ * before it. No object takes a field that it does not declare. Types are no code until read.ts
+ * compiles them, which halves the time that arktype takes to load.
  */
 import { configure } from 'arktype/config'
 import { isRule } from '../rules.ts'

@@ -2,20 +2,18 @@
  * Reads data with schemas. A failure says where and what is expected but never what was received:
  * arktype's own messages name values and unknown fields.
  */
-import './arktype-settings.ts'
-import { type ArkError, ArkErrors, scope, type Type, type } from 'arktype'
+import type { ArkError, Type } from 'arktype'
 import type { TableCode } from '../../errors/codes.ts'
 import { Fault, type Violation } from '../../errors/fault.ts'
 import { isJsonObject } from '../../value/strict-json.ts'
 import { ValidationError } from '../../value/validation-error.ts'
 import { NO_LIST } from '../rules.ts'
 import { type Check, isSchema, type Schema } from '../schema.ts'
+import { ArkErrors, compiled, typeFrom } from './arktype.ts'
 
 const VIOLATIONS_MAX = 16
 
 const types = new WeakMap<Schema<unknown>, Type>()
-/** The scope whose types become code, which takes some milliseconds each. */
-const compiler = scope({}, { jitless: false })
 
 /** Throws a Fault with `code` and a violation for each place, whose paths begin with `at`. */
 export function read<T>(schema: Schema<T>, data: unknown, code: TableCode, at?: string): T {
@@ -63,7 +61,7 @@ function firstCheck(schema: Schema<unknown>, data: unknown): Check {
     const check = checkOf(typeOf(schema))
     if (check.keepsData && check.allows(data)) return check
   }
-  schema.check = checkOf(compiler.type.raw(typeOf(schema)) as Type)
+  schema.check = checkOf(compiled(typeOf(schema)))
   return schema.check
 }
 
@@ -75,7 +73,7 @@ function checkOf(type: Type): Check {
 export function typeOf(schema: Schema<unknown>): Type {
   const known = types.get(schema)
   if (known !== undefined) return known
-  const made = type.raw(resolve(schema.definition)) as Type
+  const made = typeFrom(resolve(schema.definition))
   types.set(schema, made)
   return made
 }
@@ -91,7 +89,7 @@ function resolve(definition: unknown): unknown {
   }
   if (definition?.constructor !== Object) return definition
   const fields = Object.entries(definition).map(([name, field]) => [name, resolve(field)])
-  const object = type.raw(Object.fromEntries(fields))
+  const object = typeFrom(Object.fromEntries(fields))
   return object.allows([]) ? object.filter(NO_LIST) : object
 }
 

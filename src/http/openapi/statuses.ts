@@ -1,0 +1,27 @@
+/** What the document says of each HTTP status: its name in RFC 9110. */
+import { assert } from '../../errors/assert.ts'
+
+const NAMES: Readonly<Record<number, string>> = {
+  200: 'OK',
+  201: 'Created',
+  204: 'No content',
+  400: 'Bad request',
+  401: 'Unauthorized',
+  403: 'Forbidden',
+  404: 'Not found',
+  406: 'Not acceptable',
+  409: 'Conflict',
+  410: 'Gone',
+  413: 'Content too large',
+  415: 'Unsupported media type',
+  429: 'Too many requests',
+  500: 'Internal server error',
+  503: 'Service unavailable',
+  504: 'Gateway timeout',
+}
+
+export function statusName(status: number): string {
+  const name = NAMES[status]
+  assert(name !== undefined, `the status ${status} has a name`)
+  return name
+}
