@@ -109,6 +109,16 @@ describe('the command line', () => {
     expect(options('--browser', '--no-open')).toMatchObject({ browser: true, 'no-open': true })
   })
 
+  it('knows an option and its negation apart', () => {
+    const options = (...more: string[]) =>
+      parse('environments', 'update', '--remote', ...more).invocation.options
+    const both = { location: 'Rome', 'no-location': true }
+    expect(options('--location', 'Rome', '--no-location')).toMatchObject(both)
+    expect(options('--no-location', '--location=Rome')).toMatchObject(both)
+    expect(options('--location', 'Rome')['no-location']).toBe(false)
+    expect(options('--no-location').location).toBe(undefined)
+  })
+
   it('takes each word behind -- as it is', () => {
     const words = ['messages.list', '--json']
     const line = parse(...CALL, '--', ...words)
@@ -154,6 +164,7 @@ describe('the command line', () => {
     [['status', '--remote', '--constructor'], 'Unknown option --constructor.'],
     [['status', '--remote', '--no-color'], 'Unknown option --no-color.'],
     [['status', '--remote', '--no-json'], 'Unknown option --no-json.'],
+    [['login', '--url', 'x', '--no_open'], 'Unknown option --no_open. Did you mean --no-open?'],
     [['status', '--no-remote'], 'Unknown option --no-remote.'],
     [['login', '--url', 'x', '--open'], 'Unknown option --open. Did you mean --no-open?'],
     [

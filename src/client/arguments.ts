@@ -81,12 +81,17 @@ function unknownCommand(
  */
 const GUARD = '\0'
 
+/** Hides from cac that `--no-location` begins with no, which would make it a `--location`. */
+function unnegated(option: string): string {
+  return option.replace(/^(--)?no-/, '$1no_')
+}
+
 function parseCommand(spec: CommandSpec, words: readonly string[]): Invocation {
   const program = declareProgram()
-  const command = declareCommand(program, spec)
+  const command = declareCommand(program, spec, unnegated)
   const before = beforeDashes(words)
   const guarded = before.map((word) =>
-    isOption(word) ? word.replace('=', `=${GUARD}`) : GUARD + word,
+    isOption(word) ? unnegated(word).replace('=', `=${GUARD}`) : GUARD + word,
   )
   // cac takes its arguments where a process has them: behind two others.
   program.parse(['', '', spec.name, ...guarded], { run: false })
@@ -156,10 +161,8 @@ function checkOptionWords(words: readonly string[], spec: CommandSpec): void {
 function readOptions(program: CAC, command: Command, spec: CommandSpec): Invocation['options'] {
   const options: Record<string, string | boolean | undefined> = {}
   for (const [i, [name, declared]] of Object.entries(spec.options).entries()) {
-    // cac reads `--no-open` as the value of `open`.
-    const { name: key, negated } = command.options[i]!
-    const value: string | boolean | undefined = program.options[key]
-    const isGiven = negated ? value === false : value !== undefined
+    const value: string | boolean | undefined = program.options[command.options[i]!.name]
+    const isGiven = value !== undefined
     if (declared.required && !isGiven) {
       throw usage(`${optionForm(name, declared)} is required: ${declared.description}.`, spec)
     }

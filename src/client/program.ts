@@ -12,14 +12,18 @@ export function declareProgram(): CAC {
     .option('-h, --help', 'Show this help')
 }
 
-/** `options` of the result has the order of `spec.options`. */
-export function declareCommand(program: CAC, spec: CommandSpec): Command {
+/** `options` of the result has the order of `spec.options`; `named` changes their names. */
+export function declareCommand(
+  program: CAC,
+  spec: CommandSpec,
+  named: (option: string) => string = (option) => option,
+): Command {
   const name = [spec.name, ...spec.positionals.map(positionalForm)].join(' ')
   const command = program.command(name, spec.summary).usage(wrapped(usageOf(spec)))
   for (const [option, declared] of Object.entries(spec.options)) {
     const { description, required } = declared
     command.option(
-      optionForm(option, declared),
+      optionForm(named(option), declared),
       required ? `${description} (required)` : description,
     )
   }
