@@ -44,7 +44,7 @@ export class Driver {
     const source = scriptOf(functions, schema)
     const emit = (text: string) => this.#output.append(text)
     // Left to the runner: here it would tell the test's own runner too.
-    const rejections = { tell() {}, letGo() {} }
+    const rejections = { flush() {}, release() {} }
     this.#host = new Host({ emit, progress, cpuMicros, rejections }, source, LIMITS)
     this.loaded = decodeFromRunner(this.#host.load())
   }

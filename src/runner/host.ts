@@ -10,9 +10,10 @@ import vm from 'node:vm'
 import { documentId, documentIdSource } from '../value/document-ids.ts'
 import type { LoadLimits } from './messages.ts'
 import type { Progress } from './progress.ts'
-import type { Bridge } from './realm/bridge.ts'
-import { type Realm, realmSource, SCRIPT_NAME, scriptSource } from './realm/realm.ts'
-import { URL_PARTS } from './realm/urls.ts'
+import { type Bridge, URL_PARTS } from './realm/bridge.ts'
+import type { Realm } from './realm/entry.ts'
+import { SCRIPT_NAME, scriptSource } from './realm/workspace-script.ts'
+import { realmSource } from './realm-source.ts'
 import type { Rejections } from './rejections.ts'
 
 export interface HostPorts {
@@ -29,7 +30,6 @@ export class Host {
   readonly #ports: HostPorts
   readonly #realm: Realm
   readonly #script: string
-  readonly #limits: LoadLimits
   readonly #context: vm.Context
   /** Of the call that runs, without the segment that runs. */
   #before = 0
@@ -41,13 +41,12 @@ export class Host {
   constructor(ports: HostPorts, source: string, limits: LoadLimits) {
     this.#ports = ports
     this.#script = source
-    this.#limits = limits
     this.#context = vm.createContext(vm.constants.DONT_CONTEXTIFY, {
       codeGeneration: { strings: false, wasm: false },
     })
     const start = new vm.Script(realmSource(limits), { filename: 'svc-runtime.js' })
-    const makeRealm = start.runInContext(this.#context) as (bridge: Bridge) => Realm
-    this.#realm = makeRealm(this.#bridge())
+    const createRealm = start.runInContext(this.#context) as (bridge: Bridge) => Realm
+    this.#realm = createRealm(this.#bridge())
   }
 
   /** The frame that answers the load. */
@@ -60,7 +59,7 @@ export class Host {
     )
     let script: (...args: unknown[]) => void
     try {
-      const compiled = new Script(scriptSource(this.#script, this.#limits), {
+      const compiled = new Script(scriptSource(this.#script, this.#realm.globalNames), {
         filename: SCRIPT_NAME,
         importModuleDynamically: () => {
           throw refusal
@@ -86,14 +85,14 @@ export class Host {
     this.#startedMicros = cpuMicros()
     this.#realm.dispatch(text)
     this.#drain()
-    this.#realm.settle(Math.round(cpuMicros() - this.#startedMicros))
+    this.#realm.endFrame(Math.round(cpuMicros() - this.#startedMicros))
     progress.end()
   }
 
   /** Of a promise that nobody has looked at. */
   rejected(reason: unknown, promise: object): void {
     this.#wasTold = true
-    this.#realm.rejected(reason, promise)
+    this.#realm.recordRejection(reason, promise)
   }
 
   /**
@@ -105,12 +104,12 @@ export class Host {
     do {
       this.#wasTold = false
       do drainMicrotasks()
-      while (this.#realm.proceed())
-      rejections.tell()
+      while (this.#realm.deliverPipelined())
+      rejections.flush()
     } while (this.#wasTold)
     if (!this.#wasLookedAt) return
     this.#wasLookedAt = false
-    rejections.letGo()
+    rejections.release()
   }
 
   #spentMicros(): number {
@@ -122,13 +121,13 @@ export class Host {
     const running = new AsyncLocalStorage<object>()
     return Object.assign(Object.create(null), {
       emit,
-      enter: (call: object, work: () => void) => running.run(call, work),
-      entered: () => running.getStore(),
+      runAs: (call: object, task: () => void) => running.run(call, task),
+      callOfRunningCode: () => running.getStore(),
       documentId: (table: string, nowMicros: string, seed: string, count: number) => {
         Bun.SHA256.hash(documentIdSource(seed, count), digest)
         return documentId(table, { nowMicros: BigInt(nowMicros), count, digest })
       },
-      lookedAt: () => {
+      rejectionHandled: () => {
         this.#wasLookedAt = true
       },
       spentMicros: () => this.#spentMicros(),

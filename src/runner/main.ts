@@ -17,7 +17,7 @@ import {
   SELF_TEST_FLAG,
 } from './messages.ts'
 import { Progress } from './progress.ts'
-import { makeRejections } from './rejections.ts'
+import { type Rejections, watchRejections } from './rejections.ts'
 import { landlockProbes, lateProbes, runProbes } from './self-tests.ts'
 
 /** Added by the first start; the version of Landlock in force follows it. */
@@ -59,7 +59,7 @@ function answer({ progress, cpuMicros, hello }: Ports): never {
   output.append(JSON.stringify(['hello', ...hello]))
   let host: Host | null = null
   let flushedAt = 0
-  const rejections = makeRejections((reason, promise) => host?.rejected(reason, promise))
+  const rejections = startWatching((reason, promise) => host?.rejected(reason, promise))
 
   function flush(): void {
     if (output.length > 0) writeAll(output.take())
@@ -93,6 +93,16 @@ function answer({ progress, cpuMicros, hello }: Ports): never {
     const length = readSync(0, chunk, 0, READ_BYTES, null)
     if (length === 0) process.exit(0)
     reader.push(chunk.subarray(0, length), onFrame)
+  }
+}
+
+/** Ends the process with one line for the server's log if the runtime lacks what is needed. */
+function startWatching(listener: Parameters<typeof watchRejections>[0]): Rejections {
+  try {
+    return watchRejections(listener)
+  } catch (error) {
+    writeSync(2, `${(error as Error).message}\n`)
+    process.exit(1)
   }
 }
 

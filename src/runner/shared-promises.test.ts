@@ -7,7 +7,7 @@ import { scriptOf } from '../../build/testing/runners.ts'
 import { Host } from './host.ts'
 import { decodeFromRunner, encodeInvoke, encodeReply, type FromRunner } from './messages.ts'
 import type { Progress } from './progress.ts'
-import { makeRejections } from './rejections.ts'
+import { watchRejections } from './rejections.ts'
 
 const ID = 'notes_01ARZ3NDEKTSV4RRFFQ69G5FAV'
 const SCHEMA = `tables({ notes: { fields: {}, indexes: [] } })`
@@ -65,7 +65,7 @@ const FUNCTIONS = `...(() => {
 const listeners = process.rawListeners('unhandledRejection')
 process.removeAllListeners('unhandledRejection')
 let told: Host | null = null
-const rejections = makeRejections((reason, promise) => told?.rejected(reason, promise))
+const rejections = watchRejections((reason, promise) => told?.rejected(reason, promise))
 afterAll(() => {
   process.removeAllListeners('unhandledRejection')
   for (const listener of listeners) process.on('unhandledRejection', listener as never)

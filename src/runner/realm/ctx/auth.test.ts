@@ -1,7 +1,7 @@
 /** `ctx.auth` as the code of a Workspace finds it. */
 import { describe, expect, test } from 'vitest'
-import { Driver, errorOf, resultOf } from '../../../build/testing/runner-hosts.ts'
-import type { FunctionalIdentity } from '../../value/identities.ts'
+import { Driver, errorOf, resultOf } from '../../../../build/testing/runner-hosts.ts'
+import type { FunctionalIdentity } from '../../../value/identities.ts'
 
 const USER: FunctionalIdentity = {
   kind: 'user',
