@@ -18,7 +18,7 @@ export interface Rejections {
 
 type Listener = (reason: unknown, promise: object) => void
 
-/** What is used of the test library. */
+/** The part of the test library that is used. */
 interface Matchers {
   expect(value: unknown): {
     readonly not: { toThrow(): void }

@@ -24,7 +24,7 @@ const ABSENT = [
   'WebAssembly',
 ]
 
-/** Of the script itself, which is part of no invocation: its time is the epoch, its seed zero. */
+/** Randomness of the script itself, which is part of no call: its seed is zero. */
 const randomAtLoad = new RandomStream('0'.repeat(64))
 
 function currentRandom(): RandomStream {

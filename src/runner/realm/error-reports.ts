@@ -1,4 +1,4 @@
-/** What the server is told of an error that the code of a Workspace threw. */
+/** Reports to the server of errors that the code of a Workspace threw. */
 import type { ErrorReport } from '../messages.ts'
 import { ERROR_CHARACTERS_MAX } from '../messages.ts'
 import { inspect } from './logging.ts'

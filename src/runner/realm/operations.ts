@@ -12,11 +12,16 @@ const PIPELINED_OPERATIONS_MAX = 1_024
 const { stringify } = JSON
 let lastRequest = 0
 
+/**
+ * Sends an operation for a reply. Returns a promise of the class `Kind`; `isOwed` if the Function
+ * must wait for it. `error` was made at the location of the operation, if that is recorded.
+ */
 function send(
   call: Call,
   op: string,
   error: Error | null,
-  { Kind = Promise, isOwed = true }: { Kind?: typeof Promise<unknown>; isOwed?: boolean },
+  Kind: typeof Promise<unknown> = Promise,
+  isOwed = true,
 ): Promise<unknown> {
   if (call.finished) throw new Error('ctx was used after the Function had ended')
   flushPipelined(call)
@@ -44,16 +49,16 @@ function checkSize(op: string): void {
  */
 export function sendRead(call: Call, op: string): Promise<unknown> {
   checkSize(op)
-  return send(call, op, call.isAhead ? null : new Error(), {})
+  return send(call, op, call.isAhead ? null : new Error())
 }
 
 /** Sends an operation that may be open when the Function ends, which ends it. */
 export function sendDetached(call: Call, op: string): Promise<unknown> {
-  return send(call, op, new Error(), { isOwed: false })
+  return send(call, op, new Error(), Promise, false)
 }
 
 function sendWatched(call: Call, op: string, error: Error | null): Promise<unknown> {
-  return watchWrite(call, send(call, op, error, { Kind: WatchedPromise }), error)
+  return watchWrite(call, send(call, op, error, WatchedPromise), error)
 }
 
 /** `name` is what the author wrote, such as `ctx.db.patch`. */
@@ -109,7 +114,7 @@ export function changeDocument(call: Call, op: string, name: string): Promise<un
  */
 export function callFunction(call: Call, kind: string, op: string, name: string): Promise<unknown> {
   checkSize(op)
-  if (kind === 'query') return send(call, op, new Error(), {})
+  if (kind === 'query') return send(call, op, new Error())
   // The called Function may write and insert too.
   call.inserts = null
   call.prefetched.clear()

@@ -1,4 +1,4 @@
-/** What a Workspace defines: its Functions by name, its tables, and the description of both. */
+/** The definitions of a Workspace: its Functions by name, its tables, and a description of both. */
 import type { FunctionManifest, IndexManifest } from '../../value/manifest.ts'
 import type { Script } from './workspace-script.ts'
 
@@ -27,7 +27,7 @@ interface Table {
   readonly fields: unknown
   readonly indexes: readonly IndexManifest[]
 }
-/** What the script passes to `define`. */
+/** The argument of `define`. */
 interface Definitions {
   readonly schema: Marked | null
   readonly modules: Readonly<Record<string, Marked>>

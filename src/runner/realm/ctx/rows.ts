@@ -43,7 +43,7 @@ function rangeText({ table, index, equal, bounds }: Range, page: PageRequest): s
   )
 }
 
-/** What follows `index(...)` and `scan()`. */
+/** The documents that `index(...)` and `scan()` select, read by one of the methods. */
 export class Rows {
   readonly #call: Call
   readonly #range: Range

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { createRandom, RandomStream } from './random.ts'
 
-test('the stream of a seed of zeros is that of RFC 8439, A.1', () => {
+test('the key stream of a seed of zeros is that of RFC 8439, A.1', () => {
   const stream = new RandomStream('0'.repeat(64))
   const bytes = Buffer.from(Array.from({ length: 96 }, () => stream.byte())).toString('hex')
   expect(bytes.slice(0, 64)).toBe(
@@ -11,7 +11,7 @@ test('the stream of a seed of zeros is that of RFC 8439, A.1', () => {
   expect(bytes.slice(128)).toBe('9f07e7be5551387a98ba977c732d080dcb0f29a048e3656912c6533e32ee7aed')
 })
 
-test('numbers are spread evenly over [0, 1)', () => {
+test('random numbers are distributed evenly over [0, 1)', () => {
   const stream = new RandomStream('5'.repeat(64))
   const { random } = createRandom(() => stream)
   const buckets = new Array<number>(10).fill(0)
@@ -20,7 +20,7 @@ test('numbers are spread evenly over [0, 1)', () => {
   for (const count of buckets) expect(Math.abs(count - 10_000)).toBeLessThan(570)
 })
 
-test('a UUID is of version 4, and none comes twice', () => {
+test('a UUID is of version 4 and unique', () => {
   const stream = new RandomStream('7'.repeat(64))
   const { crypto } = createRandom(() => stream)
   const ids = Array.from({ length: 1_000 }, () => crypto.randomUUID())

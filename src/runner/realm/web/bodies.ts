@@ -37,7 +37,7 @@ function readBody(body: unknown): { bytes: Uint8Array | null; type: string | nul
 /** Returns the bytes of a body without a copy; null if there is none. */
 let bytesOf: (body: Body) => Uint8Array | null
 
-/** What Request and Response have in common. */
+/** The base class of Request and Response. */
 class Body {
   readonly headers: Headers
   readonly #bytes: Uint8Array | null
