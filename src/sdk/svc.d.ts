@@ -101,7 +101,7 @@ export declare const v: {
   union<const Members extends readonly [Validator<unknown>, ...Validator<unknown>[]]>(
     ...members: Members
   ): Validator<Infer<Members[number]>>
-  /** A field that may be absent. Allowed only directly in an object, in arguments or in a table. */
+  /** A field that may be absent. Allowed directly in an object, in arguments and in a table. */
   optional<T>(inner: Validator<T>): OptionalValidator<T>
   /** The value, or null. */
   nullable<T>(inner: Validator<T>): Validator<T | null>
