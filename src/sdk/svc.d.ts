@@ -70,9 +70,9 @@ export declare const v: {
   float64(bounds?: { minimum?: number; maximum?: number }): Validator<number>
   /**
    * A string. Lengths count characters (Unicode code points). The whole string must match
-   * `pattern`, so that `/[a-z]+/` and `/^[a-z]+$/` mean the same. A pattern is read as if it had the
-   * flag `u`, and matching takes time linear in the string: it may have characters, `.`, classes,
-   * `\d`, `\w`, `\s` and their opposites, groups, `|`, `^`, `$` and `* + ? {2} {2,} {2,5}`, but no
+   * `pattern`, so that `/[a-z]+/` and `/^[a-z]+$/` mean the same. A pattern is read with the flag
+   * `u`, and matching takes time linear in the string. It may have characters, `.`, classes, `\d`,
+   * `\w`, `\s` and their opposites, groups, `|`, `^`, `$` and `* + ? {2} {2,} {2,5}`, but no
    * look-ahead, look-behind, back-reference, word boundary, named group, `\p{}` or other flag. It
    * has at most 512 characters, and 600 positions once its counted repetitions are expanded. The
    * pattern of a table that is served may be removed, but not changed.
