@@ -4,12 +4,13 @@
  */
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { type BuildOptions, build, type Plugin } from 'esbuild'
+import { type BuildOptions, build } from 'esbuild'
 import { generateFiles, type SdkTypes } from '../src/dev/codegen.ts'
 import { readWorkspaceFiles } from '../src/dev/workspace-files.ts'
 import { assert } from '../src/errors/assert.ts'
 import type { Json } from '../src/value/strict-json.ts'
 import { parseDescription } from '../src/wire/files/manifest.ts'
+import { pureModules } from './bundled-text.ts'
 import { describeHere } from './testing/describe-here.ts'
 
 const ENTRY = 'src/sdk/authoring.ts'
@@ -39,7 +40,12 @@ function json(value: object): string {
 }
 
 async function runtime(root: string): Promise<string> {
-  return bundled({ absWorkingDir: root, entryPoints: [ENTRY], format: 'esm', plugins: [pure] })
+  return bundled({
+    absWorkingDir: root,
+    entryPoints: [ENTRY],
+    format: 'esm',
+    plugins: [pureModules],
+  })
 }
 
 async function bundled(options: BuildOptions): Promise<string> {
@@ -56,17 +62,6 @@ async function bundled(options: BuildOptions): Promise<string> {
   const output = result.outputFiles?.[0]
   assert(output !== undefined && result.outputFiles?.length === 1, 'the bundle is not one file')
   return output.text
-}
-
-/** A module of which nothing is used adds nothing, not even the constants at its top. */
-const pure: Plugin = {
-  name: 'pure-modules',
-  setup({ onResolve }) {
-    onResolve({ filter: /^\.\.?\// }, ({ path, resolveDir }) => ({
-      path: join(resolveDir, path),
-      sideEffects: false,
-    }))
-  },
 }
 
 async function templates(root: string, types: SdkTypes): Promise<object> {

@@ -44,7 +44,7 @@ export class Driver {
     const source = scriptOf(functions, schema)
     const emit = (text: string) => this.#output.append(text)
     // Left to the runner: here it would tell the test's own runner too.
-    const rejections = { tell() {}, letGo() {} }
+    const rejections = { flush() {}, release() {} }
     this.#host = new Host({ emit, progress, cpuMicros, rejections }, source, LIMITS)
     this.loaded = decodeFromRunner(this.#host.load())
   }
@@ -61,18 +61,18 @@ export class Driver {
     const identityText = JSON.stringify(this.identity)
     const of = { function: `f.${name}`, kind: kind as 'query' }
     const request = { ...of, argumentsText, identityText, nowMicros, seed }
-    this.#host.work(encodeInvoke(call, request, { root: 0, ahead: null }))
+    this.#host.process(encodeInvoke(call, request, { root: 0, ahead: null }))
     for (let rounds = 0; rounds < 1_000; rounds++) {
       for (const message of this.#messages()) {
         if (message.type !== 'operation') return { message, seen, documents }
         seen.push(message.op)
         const reply = answer(message.op)
-        if (typeof reply === 'string') this.#host.work(encodeReply(call, message.id, reply))
+        if (typeof reply === 'string') this.#host.process(encodeReply(call, message.id, reply))
         else if (reply !== null && 'documents' in reply) {
           documents.push(...reply.documents)
           this.#send(call, message.id, reply)
         } else if (reply !== null) {
-          this.#host.work(
+          this.#host.process(
             encodeRejection(call, message.id, { code: null, violated: null, ...reply }),
           )
         }
@@ -83,9 +83,9 @@ export class Driver {
 
   #send(call: number, operation: number, { documents, page }: FoundDocuments): void {
     const items = this.#sent.items(documents)
-    this.#host.work(encodeDocuments(call, operation, { items, page }))
+    this.#host.process(encodeDocuments(call, operation, { items, page }))
     const first = this.#sent.trim()
-    if (first !== null) this.#host.work(encodeForget(first))
+    if (first !== null) this.#host.process(encodeForget(first))
   }
 
   #messages(): FromRunner[] {

@@ -210,7 +210,7 @@ const REFUSED: readonly [rule: string, files: Record<string, string>, said: stri
         "  messages: table({ body: v.string() }).index('byChannel', ['channel']),\n})\n",
     },
     'schema.ts:4:41\n' +
-      '  Index "byChannel" lists "channel", which is no field of the table. Use "body".',
+      '  Index "byChannel" lists "channel", which is not a field of the table. Use "body".',
   ],
   [
     'a pattern that would need backtracking is shown at its line',

@@ -41,7 +41,7 @@ function referenceProblems(
   ]
   return references
     .filter(({ table }) => !tables.includes(table))
-    .map(({ table, at }) => ({
+    .map(({ table, path: at }) => ({
       ...placeOfFunction(definition.name, files),
       message: `${definition.name}: ${at} is an ID of "${table}", which is no table.`,
       mend:

@@ -1,10 +1,10 @@
-/** How the server starts a runner, and a runner itself again. */
+/** The commands with which the server starts a runner, and a runner re-executes itself. */
 import { resolve } from 'node:path'
 import type { SelfCommand } from './sandbox/containment.ts'
 
 export const RUNNER_ARGUMENT = '__runner'
 
-/** Program and arguments; flags of runRunner may follow. */
+/** Returns the program and its arguments; flags of runRunner may follow. */
 export function runnerCommand(): string[] {
   return [program(), ...selfCommand().arguments]
 }
@@ -15,12 +15,12 @@ export function selfCommand(): SelfCommand {
   return { arguments: [resolve(source, 'main.ts'), RUNNER_ARGUMENT], sourceTrees: [source] }
 }
 
-/** Whether this program is an executable that carries its own code. */
+/** Tells whether this program is an executable that contains its own code. */
 function isCompiled(): boolean {
   return /^(?:\/\$bunfs\/|[A-Z]:[\\/]~BUN[\\/])/.test(Bun.main)
 }
 
-/** The link, since an upgrade may have replaced the file by another version's. */
+/** On Linux a link to this very program: an upgrade may have replaced the file since. */
 function program(): string {
   return process.platform === 'linux' ? '/proc/self/exe' : process.execPath
 }

@@ -12,12 +12,12 @@ function bytesOf(frames: readonly string[]): Buffer {
 }
 
 describe('frames', () => {
-  test.each([1, 2, 3, 5, 1_000, 70_000, 1e9])('arrive whole in chunks of %d bytes', (size) => {
+  test.each([1, 2, 3, 5, 1_000, 70_000, 1e9])('are read whole from chunks of %d bytes', (size) => {
     const bytes = bytesOf(texts)
     const reader = new FrameReader()
     const seen: string[] = []
     for (let at = 0; at < bytes.length; at += size) {
-      // A chunk may be reused by its owner, so the reader must not hold on to it.
+      // The owner of a chunk may reuse it, so the reader must not keep it.
       const chunk = Buffer.from(bytes.subarray(at, at + size))
       reader.push(chunk, (text) => seen.push(text))
       chunk.fill(0)
@@ -25,16 +25,16 @@ describe('frames', () => {
     expect(seen).toEqual(texts)
   })
 
-  test('that claim more than the bound are refused before they are gathered', () => {
+  test('whose header exceeds the bound are rejected before they are gathered', () => {
     const header = Buffer.alloc(4)
     header.writeUInt32LE(FRAME_BYTES_MAX + 1)
     expect(() => new FrameReader().push(header, () => {})).toThrow(ValidationError)
-    const inParts = new FrameReader()
-    inParts.push(header.subarray(0, 3), () => {})
-    expect(() => inParts.push(header.subarray(3), () => {})).toThrow(ValidationError)
+    const reader = new FrameReader()
+    reader.push(header.subarray(0, 3), () => {})
+    expect(() => reader.push(header.subarray(3), () => {})).toThrow(ValidationError)
   })
 
-  test('of a writer that was emptied do not come again', () => {
+  test('that were taken from a writer are not returned again', () => {
     const writer = new FrameWriter()
     writer.append('["one"]')
     expect(writer.take().length).toBe(11)

@@ -1,13 +1,13 @@
-/** Length-prefixed frames in and out of byte streams; both ends of the pipe use this file. */
+/** Length-prefixed frames in byte streams, for both ends of the pipe. */
 import { ValidationError } from '../value/validation-error.ts'
 import { FRAME_BYTES_MAX } from './messages.ts'
 
 const HEADER_BYTES = 4
 const INITIAL_BYTES = 64 * 1024
-/** A buffer that one large frame has grown is given back beyond this size. */
+/** A buffer that one large frame has grown beyond this size is released. */
 const KEPT_BYTES = 1024 * 1024
 
-/** Cuts chunks into frames. Throws Malformed when a frame claims more than `bytesMax`. */
+/** Splits chunks into frames. Throws Malformed if the header of a frame exceeds `bytesMax`. */
 export class FrameReader {
   readonly #bytesMax: number
   #pending = Buffer.allocUnsafe(INITIAL_BYTES)
@@ -17,31 +17,31 @@ export class FrameReader {
     this.#bytesMax = bytesMax
   }
 
-  /** Calls `onFrame` for each whole frame; the chunk may be reused afterwards. */
+  /** Calls `onFrame` for each complete frame; the chunk may be reused afterwards. */
   push(chunk: Buffer, onFrame: (text: string) => void): void {
     if (this.#length === 0) {
-      const rest = this.#cut(chunk, 0, chunk.length, onFrame)
-      if (rest < chunk.length) this.#keep(chunk, rest)
+      const rest = this.#split(chunk, 0, chunk.length, onFrame)
+      if (rest < chunk.length) this.#store(chunk, rest)
       return
     }
-    this.#keep(chunk, 0)
-    const wanted = this.#length < HEADER_BYTES ? 0 : this.#frameBytes(this.#pending, 0)
-    if (this.#length < HEADER_BYTES + wanted) return
+    this.#store(chunk, 0)
+    const frameBytes = this.#length < HEADER_BYTES ? 0 : this.#frameBytes(this.#pending, 0)
+    if (this.#length < HEADER_BYTES + frameBytes) return
     const filled = this.#pending
     const length = this.#length
-    // The callback may end in another push, so the state is settled before it runs.
+    // The callback may call push, so the state is complete before it runs.
     this.#pending = length > KEPT_BYTES ? Buffer.allocUnsafe(INITIAL_BYTES) : filled
     this.#length = 0
-    const rest = this.#cut(filled, 0, length, onFrame)
-    if (rest < length) this.#keep(filled.subarray(0, length), rest)
+    const rest = this.#split(filled, 0, length, onFrame)
+    if (rest < length) this.#store(filled.subarray(0, length), rest)
   }
 
-  #keep(chunk: Buffer, from: number): void {
+  #store(chunk: Buffer, from: number): void {
     const added = chunk.length - from
     this.#reserve(this.#length + added)
     chunk.copy(this.#pending, this.#length, from)
     this.#length += added
-    // Once for a large frame, and no more than it needs.
+    // Grows once for a large frame, by no more than it needs.
     if (this.#length >= HEADER_BYTES) {
       this.#reserve(HEADER_BYTES + this.#frameBytes(this.#pending, 0))
     }
@@ -54,8 +54,8 @@ export class FrameReader {
     this.#pending = grown
   }
 
-  /** Where the first incomplete frame begins. */
-  #cut(bytes: Buffer, from: number, to: number, onFrame: (text: string) => void): number {
+  /** Returns the offset of the first incomplete frame. */
+  #split(bytes: Buffer, from: number, to: number, onFrame: (text: string) => void): number {
     let at = from
     while (to - at >= HEADER_BYTES) {
       const end = at + HEADER_BYTES + this.#frameBytes(bytes, at)
@@ -75,7 +75,7 @@ export class FrameReader {
   }
 }
 
-/** Gathers frames, so that many go out in one write. */
+/** Gathers frames, so that many are sent in one write. */
 export class FrameWriter {
   #buffer = Buffer.allocUnsafe(INITIAL_BYTES)
   #length = 0
@@ -85,13 +85,14 @@ export class FrameWriter {
     return this.#length
   }
 
-  /** How many were ever gathered. */
+  /** Count of all frames that were ever gathered. */
   get frames(): number {
     return this.#frames
   }
 
   append(text: string): void {
-    // Three bytes a UTF-16 unit is the most that UTF-8 needs; counting costs less than growing.
+    // UTF-8 needs at most three bytes a UTF-16 unit; counting the bytes of long texts costs less
+    // than growing.
     const most = text.length < 4_096 ? text.length * 3 : Buffer.byteLength(text)
     this.#reserve(HEADER_BYTES + most)
     const at = this.#length
@@ -105,7 +106,7 @@ export class FrameWriter {
     this.#frames += 1
   }
 
-  /** The gathered bytes; valid until the next append. */
+  /** Returns the gathered bytes, which are valid until the next append, and starts anew. */
   take(): Buffer {
     const taken = this.#buffer.subarray(0, this.#length)
     this.#length = 0

@@ -1,4 +1,4 @@
-/** What a Workspace's code may do with values and `ctx`, and what becomes of its mistakes. */
+/** Values and `ctx` in the code of a Workspace, and the errors that its mistakes cause. */
 
 import { describe, expect, test } from 'vitest'
 import { fc } from '../../build/testing/properties.ts'
@@ -10,13 +10,13 @@ const scalar = fc.oneof(
   fc.constant(null),
   fc.boolean(),
   fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n }),
-  fc.double({ noNaN: true, noDefaultInfinity: true }).map((it) => (it === 0 ? 0 : it)),
+  fc.double({ noNaN: true, noDefaultInfinity: true }).map((number) => (number === 0 ? 0 : number)),
   fc.string({ unit: 'grapheme' }),
   fc.uint8Array(),
   fc.constant(new TypedId(ID)),
-  fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n }).map((it) => new Timestamp(it)),
+  fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n }).map((micros) => new Timestamp(micros)),
 )
-const key = fc.string({ unit: 'grapheme' }).filter((it) => it !== '__proto__')
+const key = fc.string({ unit: 'grapheme' }).filter((name) => name !== '__proto__')
 const { value } = fc.letrec<{ value: Value }>((tie) => ({
   value: fc.oneof(
     { depthSize: 'small' },
@@ -27,37 +27,37 @@ const { value } = fc.letrec<{ value: Value }>((tie) => ({
         fc.tuple(
           fc.oneof(
             key,
-            key.map((it) => `$${it}`),
+            key.map((name) => `$${name}`),
           ),
           tie('value'),
         ),
       )
-      .map((it) => new Map(it)),
+      .map((entries) => new Map(entries)),
   ),
 }))
 
-/** What JavaScript makes of a value: a typed ID is a string, a timestamp an int64. */
+/** Converts a value as JavaScript code sees it: a typed ID is a string, a timestamp an int64. */
 function plain(value: Value): Value {
   if (value instanceof TypedId) return value.id
   if (value instanceof Timestamp) return value.micros
-  if (value instanceof Map) return new Map([...value].map(([name, it]) => [name, plain(it)]))
+  if (value instanceof Map) return new Map([...value].map(([name, field]) => [name, plain(field)]))
   return Array.isArray(value) ? value.map(plain) : value
 }
 
 describe('values', () => {
-  const driver = new Driver('echo: query((ctx, input) => input.it),')
+  const driver = new Driver('echo: query((ctx, input) => input.value),')
 
-  test('come back as they went in', () => {
+  test('are returned as they were passed in', () => {
     fc.assert(
-      fc.property(value, (it) => {
-        const found = resultOf(driver.run('echo', encodeStored(new Map([['it', it]]))))
-        expect(encodeStored(decodeStored(JSON.stringify(found)))).toBe(encodeStored(plain(it)))
+      fc.property(value, (sent) => {
+        const found = resultOf(driver.run('echo', encodeStored(new Map([['value', sent]]))))
+        expect(encodeStored(decodeStored(JSON.stringify(found)))).toBe(encodeStored(plain(sent)))
       }),
       { seed: 20_261_121, numRuns: 2_000 },
     )
   })
 
-  const bad = [
+  const invalid = [
     ['NaN', 'result.a[1] is NaN: use null, or check the number before'],
     ['-Infinity', 'is -Infinity'],
     ['undefined', 'result.a[1] is undefined: leave it out, or use null'],
@@ -76,17 +76,17 @@ describe('values', () => {
     ['{ "\\ud800": 1 }', 'result.a[1] has a key with half a surrogate pair'],
     ['(() => { const it = []; it.push(it); return it })()', 'does it contain itself?'],
   ] as const
-  const members = bad.map(([text], i) => `bad${i}: query(() => ({ a: [0, ${text}] })),`)
-  const refusing = new Driver(members.join('\n'))
+  const members = invalid.map(([text], i) => `invalid${i}: query(() => ({ a: [0, ${text}] })),`)
+  const rejecting = new Driver(members.join('\n'))
 
-  test.each(bad.map(([text, message], i) => [text, message, i] as const))(
-    '%s is refused with its place and a mend',
+  test.each(invalid.map(([text, message], i) => [text, message, i] as const))(
+    'that are not data are rejected with their path and a fix: %s',
     (_, message, i) => {
-      expect(errorOf(refusing.run(`bad${i}`))).toContain(message)
+      expect(errorOf(rejecting.run(`invalid${i}`))).toContain(message)
     },
   )
 
-  test('of bytes with a method of their own are those bytes', () => {
+  test('that are bytes are read without the methods that code added to them', () => {
     const own = new Driver(`own: query(() => {
       const bytes = new Uint8Array([1])
       Object.defineProperty(bytes, 'toBase64', { value: () => 'AA"},"x":{"$i":"5' })
@@ -95,7 +95,7 @@ describe('values', () => {
     expect(resultOf(own.run('own'))).toEqual([{ $b: 'AQ' }])
   })
 
-  test('that mean the same are made the same', () => {
+  test('that are equal have one encoding', () => {
     const same = new Driver('all: query(() => [-0, { a: undefined }, Object.create(null)]),')
     expect(resultOf(same.run('all'))).toEqual([0, {}, {}])
     expect(resultOf(new Driver('none: query(() => {}),').run('none'))).toBeNull()
@@ -148,7 +148,7 @@ describe('ctx.db', () => {
     late: mutation((ctx) => { Promise.resolve().then(() => {}).then(() => ctx.db.delete('x')) }),`)
   const run = (name: string, kind = 'query') => driver.run(name, '{}', pages, kind)
 
-  test('walks in pages', () => {
+  test('reads lists in pages', () => {
     expect(resultOf(run('take'))).toEqual([0, 1, 2, 3, 4])
     expect(resultOf(run('collect'))).toEqual([0, 1, 2, 3, 4, 5, 6])
     expect(resultOf(run('walk'))).toEqual([0, 1, 2, 3, 4, 5, 6])
@@ -159,7 +159,7 @@ describe('ctx.db', () => {
     expect(errorOf(run('unique'))).toContain('"notes" has more than one such document')
   })
 
-  test('says what it looks for', () => {
+  test('sends the range that the code builds', () => {
     expect(run('equal').seen).toEqual([
       [
         'range',
@@ -195,12 +195,12 @@ describe('ctx.db', () => {
     ['unread', 'is a list that was not read (end it with .collect(), .take(n) or .paginate())'],
     ['waits', 'waits for a promise that nothing will settle'],
     ['late', 'an operation was still running when the Function ended: await each promise'],
-  ])('%s is an error that names the mend', (name, message) => {
+  ])('throws an error that names the fix: %s', (name, message) => {
     expect(errorOf(driver.run(name, '{}', name === 'late' ? () => null : pages))).toContain(message)
   })
 })
 
-const HELD = '{ value: () => true, configurable: false }'
+const UNCHANGEABLE = '{ value: () => true, configurable: false }'
 
 describe('errors', () => {
   const driver = new Driver(`
@@ -337,15 +337,15 @@ describe('errors', () => {
     ['splits', '"filter" of Array or its prototype was changed'],
     ['captures', '"stack" of Array or its prototype was changed'],
     ['declares', 'TypeError'],
-  ])('%s: %s', (name, message) => {
+  ])('are reported with a fix: %s: %s', (name, message) => {
     expect(errorOf(driver.run(name))).toContain(message)
   })
 
-  test('are none where data that is logged logs more than a call may', () => {
+  test('do not occur when data that is logged logs more lines than a call may', () => {
     expect(resultOf(driver.run('logsWithin'))).toBe(1)
   })
 
-  test('of one call leave nothing to the next', () => {
+  test('of one call leave no change behind for the next', () => {
     const changes = ['poisons', 'adds', 'inherits', 'indexes', 'deletes', 'defines']
     const more = ['definesBehind', 'definesStatic', 'iterates', 'captures', 'splices', 'waits']
     for (const name of [...changes, ...more, 'gets', 'answers']) {
@@ -359,21 +359,21 @@ describe('errors', () => {
 
   test.each([
     ['extra', `Object.defineProperty(Array.prototype, 'extra', { value: 1 })`],
-    ['includes', `Reflect.defineProperty(Array.prototype, 'includes', ${HELD})`],
+    ['includes', `Reflect.defineProperty(Array.prototype, 'includes', ${UNCHANGEABLE})`],
     ['map', `Object.defineProperty(Array.prototype, 'map', { configurable: false })`],
     ['length', 'Object.freeze(Array.prototype)'],
     ['next', 'Object.seal(new Proxy(Object.getPrototypeOf([].values()), {}))'],
     ['a property', 'Object.preventExtensions(Array)'],
-  ])('that nothing undoes end the process: %s by %s', (name, code) => {
-    const doomed = new Driver(`breaks: query(() => { ${code}; return 1 })`)
+  ])('that cannot be undone end the process: %s by %s', (name, code) => {
+    const driver = new Driver(`breaks: query(() => { ${code}; return 1 })`)
     const message = `"${name}" of Array or its prototype was changed for good`
-    expect(() => doomed.run('breaks')).toThrow(message)
+    expect(() => driver.run('breaks')).toThrow(message)
   })
 
   test.each([
     ['this is not', 'SyntaxError'],
     ['throw new RangeError("x")', 'RangeError'],
-  ])('in the script %s are told at the load', (text, name) => {
+  ])('in the script are reported when it loads: %s', (text, name) => {
     const { loaded } = new Driver(`} } }); ${text}; ({ a: { b: {`)
     expect(loaded).toMatchObject({ type: 'loadFailed', error: { name } })
   })

@@ -1,5 +1,5 @@
 /**
- * Loads a Release into a fresh realm and works the server's frames there, one after the other.
+ * Loads a Release into a fresh realm and processes the server's frames there, one after the other.
  * A Release is one script that calls `__svc.define({ schema, modules })`: `schema` has the property
  * `Symbol.for('svc.schema')`, `modules` maps each path below `functions/` to its exports, and an
  * export with the property `Symbol.for('svc.function')` is the Function `<path>.<export>`.
@@ -10,18 +10,19 @@ import vm from 'node:vm'
 import { documentId, documentIdSource } from '../value/document-ids.ts'
 import type { LoadLimits } from './messages.ts'
 import type { Progress } from './progress.ts'
-import type { Bridge } from './realm/bridge.ts'
-import { type Realm, realmSource, SCRIPT_NAME, scriptSource } from './realm/realm.ts'
-import { URL_PARTS } from './realm/urls.ts'
+import { type Bridge, URL_PARTS } from './realm/bridge.ts'
+import type { Realm } from './realm/entry.ts'
+import { SCRIPT_NAME, scriptSource } from './realm/workspace-script.ts'
+import { realmSource } from './realm-source.ts'
 import type { Rejections } from './rejections.ts'
 
 export interface HostPorts {
-  /** One frame for the server. */
+  /** Sends one frame to the server. */
   emit(text: string): void
   readonly progress: Progress
-  /** Microseconds of CPU that this thread has used. */
+  /** CPU microseconds of this thread. */
   cpuMicros(): number
-  /** Has `rejected` called for each promise that nobody has looked at. */
+  /** Calls `rejected` for each promise whose rejection is unhandled. */
   readonly rejections: Rejections
 }
 
@@ -29,41 +30,40 @@ export class Host {
   readonly #ports: HostPorts
   readonly #realm: Realm
   readonly #script: string
-  readonly #limits: LoadLimits
   readonly #context: vm.Context
-  /** Of the call that runs, without the segment that runs. */
-  #before = 0
+  /** CPU microseconds of the running call before the current segment. */
+  #spentBefore = 0
   #startedMicros = 0
-  /** Whether a promise was looked at in this frame that was told of in an earlier one. */
-  #wasLookedAt = false
-  #wasTold = false
+  /** Whether a rejection was handled in this frame that was reported before. */
+  #wasHandled = false
+  /** Whether a rejection was reported since the last flush. */
+  #wasReported = false
 
   constructor(ports: HostPorts, source: string, limits: LoadLimits) {
     this.#ports = ports
     this.#script = source
-    this.#limits = limits
     this.#context = vm.createContext(vm.constants.DONT_CONTEXTIFY, {
       codeGeneration: { strings: false, wasm: false },
     })
     const start = new vm.Script(realmSource(limits), { filename: 'svc-runtime.js' })
-    const makeRealm = start.runInContext(this.#context) as (bridge: Bridge) => Realm
-    this.#realm = makeRealm(this.#bridge())
+    const createRealm = start.runInContext(this.#context) as (bridge: Bridge) => Realm
+    this.#realm = createRealm(this.#bridge())
   }
 
-  /** The frame that answers the load. */
+  /** Runs the script; returns the reply to the load. */
   load(): string {
     const { Script } = vm
-    // Made inside, so that the rejection of an import() is no object of this realm.
-    const refusal: unknown = vm.runInContext(
+    // Made inside the realm, so that the error of an import() is no object of the outer one.
+    const importError: unknown = vm.runInContext(
       'new TypeError("import() has nothing to load here: import it at the top")',
       this.#context,
     )
     let script: (...args: unknown[]) => void
     try {
-      const compiled = new Script(scriptSource(this.#script, this.#limits), {
+      const compiled = new Script(scriptSource(this.#script, this.#realm.globalNames), {
         filename: SCRIPT_NAME,
         importModuleDynamically: () => {
-          throw refusal
+          throw importError
         },
       })
       script = compiled.runInContext(this.#context) as typeof script
@@ -72,49 +72,49 @@ export class Host {
       return JSON.stringify(['loadFailed', [name, message, '']])
     }
     const report = this.#realm.load(script)
-    // Rejections of the load are no call's.
+    // Rejections of the load belong to no call.
     this.#drain()
     return report === null ? '["loaded"]' : `["loadFailed",${report}]`
   }
 
-  /** Works a frame and whatever follows from it. */
-  work(text: string): void {
+  /** Processes a frame with everything that follows from it. */
+  process(text: string): void {
     const call = callOf(text)
     const { progress, cpuMicros } = this.#ports
-    this.#before = this.#realm.spentMicros(call)
-    progress.begin(call, this.#before)
+    this.#spentBefore = this.#realm.spentMicros(call)
+    progress.begin(call, this.#spentBefore)
     this.#startedMicros = cpuMicros()
     this.#realm.dispatch(text)
     this.#drain()
-    this.#realm.settle(Math.round(cpuMicros() - this.#startedMicros))
+    this.#realm.endFrame(Math.round(cpuMicros() - this.#startedMicros))
     progress.end()
   }
 
-  /** Of a promise that nobody has looked at. */
+  /** Receives a promise whose rejection is unhandled. */
   rejected(reason: unknown, promise: object): void {
-    this.#wasTold = true
-    this.#realm.rejected(reason, promise)
+    this.#wasReported = true
+    this.#realm.recordRejection(reason, promise)
   }
 
   /**
-   * Works all that is queued, so that nothing of it is left to the next frame, whose call would be
-   * judged for it. The reason of a rejection may have accessors, which queue more.
+   * Runs everything that is queued: what is left to the next frame would be charged to its call.
+   * The reason of a rejection may have accessors, which queue more.
    */
   #drain(): void {
     const { rejections } = this.#ports
     do {
-      this.#wasTold = false
+      this.#wasReported = false
       do drainMicrotasks()
-      while (this.#realm.proceed())
-      rejections.tell()
-    } while (this.#wasTold)
-    if (!this.#wasLookedAt) return
-    this.#wasLookedAt = false
-    rejections.letGo()
+      while (this.#realm.deliverPipelined())
+      rejections.flush()
+    } while (this.#wasReported)
+    if (!this.#wasHandled) return
+    this.#wasHandled = false
+    rejections.release()
   }
 
   #spentMicros(): number {
-    return Math.round(this.#before + this.#ports.cpuMicros() - this.#startedMicros)
+    return Math.round(this.#spentBefore + this.#ports.cpuMicros() - this.#startedMicros)
   }
 
   #bridge(): Bridge {
@@ -122,14 +122,14 @@ export class Host {
     const running = new AsyncLocalStorage<object>()
     return Object.assign(Object.create(null), {
       emit,
-      enter: (call: object, work: () => void) => running.run(call, work),
-      entered: () => running.getStore(),
+      runAs: (call: object, task: () => void) => running.run(call, task),
+      callOfRunningCode: () => running.getStore(),
       documentId: (table: string, nowMicros: string, seed: string, count: number) => {
         Bun.SHA256.hash(documentIdSource(seed, count), digest)
         return documentId(table, { nowMicros: BigInt(nowMicros), count, digest })
       },
-      lookedAt: () => {
-        this.#wasLookedAt = true
+      rejectionHandled: () => {
+        this.#wasHandled = true
       },
       spentMicros: () => this.#spentMicros(),
       nowMicros: () => Date.now() * 1000,
@@ -139,11 +139,11 @@ export class Host {
   }
 }
 
-/** The second part of each frame. */
+/** Reads the call of a frame, which is its second part, without parsing the frame. */
 function callOf(text: string): number {
   let call = 0
-  for (let at = text.indexOf(',') + 1; ; at++) {
-    const digit = text.charCodeAt(at) - 0x30
+  for (let i = text.indexOf(',') + 1; ; i++) {
+    const digit = text.charCodeAt(i) - 0x30
     if (!(digit >= 0 && digit <= 9)) return call
     call = call * 10 + digit
   }

@@ -1,8 +1,8 @@
 /**
- * A runner: the process that executes the Functions of one Release. It is started by the server
- * with the pipes as descriptors 0 and 1, contains itself, and then answers frames until its input
- * ends. It reads with blocking calls and never waits in an event loop, as nothing but a frame can
- * continue a Query or a Mutation.
+ * A runner: the process that executes the Functions of one Release. The server starts it with the
+ * pipes as descriptors 0 and 1. It enters its sandbox, then processes frames until its input ends.
+ * It reads with blocking calls and never enters an event loop, since only a frame can continue a
+ * Query or a Mutation.
  */
 import { readSync, writeSync } from 'node:fs'
 import { FrameReader, FrameWriter } from './frames.ts'
@@ -15,29 +15,29 @@ import {
   SELF_TEST_FLAG,
 } from './messages.ts'
 import { Progress } from './progress.ts'
-import { makeRejections } from './rejections.ts'
+import { type Rejections, watchRejections } from './rejections.ts'
 import { lockDown, restrictAndRestart, type SelfCommand } from './sandbox/containment.ts'
 import { makeCpuClock } from './sandbox/cpu-clocks.ts'
 import { landlockProbes, lateProbes, runProbes } from './sandbox/self-tests.ts'
 
-/** Added by the first start; the version of Landlock in force follows it. */
+/** Argument of the second start, followed by the version of Landlock in force. */
 const CONTAINED = '--contained'
 
 const READ_BYTES = 256 * 1024
 const FLUSH_BYTES = 64 * 1024
 /**
- * A finished answer does not wait longer than this for the next frame's work to begin: the server
- * works on the first answers of many calls while the last are still made.
+ * Replies that are this old are sent before the next frame is processed: the server works on the
+ * first replies of many calls while the runner makes the last.
  */
 const FLUSH_MILLIS = 0.1
 
-/** Never returns. `self` leads to this function from the program's start, without flags. */
+/** Runs the runner and never returns. `self` is the command that leads here, without flags. */
 export function runRunner(self: SelfCommand, flags: readonly string[]): never {
-  const at = flags.indexOf(CONTAINED)
-  if (process.platform === 'linux' && at === -1) {
+  const contained = flags.indexOf(CONTAINED)
+  if (process.platform === 'linux' && contained === -1) {
     restrictAndRestart({ ...self, arguments: [...self.arguments, ...flags, CONTAINED] })
   }
-  const landlock = at === -1 ? 0 : Number(flags[at + 1])
+  const landlock = contained === -1 ? 0 : Number(flags[contained + 1])
   const testsItself = flags.includes(SELF_TEST_FLAG)
   const progress = new Progress()
   const cpuMicros = makeCpuClock()
@@ -45,7 +45,7 @@ export function runRunner(self: SelfCommand, flags: readonly string[]): never {
   const early = testsItself ? runProbes(landlockProbes(landlock, parent)) : []
   const containment = lockDown(landlock)
   const probes = testsItself ? [...early, ...runProbes(lateProbes(containment, parent))] : null
-  answer({ progress, cpuMicros, hello: [containment, probes] })
+  processFrames({ progress, cpuMicros, hello: [containment, probes] })
 }
 
 interface Ports {
@@ -54,19 +54,19 @@ interface Ports {
   readonly hello: readonly [Containment, readonly ProbeResult[] | null]
 }
 
-function answer({ progress, cpuMicros, hello }: Ports): never {
+function processFrames({ progress, cpuMicros, hello }: Ports): never {
   const output = new FrameWriter()
   output.append(JSON.stringify(['hello', ...hello]))
   let host: Host | null = null
   let flushedAt = 0
-  const rejections = makeRejections((reason, promise) => host?.rejected(reason, promise))
+  const rejections = startWatching((reason, promise) => host?.rejected(reason, promise))
 
   function flush(): void {
     if (output.length > 0) writeAll(output.take())
     flushedAt = performance.now()
   }
 
-  /** A call that runs ahead may write megabytes within one frame. */
+  /** Flushes large output: a speculative call may write megabytes within one frame. */
   function emit(text: string): void {
     output.append(text)
     if (output.length > FLUSH_BYTES) flush()
@@ -82,10 +82,10 @@ function answer({ progress, cpuMicros, hello }: Ports): never {
       return
     }
     if (performance.now() - flushedAt > FLUSH_MILLIS) flush()
-    host.work(text)
+    host.process(text)
   }
 
-  // The server bounds what it sends by what a call may read.
+  // The server limits its own frames by what a call may read.
   const reader = new FrameReader(Number.POSITIVE_INFINITY)
   const chunk = Buffer.allocUnsafe(READ_BYTES)
   for (;;) {
@@ -96,6 +96,17 @@ function answer({ progress, cpuMicros, hello }: Ports): never {
   }
 }
 
+/** Ends the process with one line for the server's log if the runtime lacks what is needed. */
+function startWatching(listener: Parameters<typeof watchRejections>[0]): Rejections {
+  try {
+    return watchRejections(listener)
+  } catch (error) {
+    writeSync(2, `${(error as Error).message}\n`)
+    process.exit(1)
+  }
+}
+
 function writeAll(bytes: Buffer): void {
-  for (let at = 0; at < bytes.length; ) at += writeSync(1, bytes, at, bytes.length - at)
+  let written = 0
+  while (written < bytes.length) written += writeSync(1, bytes, written, bytes.length - written)
 }

@@ -1,4 +1,4 @@
-/** Frames and messages of a runner that has been taken over: each is read, or is Malformed. */
+/** Frames and messages of a malicious runner: each is decoded, or rejected as Malformed. */
 import { expect } from 'vitest'
 import { fuzz, mutatedBytes, mutatedJson, mutatedText } from '../../build/testing/fuzzing/fuzz.ts'
 import { VALID_MESSAGES } from '../../build/testing/hostile/messages.ts'
@@ -8,30 +8,30 @@ import { decodeFromRunner } from './messages.ts'
 
 const FRAME_BYTES = 4_096
 
-function orMalformed(work: () => void): void {
+function allowMalformed(decode: () => void): void {
   try {
-    work()
+    decode()
   } catch (error) {
     if (!(error instanceof ValidationError)) throw error
   }
 }
 
-fuzz('a message is read or refused', (random) => {
+fuzz('a message is decoded or rejected', (random) => {
   const message = mutatedJson(random, random.pick(VALID_MESSAGES))
   const text = JSON.stringify(message)
-  orMalformed(() => {
+  allowMalformed(() => {
     const { type } = decodeFromRunner(random.chance(2) ? text : mutatedText(random, text))
     if (!VALID_MESSAGES.some(([known]) => known === type)) expect.fail(type)
   })
 })
 
-fuzz('a stream is cut into frames of at most the bound, or refused', (random) => {
+fuzz('a stream is split into frames within the bound, or rejected', (random) => {
   const writer = new FrameWriter()
   for (let i = random.below(4); i >= 0; i--) writer.append('x'.repeat(random.below(600)))
   const bytes = mutatedBytes(random, writer.take())
   const reader = new FrameReader(FRAME_BYTES)
   let seen = 0
-  orMalformed(() => {
+  allowMalformed(() => {
     for (let at = 0; at < bytes.length; ) {
       const chunk = Buffer.from(bytes.subarray(at, at + random.below(300) + 1))
       at += chunk.length

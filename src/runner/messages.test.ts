@@ -1,4 +1,4 @@
-/** What a runner sends is hostile: each shape but the right one is refused, and none crashes. */
+/** The frames of a runner are untrusted: every wrong shape is rejected, and none crashes. */
 
 import { describe, expect, test } from 'vitest'
 import { VALID_MESSAGES as VALID } from '../../build/testing/hostile/messages.ts'
@@ -13,15 +13,18 @@ const RANGE = { table: 't', index: null, equal: [], order: 'asc', limit: 1, next
 const LONG = 'x'.repeat(100_000)
 
 describe('a message of a runner', () => {
-  test.each(VALID.map((message) => [JSON.stringify(message)]))('%s is read', (text) => {
+  test.each(VALID.map((message) => [JSON.stringify(message)]))('is decoded: %s', (text) => {
     expect(decodeFromRunner(text).type).toBe((JSON.parse(text) as string[])[0])
   })
 
-  test.each(VALID.map((message) => [JSON.stringify(message)]))('%s has no other length', (text) => {
-    const message = JSON.parse(text) as unknown[]
-    expect(() => decode([...message, null])).toThrow(ValidationError)
-    expect(() => decode(message.slice(0, -1))).toThrow(ValidationError)
-  })
+  test.each(VALID.map((message) => [JSON.stringify(message)]))(
+    'is rejected with another length: %s',
+    (text) => {
+      const message = JSON.parse(text) as unknown[]
+      expect(() => decode([...message, null])).toThrow(ValidationError)
+      expect(() => decode(message.slice(0, -1))).toThrow(ValidationError)
+    },
+  )
 
   test.each([
     ['{"type":"loaded"}'],
@@ -32,7 +35,7 @@ describe('a message of a runner', () => {
     ['["__proto__"]'],
     ['["loaded"'],
     ['['.repeat(100_000)],
-  ])('%# of another form is refused', (text) => {
+  ])('is rejected in any other form: %#', (text) => {
     expect(() => decodeFromRunner(text)).toThrow(ValidationError)
   })
 
@@ -44,21 +47,21 @@ describe('a message of a runner', () => {
     [['replace', LONG, {}]],
     [['delete', LONG]],
     [['run', 'query', LONG, {}]],
-  ])('operation %# is read however long the text that a caller gave is', (op) => {
+  ])('is decoded however long the text of a caller in it is: operation %#', (op) => {
     expect(decode(['operation', 1, 2, op])).toMatchObject({ op })
   })
 
-  test('with long texts of an error is cut', () => {
+  test('has the texts of its error cut at their bound', () => {
     const long = 'x'.repeat(100_000)
     const message = decode(['threw', 1, [long, long, long], USAGE])
     expect(message.type === 'threw' && message.error.stack.length).toBe(8_192)
   })
 
-  test('with any one part replaced is read or refused, never anything else', () => {
+  test('with any one part replaced is decoded or rejected, and nothing else happens', () => {
     const seed = 20_261_121
-    const place = fc.record({ message: fc.constantFrom(...VALID), other: fc.jsonValue() })
+    const replacement = fc.record({ message: fc.constantFrom(...VALID), other: fc.jsonValue() })
     fc.assert(
-      fc.property(place, fc.nat(), ({ message, other }, at) => {
+      fc.property(replacement, fc.nat(), ({ message, other }, at) => {
         const changed: unknown[] = [...structuredClone(message)]
         replaceOne(changed, at, other)
         try {
@@ -72,17 +75,17 @@ describe('a message of a runner', () => {
   })
 })
 
-/** Replaces the part at one of the places, counted depth first. */
+/** Replaces one part, by its index in depth-first order. */
 function replaceOne(json: unknown[], at: number, other: unknown): void {
-  const places: [Record<string, unknown>, string][] = []
+  const parts: [Record<string, unknown>, string][] = []
   const visit = (part: unknown) => {
     if (typeof part !== 'object' || part === null) return
     for (const key of Object.keys(part)) {
-      places.push([part as Record<string, unknown>, key])
+      parts.push([part as Record<string, unknown>, key])
       visit((part as Record<string, unknown>)[key])
     }
   }
   visit(json)
-  const [owner, key] = places[at % places.length]!
+  const [owner, key] = parts[at % parts.length]!
   owner[key] = other
 }

@@ -1,6 +1,6 @@
 /**
- * The frames between the server and a runner: u32le length, then a JSON array in UTF-8. What a
- * runner sends is hostile, so `decodeFromRunner` checks every shape; values inside stay unchecked
+ * The frames between the server and a runner: u32le length, then a JSON array in UTF-8. The frames
+ * of a runner are untrusted, so `decodeFromRunner` checks every shape; values inside stay unchecked
  * JSON until the engine reads them.
  */
 
@@ -9,19 +9,19 @@ import { ValidationError } from '../value/validation-error.ts'
 import { decodeOperation, isPipelined, type Operation, type StoredJson } from './operations.ts'
 import { count, isName, record, sized, text64 } from './shapes.ts'
 
-/** Bytes of one frame of a runner, without its length; one that says more ends the runner. */
+/** Bytes of one frame of a runner, without its length; a larger frame terminates the runner. */
 export const FRAME_BYTES_MAX = 16 * 1024 * 1024
 export const LOG_LINES_MAX = 256
 /** Characters of one log line, data included. */
 export const LOG_CHARACTERS_MAX = 4_096
-/** Characters of an error's message or stack. */
+/** Characters of the message of an error, and of its stack. */
 export const ERROR_CHARACTERS_MAX = 8_192
 
-/** Bytes of the body of one request of `fetch`. */
+/** Bytes of the body of one `fetch` request. */
 export const REQUEST_BYTES_MAX = 8 * 1024 * 1024
-/** Characters of its address and its headers: with the body, they fit into a frame. */
+/** Characters of the URL and the headers of a `fetch` request: with the body they fit a frame. */
 export const REQUEST_HEAD_CHARACTERS_MAX = 1024 * 1024
-/** Characters of what a call that runs ahead gathers before it tells the server. */
+/** Characters of the pipelined operations that a speculative call gathers for one frame. */
 export const PIPELINED_CHARACTERS_MAX = 64 * 1024
 /** Timers of one Action. */
 export const TIMERS_MAX = 1_024
@@ -31,48 +31,48 @@ export const THREADS_MAX = 256
 /** Bytes that a runner's memory may grow by; a backstop far above what its calls may add. */
 export const GROWTH_BYTES_MAX = 512 * 1024 * 1024
 
-/** Argument of a runner that tries to escape before it greets, and says how that went. */
+/** Argument of a runner that attempts escapes before its `hello`, which reports their results. */
 export const SELF_TEST_FLAG = '--self-test'
-/** Stands in a runner's progress record for the loading of its script. */
+/** The call number of a runner's progress record while it loads its script. */
 export const LOADING = 0xffff_ffff
 
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error'
 export interface LogLine {
   readonly level: LogLevel
   readonly message: string
-  /** JSON text; null where the line has no data. */
+  /** JSON text; null if the line has no data. */
   readonly data: string | null
 }
 
 export interface ErrorReport {
   readonly name: string
   readonly message: string
-  /** Frames only, one a line, places in the loaded script. */
+  /** One frame on each line, with locations in the loaded script. */
   readonly stack: string
 }
 
 export interface CallUsage {
   readonly usedClock: boolean
   readonly usedRandom: boolean
-  /** Whether it looked at who calls. */
+  /** Whether the code read the caller's identity. */
   readonly usedIdentity: boolean
-  /** As the runner counted them: for metrics, not for bounds. */
+  /** The runner's own count: for metrics, not for limits. */
   readonly cpuMicros: number
   readonly logs: readonly LogLine[]
 }
 
-/** What holds a runner, as it says itself; the self-test and the server's own look verify it. */
+/** A runner's own report of its sandbox, verified by the self-test and by the server. */
 export interface Containment {
-  /** The version of Landlock in force; 0 without. */
+  /** The version of Landlock in force; 0 if there is none. */
   readonly landlock: number
   readonly seccomp: boolean
-  /** Whether it runs as another user than root. */
+  /** Whether it runs as a user other than root. */
   readonly unprivileged: boolean
-  /** macOS. */
+  /** On macOS, whether its sandbox profile is in force. */
   readonly seatbelt: boolean
 }
 
-/** Name of a probe of self-tests.ts, and whether it was stopped. */
+/** Name of a probe of self-tests.ts, and whether the sandbox stopped it. */
 export type ProbeResult = readonly [name: string, stopped: boolean]
 
 export type FromRunner =
@@ -90,54 +90,55 @@ export type FromRunner =
       readonly id: number
       readonly op: Operation
     }
-  /** Operations of a call that runs ahead: it takes them to succeed, and waits for no reply. */
+  /** Pipelined operations of a speculative call: it assumes their success and awaits no reply. */
   | { readonly type: 'told'; readonly call: number; readonly ops: readonly Operation[] }
   | ({ readonly type: 'returned'; readonly result: StoredJson } & Ended)
   | ({ readonly type: 'failed'; readonly code: string } & Ended)
   | ({ readonly type: 'threw'; readonly error: ErrorReport } & Ended)
   | ({ readonly type: 'limit'; readonly limit: 'cpu' | 'result' } & Ended)
-  /** Ran ahead and made a mistake that only a call in step can tell the place of. */
+  /** Misspeculated: only a synchronous run can report where the failure occurred. */
   | ({ readonly type: 'void' } & Ended)
 
-/** How a call ended. */
+/** The part that all ends of a call share. */
 interface Ended {
   readonly call: number
   readonly usage: CallUsage
-  /** Operations that it did not tell of before. */
-  readonly told: readonly Operation[]
+  /** Pipelined operations that were not sent before. */
+  readonly pipelined: readonly Operation[]
 }
 
 export interface LoadLimits {
-  /** Milliseconds of its own CPU that one call may take. */
+  /** CPU milliseconds of one call. */
   readonly cpuMillis: number
+  /** UTF-8 bytes of the JSON text of a result. */
   readonly resultBytes: number
-  /** Whether it runs Actions, which have timers, `fetch` and the time that it is. */
+  /** Whether it runs Actions, which have timers, `fetch` and wall clock. */
   readonly actions: boolean
 }
 
-/** One call as the server sends it. */
+/** The request for one call of a Function. */
 export interface InvokeRequest {
   readonly function: string
   readonly kind: FunctionKind
   /** Stored JSON text of an object. */
   readonly argumentsText: string
-  /** JSON text of the FunctionalIdentity that it sees, or of null. */
+  /** JSON text of the FunctionalIdentity that the Function sees, or of null. */
   readonly identityText: string
   readonly nowMicros: bigint
-  /** 32 bytes that all randomness of the call comes from, hexadecimal. */
+  /** 32 bytes in hexadecimal, from which all randomness of the call is derived. */
   readonly seed: string
 }
 
-/** What a call has beside what it is asked for. */
-export interface InvokePlace {
+/** How a runner runs a call. */
+export interface InvokeOptions {
   /**
-   * The call that this one is part of, in the same runner: its CPU is charged to that one, and ends
-   * with it. 0 for a call of its own.
+   * The call of the same runner that this one is part of: that one is charged for its CPU time and
+   * ends it. 0 for a root call.
    */
   readonly root: number
   /**
-   * Of a call that runs ahead: the documents that it need not ask for, as `DocumentsReply.items`.
-   * Null for one that runs in step.
+   * The prefetched documents of a speculative call, as `DocumentsReply.items`; null for a
+   * synchronous call.
    */
   readonly ahead: string | null
 }
@@ -150,17 +151,17 @@ export function encodeDescribe(call: number): string {
   return `["describe",${call}]`
 }
 
-/** The arguments and the identity are spliced: the server made those texts itself. */
+/** Splices the texts of the arguments and the identity, which the server made itself. */
 export function encodeInvoke(
   call: number,
   request: InvokeRequest,
-  { root, ahead }: InvokePlace,
+  { root, ahead }: InvokeOptions,
 ): string {
   const { kind, nowMicros, seed, argumentsText, identityText } = request
   const name = JSON.stringify(request.function)
-  const facts = `"${kind}","${nowMicros}","${seed}",${root}`
-  const given = ahead === null ? 'null' : `[${ahead}]`
-  return `["invoke",${call},${name},${facts},${argumentsText},${identityText},${given}]`
+  const header = `"${kind}","${nowMicros}","${seed}",${root}`
+  const prefetched = ahead === null ? 'null' : `[${ahead}]`
+  return `["invoke",${call},${name},${header},${argumentsText},${identityText},${prefetched}]`
 }
 
 export function encodeReply(call: number, operation: number, storedText: string): string {
@@ -168,9 +169,10 @@ export function encodeReply(call: number, operation: number, storedText: string)
 }
 
 /**
- * Documents in reply to an operation: `items` are JSON texts with commas between, each the number
- * of one that the runner holds, or Stored JSON; in an array, it takes the next number. `page` is
- * null for one document by its ID, which is no item where there is none.
+ * Encodes documents in reply to an operation. `items` are JSON texts with commas between them: the
+ * number of a document that the runner holds, Stored JSON, or Stored JSON in an array, which the
+ * runner keeps under the next number. `page` is null in reply to a read by ID, which has no item if
+ * there is no such document.
  */
 export function encodeDocuments(call: number, operation: number, { items, page }: DocumentsReply) {
   const end = page === null ? '' : `,${JSON.stringify(page.cursor)},${page.done}`
@@ -182,23 +184,23 @@ export interface DocumentsReply {
   readonly page: Page | null
 }
 
-/** Of a range. */
+/** The end of one page of a range. */
 export interface Page {
-  /** Behind the last document that was looked at. */
+  /** The position after the last document that was examined. */
   readonly cursor: string | null
   readonly done: boolean
 }
 
-/** Documents with smaller numbers are not named again. */
+/** Tells the runner that documents with smaller numbers are not named again. */
 export function encodeForget(before: number): string {
   return `["forget",0,${before}]`
 }
 
-/** What is thrown inside the code of a Function in place of a reply. */
+/** The error that is thrown in the code of a Function in place of a reply. */
 export interface RejectedOperation {
   readonly name: string
   readonly message: string
-  /** Of a Function that failed. */
+  /** The code with which a called Function failed. */
   readonly code: string | null
   /** The unique index that a write violates; null for any other error. */
   readonly violated: ViolatedIndex | null
@@ -214,12 +216,12 @@ export function encodeRejection(call: number, operation: number, error: Rejected
   return JSON.stringify(['refuse', call, operation, name, message, code, violated])
 }
 
-/** The call is over for the server: the runner forgets it and sends nothing more about it. */
+/** Cancels a call: the runner removes it and sends nothing more about it. */
 export function encodeCancel(call: number): string {
   return `["cancel",${call}]`
 }
 
-/** One frame of a runner. Throws Malformed. */
+/** Decodes one frame of a runner. Throws Malformed. */
 export function decodeFromRunner(text: string): FromRunner {
   let json: unknown
   try {
@@ -235,7 +237,7 @@ export function decodeFromRunner(text: string): FromRunner {
       return { type, call: count(json[1]), id: count(json[2]), op: decodeOperation(json[3]) }
     case 'told':
       sized(json, 3)
-      return { type, call: count(json[1]), ops: toldOperations(json[2]) }
+      return { type, call: count(json[1]), ops: pipelinedOperations(json[2]) }
     case 'returned':
       sized(json, 4)
       return { type, call: count(json[1]), result: json[2], ...ended(json[3]) }
@@ -271,24 +273,24 @@ export function decodeFromRunner(text: string): FromRunner {
   }
 }
 
-function toldOperations(json: unknown): readonly Operation[] {
+function pipelinedOperations(json: unknown): readonly Operation[] {
   if (!Array.isArray(json) || json.length === 0) throw new ValidationError('operations')
   const operations = json.map(decodeOperation)
   if (!operations.every(isPipelined)) throw new ValidationError('operations that need no reply')
   return operations
 }
 
-const NOTHING_TOLD: readonly Operation[] = []
+const NO_OPERATIONS: readonly Operation[] = []
 
-/** A usage, with what was told behind it where that is anything. */
-function ended(json: unknown): Pick<Ended, 'usage' | 'told'> {
+/** Decodes a usage, which is followed by pipelined operations if there are any. */
+function ended(json: unknown): Pick<Ended, 'usage' | 'pipelined'> {
   if (!Array.isArray(json)) throw new ValidationError('a usage')
-  if (json.length === 5) return { usage: usage(json), told: NOTHING_TOLD }
+  if (json.length === 5) return { usage: usage(json), pipelined: NO_OPERATIONS }
   sized(json, 6)
-  return { usage: usage(json), told: toldOperations(json[5]) }
+  return { usage: usage(json), pipelined: pipelinedOperations(json[5]) }
 }
 
-/** `[usedClock, usedRandom, usedIdentity, cpuMicros, [[level, message, data], ...]]`. */
+/** Decodes `[usedClock, usedRandom, usedIdentity, cpuMicros, [[level, message, data], ...]]`. */
 function usage(json: readonly unknown[]): CallUsage {
   const [usedClock, usedRandom, usedIdentity, cpuMicros, lines] = json
   if (typeof usedClock !== 'boolean' || typeof usedRandom !== 'boolean') {
@@ -303,8 +305,8 @@ function usage(json: readonly unknown[]): CallUsage {
 function logLine(json: unknown): LogLine {
   if (!Array.isArray(json)) throw new ValidationError('a log line')
   const [level, message, data] = json as readonly unknown[]
-  const known = level === 'debug' || level === 'info' || level === 'warn' || level === 'error'
-  if (!known || typeof message !== 'string' || (data !== null && typeof data !== 'string')) {
+  const isLevel = level === 'debug' || level === 'info' || level === 'warn' || level === 'error'
+  if (!isLevel || typeof message !== 'string' || (data !== null && typeof data !== 'string')) {
     throw new ValidationError('a log line')
   }
   if (message.length + (data?.length ?? 0) > LOG_CHARACTERS_MAX) {
@@ -329,12 +331,12 @@ function errorReport(json: unknown): ErrorReport {
 }
 
 function containment(json: unknown): Containment {
-  const it = record(json, CONTAINMENT_KEYS)
+  const fields = record(json, CONTAINMENT_KEYS)
   for (const key of ['seccomp', 'unprivileged', 'seatbelt']) {
-    if (typeof it[key] !== 'boolean') throw new ValidationError('a containment')
+    if (typeof fields[key] !== 'boolean') throw new ValidationError('a containment')
   }
-  count(it.landlock)
-  return it as unknown as Containment
+  count(fields.landlock)
+  return fields as unknown as Containment
 }
 
 const CONTAINMENT_KEYS: ReadonlySet<string> = new Set([

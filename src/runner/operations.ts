@@ -1,8 +1,8 @@
 /**
- * What the code of a Function asks of the server. It comes from a hostile process: every shape is
- * checked here, while values inside stay unchecked JSON until the engine reads them. So do IDs,
- * cursors and names, of whatever length a frame has room for: callers choose them, and one that is
- * none is refused in the author's code instead of ending the process.
+ * The operations that the code of a Function sends to the server. They come from an untrusted
+ * process: every shape is checked here, while values inside stay unchecked JSON until the engine
+ * reads them. IDs, cursors and names of any length stay unchecked as well: callers choose them, and
+ * an invalid one is rejected in the author's code instead of ending the process.
  */
 import { isConfigurationName } from '../value/configuration.ts'
 import { GUEST_SECONDS_MAX } from '../value/identities.ts'
@@ -10,7 +10,7 @@ import { FUNCTION_KINDS, type FunctionKind } from '../value/manifest.ts'
 import { ValidationError } from '../value/validation-error.ts'
 import { count, isName, record, sized } from './shapes.ts'
 
-/** Stored JSON as JSON.parse made it: not checked. */
+/** Stored JSON as JSON.parse made it, unchecked. */
 export type StoredJson = unknown
 
 export interface Bound {
@@ -19,8 +19,8 @@ export interface Bound {
 }
 
 /**
- * What the reply's cursor is for: the caller, who must not read it and may come back with it much
- * later; this call, which reads on; nothing, where a full page is all that is wanted.
+ * The use of the cursor in a reply. `sealed`: the client, which cannot read it and may send it much
+ * later; `plain`: the same call, which reads the next page; `none`: no page follows.
  */
 export type NextPage = 'sealed' | 'plain' | 'none'
 
@@ -30,18 +30,18 @@ export interface RangeRequest {
   readonly index: string | null
   /** Values of the first fields of the index. */
   readonly equal: readonly StoredJson[]
-  /** Name of the bounded field; absent without bounds. */
+  /** Name of the bounded field; absent if there are no bounds. */
   readonly field?: string
   readonly lower?: Bound
   readonly upper?: Bound
   readonly order: 'asc' | 'desc'
   readonly limit: number
-  /** From an earlier reply. */
+  /** The cursor of an earlier reply. */
   readonly cursor?: string
   readonly next: NextPage
 }
 
-/** A request of `fetch`; its body is base64. */
+/** A `fetch` request; its body is base64. */
 export interface FetchRequest {
   readonly url: string
   readonly method: string
@@ -51,8 +51,8 @@ export interface FetchRequest {
 }
 
 /**
- * Replies are documents, or Stored JSON: an ID; null; a result; a bearer; bounds with what is used
- * of them; a FetchReply; a value of the configuration or null.
+ * An operation. Its reply is documents, or Stored JSON: an ID, null, the result of a Function, a
+ * bearer token, the usage of limits, the response of a `fetch`, a configuration value or null.
  */
 export type Operation =
   | readonly ['get', string]
@@ -65,20 +65,20 @@ export type Operation =
   | readonly ['run', FunctionKind, string, StoredJson]
   | readonly ['usage']
   | readonly ['config', 'variable' | 'secret', string]
-  /** The number is the call's own name for the request, by which it may be aborted. */
+  /** The number identifies the request within its call, so that `abort` can name it. */
   | readonly ['fetch', number, FetchRequest]
   | readonly ['abort', number]
-  /** Answers a bearer that is good for so many seconds. */
+  /** Its reply is a bearer token that is valid for so many seconds. */
   | readonly ['issueGuest', number]
-  /** Is answered after so many milliseconds. */
+  /** Its reply comes after so many milliseconds. */
   | readonly ['sleep', number]
 
-/** Whether a call that runs ahead may go on before it is worked. */
+/** Tells whether a speculative call continues before the operation is processed. */
 export function isPipelined([type]: Operation): boolean {
-  return TOLD_AHEAD.has(type)
+  return PIPELINED.has(type)
 }
 
-const TOLD_AHEAD: ReadonlySet<Operation[0]> = new Set([
+const PIPELINED: ReadonlySet<Operation[0]> = new Set([
   'get',
   'insert',
   'patch',
@@ -86,7 +86,7 @@ const TOLD_AHEAD: ReadonlySet<Operation[0]> = new Set([
   'delete',
 ])
 
-/** One that is as it should be stays the array that it came in. Throws Malformed. */
+/** Decodes an operation, without a copy where its shape is right. Throws Malformed. */
 export function decodeOperation(json: unknown): Operation {
   if (!Array.isArray(json)) throw new ValidationError('an operation')
   const [type, first, second, third] = json as readonly unknown[]
@@ -116,7 +116,7 @@ export function decodeOperation(json: unknown): Operation {
   switch (type) {
     case 'config':
       sized(json, 3)
-      return configured(first, second)
+      return configurationRead(first, second)
     case 'get':
     case 'delete':
       sized(json, 2)
@@ -153,32 +153,32 @@ const RANGE_KEYS: ReadonlySet<string> = new Set([
 ])
 
 function range(json: unknown): RangeRequest {
-  const it = record(json, RANGE_KEYS)
+  const request = record(json, RANGE_KEYS)
   const fits =
-    isName(it.table) &&
-    (it.index === null || isName(it.index)) &&
-    Array.isArray(it.equal) &&
-    it.equal.length <= 32 &&
-    (it.field === undefined || isName(it.field)) &&
-    (it.order === 'asc' || it.order === 'desc') &&
-    Number.isSafeInteger(it.limit) &&
-    (it.limit as number) >= 1 &&
-    (it.cursor === undefined || isText(it.cursor)) &&
-    (it.next === 'sealed' || it.next === 'plain' || it.next === 'none')
+    isName(request.table) &&
+    (request.index === null || isName(request.index)) &&
+    Array.isArray(request.equal) &&
+    request.equal.length <= 32 &&
+    (request.field === undefined || isName(request.field)) &&
+    (request.order === 'asc' || request.order === 'desc') &&
+    Number.isSafeInteger(request.limit) &&
+    (request.limit as number) >= 1 &&
+    (request.cursor === undefined || isText(request.cursor)) &&
+    (request.next === 'sealed' || request.next === 'plain' || request.next === 'none')
   if (!fits) throw new ValidationError('a range')
-  for (const side of [it.lower, it.upper]) {
+  for (const side of [request.lower, request.upper]) {
     if (side === undefined) continue
     const bound = record(side, BOUND_KEYS)
     if (bound.value === undefined || typeof bound.inclusive !== 'boolean') {
       throw new ValidationError('a bound')
     }
   }
-  return it as unknown as RangeRequest
+  return request as unknown as RangeRequest
 }
 
 const BOUND_KEYS: ReadonlySet<string> = new Set(['value', 'inclusive'])
 
-function configured(kind: string, name: unknown): Operation {
+function configurationRead(kind: string, name: unknown): Operation {
   if (typeof name !== 'string' || !isConfigurationName(name)) throw new ValidationError('a name')
   if (kind !== 'variable' && kind !== 'secret') throw new ValidationError('a variable or a secret')
   return ['config', kind, name]
@@ -193,16 +193,16 @@ function functionKind(name: string): FunctionKind {
 const FETCH_KEYS: ReadonlySet<string> = new Set(['url', 'method', 'headers', 'body', 'redirect'])
 
 function fetchRequest(json: unknown): FetchRequest {
-  const it = record(json, FETCH_KEYS)
+  const request = record(json, FETCH_KEYS)
   const fits =
-    typeof it.url === 'string' &&
-    isName(it.method) &&
-    Array.isArray(it.headers) &&
-    it.headers.every(isPair) &&
-    (it.body === null || typeof it.body === 'string') &&
-    (it.redirect === 'follow' || it.redirect === 'manual' || it.redirect === 'error')
+    typeof request.url === 'string' &&
+    isName(request.method) &&
+    Array.isArray(request.headers) &&
+    request.headers.every(isPair) &&
+    (request.body === null || typeof request.body === 'string') &&
+    (request.redirect === 'follow' || request.redirect === 'manual' || request.redirect === 'error')
   if (!fits) throw new ValidationError('a request')
-  return it as unknown as FetchRequest
+  return request as unknown as FetchRequest
 }
 
 function isPair(json: unknown): boolean {

@@ -1,4 +1,4 @@
-/** The environment of a runner process: nothing of the server's own. */
+/** The environment of a runner process, which has no variable of the server's. */
 export const RUNNER_ENVIRONMENT = {
   // The time zone that dates are shown in.
   TZ: 'UTC',
@@ -11,7 +11,7 @@ export const RUNNER_ENVIRONMENT = {
   '=UN_JSC_useTailCalls': '0',
 } as const
 
-/** The environment of the second start on Linux (containment.ts). */
+/** The environment of a runner after it re-executed itself on Linux (containment.ts). */
 export const CONTAINED_ENVIRONMENT = {
   ...RUNNER_ENVIRONMENT,
   // The allocator's own reservations count as data, and a large one would hide what is used.

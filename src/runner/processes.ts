@@ -1,6 +1,6 @@
 /**
- * The server's end of a runner: starts the process, speaks its frames and reads from the kernel
- * what it uses. It decides nothing; see engine/runners/runner-pool.ts.
+ * The server's side of a runner: starts the process, encodes and decodes its frames, and reads its
+ * resource usage from the kernel. The decisions are those of engine/runners/runner-pool.ts.
  */
 import {
   closeSync,
@@ -28,7 +28,7 @@ import {
   encodeRejection,
   encodeReply,
   type FromRunner,
-  type InvokePlace,
+  type InvokeOptions,
   type InvokeRequest,
   type LoadLimits,
   type RejectedOperation,
@@ -41,53 +41,53 @@ import { cText, libc } from './sandbox/libc.ts'
 
 export type { ProgressRecord } from './progress.ts'
 
-/** Characters of one line that a runner's error output adds to the log. */
+/** Characters of one line of a runner's error output in the log. */
 const LOG_LINE_CHARACTERS_MAX = 1_024
 const LOG_LINES_MAX = 64
 
 export interface RunnerEvents {
-  /** `characters` of its frame. */
+  /** `characters` is the length of the frame. */
   onMessage(message: FromRunner, characters: number): void
-  /** A frame that breaks the protocol. The process still lives; nothing more is read from it. */
+  /** A frame violates the protocol. The process still runs, but nothing more is read from it. */
   onMalformed(reason: string): void
-  /** A line of the error output; few enough to log each. */
+  /** A line of the error output; their number is bounded, so that each can be logged. */
   onErrorOutput(line: string): void
-  /** Once, after everything that was read. */
+  /** Called once, after all frames were read. */
   onExit(exit: RunnerExit): void
 }
 
 export interface RunnerExit {
-  /** Null where the process ended by itself. */
+  /** Null if the process exited by itself. */
   readonly signal: string | number | null
   readonly code: number | null
-  /** The most memory that it ever held; null where that is not told from the server's own. */
+  /** Its peak memory; null if that cannot be told from the server's own. */
   readonly residentBytesMax: number | null
 }
 
-/** What the kernel says of a running process; null where it says nothing. */
+/** Resource usage of a running process; null where the kernel does not report it. */
 export interface RunnerUsage {
-  /** Microseconds of CPU that the thread which runs Functions has used. */
+  /** CPU microseconds of the thread that runs Functions. */
   readonly cpuMicros: number | null
   readonly residentBytes: number | null
 }
 
 export interface RunnerProcess {
   readonly pid: number
-  /** Bytes that wait to be written. */
+  /** Bytes that are not written yet. */
   readonly backlogBytes: number
-  /** Bytes that were ever sent. */
+  /** Bytes that were sent in total. */
   readonly sentBytes: number
-  /** Frames of which that is, and those that wait to be sent: each is one segment of its work. */
+  /** Frames that were sent or wait to be sent, in total: the runner executes a segment for each. */
   readonly sentFrames: number
   load(source: string, limits: LoadLimits): void
   describe(call: number): void
-  invoke(call: number, request: InvokeRequest, place: InvokePlace): void
+  invoke(call: number, request: InvokeRequest, options: InvokeOptions): void
   reply(call: number, operation: number, storedText: string): void
   documents(call: number, operation: number, reply: DocumentsReply): void
   forget(before: number): void
   refuse(call: number, operation: number, error: RejectedOperation): void
   cancel(call: number): void
-  /** Writes what the methods above have gathered. */
+  /** Writes the frames that the methods above have gathered. */
   flush(): void
   kill(): void
   progress(): ProgressRecord
@@ -96,14 +96,14 @@ export interface RunnerProcess {
   processCpuMicros(): number | null
   /** Threads that it has; 0 where the kernel says nothing. */
   threads(): number
-  /** Whether the kernel shows every thread as contained; null where it shows nothing. */
+  /** Whether the kernel shows every thread as contained; null if it does not report that. */
   isContained(): boolean | null
 }
 
-/** Throws where the system starts no process. */
+/** Starts a runner. Throws if the system starts no process. */
 export type SpawnRunner = (events: RunnerEvents, flags: readonly string[]) => RunnerProcess
 
-/** `command` from runnerCommand. */
+/** Returns a function that starts runners; `command` comes from runnerCommand. */
 export function runnerSpawner(command: readonly string[]): SpawnRunner {
   return (events, flags) => new SpawnedRunner([...command, ...flags], events)
 }
@@ -113,19 +113,19 @@ class SpawnedRunner implements RunnerProcess {
   readonly #record: number
   readonly #recordBytes = new Uint8Array(PROGRESS_BYTES)
   readonly #output = new FrameWriter()
-  /** Bytes that the system has not taken yet. */
+  /** Bytes of a write that the system has not accepted yet. */
   #draining = 0
   #sent = 0
   readonly #cpuFile: KernelFile | null
   readonly #memoryFile: KernelFile | null
   readonly #counts: ProcessCounts | null
   readonly #pageBytes = process.platform === 'linux' ? libc().getpagesize() : 0
-  /** The kernel counts the memory of the process that it was forked from as its own. */
+  /** The memory of this process, which the kernel counts as the child's own after the fork. */
   readonly #inheritedBytes = process.resourceUsage().maxRSS * 1024
   #ended = false
 
   constructor(command: readonly string[], events: RunnerEvents) {
-    this.#record = openRecord()
+    this.#record = openProgressRecord()
     try {
       this.#child = start(command, this.#record)
     } catch (error) {
@@ -163,8 +163,8 @@ class SpawnedRunner implements RunnerProcess {
     this.#output.append(encodeDescribe(call))
   }
 
-  invoke(call: number, request: InvokeRequest, place: InvokePlace): void {
-    this.#output.append(encodeInvoke(call, request, place))
+  invoke(call: number, request: InvokeRequest, options: InvokeOptions): void {
+    this.#output.append(encodeInvoke(call, request, options))
   }
 
   reply(call: number, operation: number, storedText: string): void {
@@ -206,7 +206,7 @@ class SpawnedRunner implements RunnerProcess {
     })
   }
 
-  /** A write to a dead runner fails, at once or later; its end is reported by onExit. */
+  /** Ignores failures, at once or later: the end of a runner is reported by onExit. */
   #attempt(use: (pipe: Bun.FileSink) => number | Promise<number>): number | Promise<number> {
     try {
       return use(this.#child.stdin)
@@ -246,7 +246,7 @@ class SpawnedRunner implements RunnerProcess {
     const tasks = `/proc/${this.pid}/task`
     return readdirSync(tasks).every((thread) => {
       const status = kernelText(`${tasks}/${thread}/status`)
-      // A thread may end while the list is read.
+      // A thread may end while the list is processed.
       return status === null || CONTAINED.every((form) => form.test(status))
     })
   }
@@ -254,7 +254,7 @@ class SpawnedRunner implements RunnerProcess {
   async #watch(events: RunnerEvents): Promise<void> {
     await Promise.all([this.#readFrames(events), this.#readErrorOutput(events)])
     await this.#child.exited
-    // What it was at when it ended stays readable.
+    // Reads the record a last time: the call that it was executing stays readable.
     this.progress()
     this.#ended = true
     closeSync(this.#record)
@@ -304,7 +304,7 @@ function start(command: readonly string[], record: number) {
   }) as Bun.Subprocess<'pipe', 'pipe', 'pipe'>
 }
 
-/** Filtered system calls, no way to new privileges, no capability, and not root. */
+/** Filtered system calls, no new privileges, no capability, and not root. */
 const CONTAINED = [
   /^Seccomp:\t2$/m,
   /^NoNewPrivs:\t1$/m,
@@ -325,12 +325,12 @@ const MFD_ALLOW_SEALING = 2
 const F_ADD_SEALS = 1033
 const F_SEAL_SEAL_SHRINK_GROW = 1 | 2 | 4
 
-/** A file without a name that both processes hold. */
-function openRecord(): number {
+/** Opens a file without a name that both processes share. */
+function openProgressRecord(): number {
   if (process.platform === 'linux') {
     const fd = libc().memfd_create(cText('svc-runner'), MFD_ALLOW_SEALING)
     ftruncateSync(fd, PROGRESS_BYTES)
-    // A runner that cut its record would make the server's reads fail.
+    // Sealed, since a runner that truncated its record would make the server's reads fail.
     libc().fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL_SHRINK_GROW)
     return fd
   }

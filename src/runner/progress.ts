@@ -1,12 +1,12 @@
 /**
- * What a runner works on at this moment, in memory that the server reads: only from there can it
- * tell which call keeps a runner busy that answers nothing any more.
+ * The progress record: the call that a runner executes, in memory that it shares with the server.
+ * It tells the server which call keeps a runner busy that sends no frames any more.
  */
 import { writeSync } from 'node:fs'
 import { mapShared } from './sandbox/libc.ts'
 
 export const PROGRESS_DESCRIPTOR = 3
-/** u32 call (0 for none), u32 count of segments, f64 microseconds of the call before this one. */
+/** u32 call (0 for none), u32 count of segments, f64 CPU microseconds before this segment. */
 export const PROGRESS_BYTES = 16
 
 export interface ProgressRecord {
@@ -15,7 +15,7 @@ export interface ProgressRecord {
   readonly spentMicros: number
 }
 
-/** The server's side of the record. */
+/** Reads the record, on the server's side. */
 export function readProgress(bytes: Uint8Array): ProgressRecord {
   const view = new DataView(bytes.buffer, bytes.byteOffset, PROGRESS_BYTES)
   return {
@@ -25,6 +25,7 @@ export function readProgress(bytes: Uint8Array): ProgressRecord {
   }
 }
 
+/** The record on the runner's side. */
 export class Progress {
   readonly #words: Uint32Array
   readonly #numbers: Float64Array

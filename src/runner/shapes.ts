@@ -1,4 +1,4 @@
-/** The checks that every frame of a runner is read with. Each throws Malformed. */
+/** Checks of the parts of a runner's frames. Each throws Malformed. */
 import { ValidationError } from '../value/validation-error.ts'
 
 export function sized(json: readonly unknown[], length: number): void {
@@ -21,7 +21,7 @@ export function isName(json: unknown): json is string {
   return typeof json === 'string' && json.length <= 64
 }
 
-/** An object with no other keys than these. */
+/** Returns an object that has no keys other than these. */
 export function record(
   json: unknown,
   keys: ReadonlySet<string>,

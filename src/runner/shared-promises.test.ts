@@ -1,19 +1,20 @@
 /**
- * Goal: a call is itself in the frame of another, which settled a promise that both wait for.
- * Method: a Host in this process, whose frames the test works in the order that it wants.
+ * Goal: a call keeps its own time, randomness, log and rejections in the frame of another call,
+ * which settled a promise that both wait for. Method: a Host in this process, which processes
+ * frames in the order of the test.
  */
 import { afterAll, expect, test } from 'vitest'
 import { scriptOf } from '../../build/testing/runners.ts'
 import { Host } from './host.ts'
 import { decodeFromRunner, encodeInvoke, encodeReply, type FromRunner } from './messages.ts'
 import type { Progress } from './progress.ts'
-import { makeRejections } from './rejections.ts'
+import { watchRejections } from './rejections.ts'
 
 const ID = 'notes_01ARZ3NDEKTSV4RRFFQ69G5FAV'
 const SCHEMA = `tables({ notes: { fields: {}, indexes: [] } })`
 const FUNCTIONS = `...(() => {
   let gate = Promise.withResolvers()
-  // As a module has it that bounds what goes on at one time.
+  // A module that limits concurrency keeps such a queue.
   let isTaken = false
   const queue = []
   const limit = async (work) => {
@@ -61,11 +62,11 @@ const FUNCTIONS = `...(() => {
   }
 })(),`
 
-// What is rejected here is no mistake of a test.
+// Rejections here are part of the tests, so the test runner must not fail them.
 const listeners = process.rawListeners('unhandledRejection')
 process.removeAllListeners('unhandledRejection')
-let told: Host | null = null
-const rejections = makeRejections((reason, promise) => told?.rejected(reason, promise))
+let current: Host | null = null
+const rejections = watchRejections((reason, promise) => current?.rejected(reason, promise))
 afterAll(() => {
   process.removeAllListeners('unhandledRejection')
   for (const listener of listeners) process.on('unhandledRejection', listener as never)
@@ -79,30 +80,31 @@ function hostOf(actions = false) {
   const limits = { cpuMillis: 1_000, resultBytes: 1_000_000, actions }
   const ports = { emit, progress, cpuMicros, rejections }
   const host = new Host(ports, scriptOf(FUNCTIONS, SCHEMA), limits)
-  told = host
+  current = host
   expect(host.load()).toBe('["loaded"]')
-  const work = (text: string) => {
-    host.work(text)
+  const processFrame = (text: string) => {
+    host.process(text)
     return found.splice(0)
   }
   return {
-    /** Each call has a clock and a seed of its own. */
+    /** Invokes a Function; each call has a clock and a seed of its own. */
     invoke(call: number, name: string, ahead = false) {
       const argumentsText = `{"id":"${call}"}`
-      const base = {
+      const request = {
         function: `f.${name}`,
         kind: 'query',
         argumentsText,
         identityText: 'null',
       } as const
       const own = { nowMicros: BigInt(call) * 1_000_000n, seed: `0${call}`.repeat(32) }
-      return work(encodeInvoke(call, { ...base, ...own }, { root: 0, ahead: ahead ? '[]' : null }))
+      const options = { root: 0, ahead: ahead ? '[]' : null }
+      return processFrame(encodeInvoke(call, { ...request, ...own }, options))
     },
-    reply: (call: number, id: number, text: string) => work(encodeReply(call, id, text)),
+    reply: (call: number, id: number, text: string) => processFrame(encodeReply(call, id, text)),
   }
 }
 
-test('a Query that another lets go on has its own time, randomness and log, and is marked', () => {
+test('a Query that another call resumes has its own time, randomness, log and usage', () => {
   const host = hostOf()
   host.invoke(1, 'holds')
   const [alone] = host.invoke(2, 'draws')
@@ -116,17 +118,17 @@ test('a Query that another lets go on has its own time, randomness and log, and 
   expect(ends[1]).toHaveProperty('result', (alone as { result: unknown }).result)
 })
 
-test('a Mutation that goes on in the frame of another hears of what it told', () => {
+test('a Mutation that resumes in the frame of another call gets its pipelined results', () => {
   const host = hostOf()
   host.invoke(1, 'holds')
   host.invoke(2, 'adds', true)
   expect(host.invoke(3, 'opens')).toMatchObject([
-    { call: 3, type: 'returned', told: [] },
-    { call: 2, type: 'returned', result: 'string', told: [{ 0: 'insert' }, { 0: 'patch' }] },
+    { call: 3, type: 'returned', pipelined: [] },
+    { call: 2, type: 'returned', result: 'string', pipelined: [{ 0: 'insert' }, { 0: 'patch' }] },
   ])
 })
 
-test('Actions that take turns at module scope each fetch and sleep for themselves', () => {
+test('Actions that share a queue in module scope each fetch and sleep for themselves', () => {
   const host = hostOf(true)
   const [first] = host.invoke(1, 'fetches')
   expect(host.invoke(2, 'fetches')).toEqual([])
@@ -145,7 +147,7 @@ test('Actions that take turns at module scope each fetch and sleep for themselve
 })
 
 test.each(['fails', 'asksAndFails'])(
-  'a rejection of a call that another let go on fails not that other: %s',
+  'a rejection in a call does not fail the call that resumed it: %s',
   (name) => {
     const host = hostOf()
     host.invoke(1, 'holds')
@@ -156,7 +158,7 @@ test.each(['fails', 'asksAndFails'])(
   },
 )
 
-test('a call that let others go on fails for what it rejects in frames of its own', () => {
+test('a call that resumed others fails for its rejections in frames of its own', () => {
   const host = hostOf()
   host.invoke(1, 'waits')
   const found = host.invoke(2, 'opensAndFails')

@@ -17,7 +17,7 @@ const functionOf = (definition: FunctionDefinition) =>
 const schemaOf = (schema: SchemaDefinition) =>
   (schema as unknown as { [key: symbol]: { tables: unknown } })[Symbol.for('svc.schema')]!
 
-test('the types declare exactly the values that the module has', () => {
+test('the types declare exactly the values that the module exports', () => {
   const types = readFileSync(join(import.meta.dirname, 'svc.d.ts'), 'utf8')
   const declared = [...types.matchAll(/^export declare (?:function|const|class) (\w+)/gm)]
   expect(declared.map((match) => match[1]).sort()).toEqual(Object.keys(authoring).sort())
@@ -26,7 +26,7 @@ test('the types declare exactly the values that the module has', () => {
   expect(methods.map((match) => match[1]).sort()).toEqual(Object.keys(v).sort())
 })
 
-test('every validator becomes plain data that a manifest may carry', () => {
+test('every validator becomes plain data that a manifest accepts', () => {
   const validators = {
     null: v.null(),
     boolean: v.boolean(),
@@ -61,7 +61,7 @@ test('every validator becomes plain data that a manifest may carry', () => {
   expect(jsonOf(v.string({ maximumLength: undefined }))).toEqual({ type: 'string' })
 })
 
-test('a Function carries what it declares, with clients sorted', () => {
+test('a Function definition holds what it declares, with sorted clients', () => {
   const handler = () => null
   const send = mutation({
     clients: ['public', 'confidential'],
@@ -97,7 +97,7 @@ test('a Function carries what it declares, with clients sorted', () => {
   expect(functionOf(query({ handler })).kind).toBe('query')
 })
 
-test('a schema carries its tables, with indexes sorted by name', () => {
+test('a schema holds its tables, with indexes sorted by name', () => {
   const messages = table({ channel: v.id('channels'), author: v.string() })
   const schema = defineSchema({
     channels: table({ name: v.string() }).unique('byName', ['name']),
@@ -128,8 +128,8 @@ test('a schema carries its tables, with indexes sorted by name', () => {
 })
 
 const handler = () => null
-type Others = Readonly<Record<'number' | 'date', () => unknown>>
-const words = v.string as unknown as ValidatorDefinition
+type UnknownBuilders = Readonly<Record<'number' | 'date', () => unknown>>
+const uncalledBuilder = v.string as unknown as ValidatorDefinition
 const fields = (count: number) =>
   Object.fromEntries(Array.from({ length: count }, (_, i) => [`f${i}`, v.string()]))
 const hosts = (count: number) => Array.from({ length: count }, (_, i) => `h${i}.test`)
@@ -137,11 +137,15 @@ const names = (count: number) => Object.keys(fields(count))
 const manyIndexes = () =>
   names(65).reduce((each, name) => each.index(name, ['f0']), table(fields(1)))
 
-/** What the author wrote, what is wrong with it, and a word of the mend. */
-const MISTAKES: readonly [() => unknown, wrong: string, mend: string][] = [
-  [() => (v as unknown as Others).number(), 'v has no "number"', 'v.float64(), or v.int64()'],
-  [() => (v as unknown as Others).date(), 'v has no "date"', '"timestamp"'],
-  [() => v.array(words), 'v.array(...) items is a function', 'Call it, as in v.string()'],
+/** A declaration, the problem that its message names, and a part of the fix. */
+const MISTAKES: readonly [() => unknown, problem: string, fix: string][] = [
+  [
+    () => (v as unknown as UnknownBuilders).number(),
+    'v has no "number"',
+    'v.float64(), or v.int64()',
+  ],
+  [() => (v as unknown as UnknownBuilders).date(), 'v has no "date"', '"timestamp"'],
+  [() => v.array(uncalledBuilder), 'v.array(...) items is a function', 'Call it, as in v.string()'],
   [() => v.object({ a: { b: v.string() } }), 'v.object(...).a is an object', 'v.object({ ... })'],
   [() => v.object({ a: [v.string()] }), 'v.object(...).a is an array', 'v.array(...)'],
   [() => v.object({ a: 'text' }), 'v.object(...).a is a string', 'v.literal(...)'],
@@ -180,18 +184,18 @@ const MISTAKES: readonly [() => unknown, wrong: string, mend: string][] = [
   [() => table(fields(1)).index('a', ['f0']).unique('a', ['f0']), 'declared twice', 'Rename'],
   [() => table(fields(1)).index('a', []), 'Index "a" has no fields', '["channel", "author"]'],
   [() => table(fields(1)).index('a', 'f0' as never), 'Index "a" has no fields', 'List them'],
-  [() => table(fields(2)).index('a', ['f2']), '"f2", which is no field', 'Use "f0" or "f1"'],
+  [() => table(fields(2)).index('a', ['f2']), '"f2", which is not a field', 'Use "f0" or "f1"'],
   [() => table(fields(2)).index('a', ['f0', 'f0']), 'lists "f0" twice', 'once'],
   [() => table(fields(2)).index('a', ['f0', '_createdAt']), '"_createdAt"', 'order of creation'],
   [() => table(fields(17)).index('a', names(17)), 'has 17 fields', 'at most 16'],
   [manyIndexes, 'is one index too many', 'at most 64'],
   [() => defineSchema([]), 'defineSchema(...) is given an array', 'messages: table({ ... })'],
   [() => defineSchema({ files: table({}) }), '"files" is reserved', 'another name'],
-  [() => defineSchema({ Messages: table({}) }), '"Messages" is no name', 'lower-case'],
+  [() => defineSchema({ Messages: table({}) }), '"Messages" is not a name', 'lower-case'],
   [() => defineSchema({ messages: {} }), '"messages" is an object, not a table', 'table({ ... })'],
   [
     () => defineSchema({ a: table({ b: v.array(v.object({ c: v.id('d') })) }) }),
-    'Field a.b[].c is an ID of "d", which is no table',
+    'Field a.b[].c is an ID of "d", which is not a table',
     'Use "a"',
   ],
   [() => defineSchema({ a: table({}) }).document('b'), 'is given "b"', 'Use "a"'],
@@ -254,21 +258,21 @@ const MISTAKES: readonly [() => unknown, wrong: string, mend: string][] = [
 ]
 
 test.each(MISTAKES)(
-  'a mistake in a definition is named, with its mend: %s',
-  (make, wrong, mend) => {
+  'a mistake in a definition throws an error that names the problem and the fix: %s',
+  (declare, problem, fix) => {
     let thrown: unknown
     try {
-      make()
+      declare()
     } catch (error) {
       thrown = error
     }
     expect(thrown).toMatchObject({ name: 'DefinitionError' })
-    expect((thrown as Error).message).toContain(wrong)
-    expect((thrown as Error).message.split(wrong)[1]).toContain(mend)
+    expect((thrown as Error).message).toContain(problem)
+    expect((thrown as Error).message.split(problem)[1]).toContain(fix)
   },
 )
 
-test('an Action carries what it uses, sorted', () => {
+test('an Action definition holds its hosts and secrets, sorted', () => {
   const uses = { network: ['localhost:8080', 'api.test'], secrets: ['B', 'A_1'] }
   expect(functionOf(action({ uses, handler }))).toMatchObject({
     kind: 'action',
@@ -281,7 +285,7 @@ test('an Action carries what it uses, sorted', () => {
   expect(functionOf(query({ handler }))).not.toHaveProperty('uses')
 })
 
-test('a table is not changed by the indexes that are added to it', () => {
+test('adding an index returns another table and changes none', () => {
   const plain = table({ a: v.string() })
   plain.index('byA', ['a'])
   expect(schemaOf(defineSchema({ plain })).tables).toEqual({

@@ -1,6 +1,6 @@
 /**
- * The module "svc" at run time. It is bundled into every artifact, so it depends on nothing but the
- * language; its types are written by hand in svc.d.ts, and a test compares the two.
+ * The module "svc" at run time. It is bundled into every artifact, so it depends only on the
+ * language. Its types are written by hand in svc.d.ts, and a test compares the two.
  */
 export { UniqueViolation } from './errors.ts'
 export {

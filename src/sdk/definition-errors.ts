@@ -1,13 +1,13 @@
-/** A mistake in what a Workspace declares. The message says what is wrong, then how to mend it. */
+/** A mistake in a declaration of a Workspace. The message names the problem, then the fix. */
 
 export class DefinitionError extends Error {
-  constructor(wrong: string, mend: string) {
-    super(`${wrong}. ${mend}.`)
+  constructor(problem: string, fix: string) {
+    super(`${problem}. ${fix}.`)
     this.name = 'DefinitionError'
   }
 }
 
-/** `a, b or c`, each in quotes. */
+/** Returns `"a", "b" or "c"`. */
 export function quotedList(names: readonly string[]): string {
   const quoted = names.map((name) => `"${name}"`)
   const last = quoted.pop()
@@ -21,7 +21,7 @@ export function isPlainObject(value: unknown): value is { readonly [key: string]
   return prototype === Object.prototype || prototype === null
 }
 
-/** Throws for the first option that nothing reads, since a misspelled one would be ignored. */
+/** Throws for the first unknown option, since a misspelled one would be ignored. */
 export function rejectUnknownOptions(
   options: object,
   allowed: readonly string[],

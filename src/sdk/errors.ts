@@ -1,8 +1,8 @@
-/** Errors that the server throws inside an author's code, as classes that `instanceof` knows. */
+/** Classes for `instanceof` of the errors that the runner throws in the code of an author. */
 
 const VIOLATION = Symbol.for('svc.uniqueViolation')
 
-/** The server makes these errors, outside of this bundle: the mark tells them, not a prototype. */
+/** Recognizes its instances by a symbol: the runner makes them outside of this bundle. */
 export class UniqueViolation extends Error {
   static override [Symbol.hasInstance](value: unknown): boolean {
     return typeof value === 'object' && value !== null && VIOLATION in value

@@ -1,4 +1,4 @@
-/** `query`, `mutation`, `action` and their internal twins: what a Function says about itself. */
+/** `query`, `mutation`, `action` and their internal variants: the definition of a Function. */
 import { isConfigurationName } from '../value/configuration.ts'
 import { AUTH_MODES, type AuthMode } from '../value/identities.ts'
 import {
@@ -23,7 +23,7 @@ const FUNCTION = Symbol.for('svc.function')
 const CLIENTS: readonly string[] = ['public', 'confidential']
 const ERROR_KINDS: readonly string[] = ['invalid', 'forbidden', 'not_found', 'conflict']
 
-/** What the host reads of a Function; its name comes from the file and the export. */
+/** The part of a Function that the runner reads; its name comes from the file and the export. */
 interface FunctionContent extends Omit<FunctionManifest, 'name'> {
   readonly handler: (ctx: unknown, args: unknown) => unknown
 }
@@ -97,7 +97,7 @@ function authOf(value: unknown, owner: string): AuthMode {
   if (mode !== undefined) return mode
   throw new DefinitionError(
     `${owner} auth is ${typeof value === 'string' ? `"${value}"` : kindOf(value)}`,
-    `Use ${quotedList(AUTH_MODES)}; without it the Function is for everybody and sees nobody`,
+    `Use ${quotedList(AUTH_MODES)}, or leave auth out to accept every caller without an identity`,
   )
 }
 
@@ -162,18 +162,18 @@ function usesOf(value: unknown, owner: string): FunctionUses {
   return {
     network: namesOf(value.network ?? [], `${owner} uses.network`, {
       fits: isHost,
-      wrong: wrongInHost,
-      mend: 'Write a lower-case host as in a URL, such as "api.example.com" or "localhost:8080"',
+      explain: explainHost,
+      fix: 'Write a lower-case host as in a URL, such as "api.example.com" or "localhost:8080"',
     }),
     secrets: namesOf(value.secrets ?? [], `${owner} uses.secrets`, {
       fits: isConfigurationName,
-      mend: 'Use upper-case letters, digits and _, at most 64 characters, such as API_KEY',
+      fix: 'Use upper-case letters, digits and _, at most 64 characters, such as API_KEY',
     }),
   }
 }
 
-/** Which part of it, where that can be told. */
-function wrongInHost(text: string): string {
+/** Names the part of a host that is wrong; empty if it is not known. */
+function explainHost(text: string): string {
   if (text.includes('/')) return ', which is more than a host'
   const name = text.replace(/:[^:]*$/, '')
   if (isHost(name)) return ', whose port is not from 1 to 65535'
@@ -183,29 +183,30 @@ function wrongInHost(text: string): string {
 
 interface NameRule {
   readonly fits: (name: string) => boolean
-  readonly wrong?: (name: string) => string
-  readonly mend: string
+  /** Continues the message about a name that does not fit. */
+  readonly explain?: (name: string) => string
+  readonly fix: string
 }
 
 function namesOf(
   value: unknown,
-  at: string,
-  { fits, wrong = () => '', mend }: NameRule,
+  path: string,
+  { fits, explain = () => '', fix }: NameRule,
 ): readonly string[] {
   if (!Array.isArray(value)) {
-    throw new DefinitionError(`${at} is ${kindOf(value)}`, 'Write a list of names')
+    throw new DefinitionError(`${path} is ${kindOf(value)}`, 'Write a list of names')
   }
   for (const [i, name] of value.entries()) {
     if (typeof name !== 'string' || !fits(name)) {
-      const shown = typeof name === 'string' ? `"${name}"${wrong(name)}` : kindOf(name)
-      throw new DefinitionError(`${at} lists ${shown}`, mend)
+      const shown = typeof name === 'string' ? `"${name}"${explain(name)}` : kindOf(name)
+      throw new DefinitionError(`${path} lists ${shown}`, fix)
     }
     if (value.indexOf(name) !== i) {
-      throw new DefinitionError(`${at} lists "${name}" twice`, 'List each name once')
+      throw new DefinitionError(`${path} lists "${name}" twice`, 'List each name once')
     }
   }
   if (value.length > USES_MAX) {
-    throw new DefinitionError(`${at} lists ${value.length} names`, `List at most ${USES_MAX}`)
+    throw new DefinitionError(`${path} lists ${value.length} names`, `List at most ${USES_MAX}`)
   }
   return (value as string[]).toSorted()
 }

@@ -1,7 +1,7 @@
 /**
- * What a Function finds around it besides the language. In Queries and Mutations the time and
- * random values are those of the call, and the same when it runs again; what is marked "Actions
- * only" is absent there.
+ * The globals of a Function besides those of the language. In Queries and Mutations the time and
+ * random values belong to the call and are the same when it runs again; globals that are marked
+ * "Actions only" are absent there.
  */
 
 interface Console {
@@ -21,12 +21,12 @@ interface Console {
   clear(): void
   count(label?: string): void
   countReset(label?: string): void
-  /** In Queries and Mutations no time passes. */
+  /** Measures time; in Queries and Mutations none passes. */
   time(label?: string): void
   timeLog(label?: string, ...data: unknown[]): void
   timeEnd(label?: string): void
 }
-/** Lines in the log of the Environment, as `ctx.log` writes them. */
+/** Writes lines to the log of the Environment, as `ctx.log` does. */
 declare const console: Console
 
 interface Crypto {
@@ -48,7 +48,7 @@ interface TextDecoder {
   readonly ignoreBOM: boolean
   decode(input?: ArrayBuffer | ArrayBufferView): string
 }
-/** UTF-8 only. */
+/** Decodes UTF-8 only. */
 declare const TextDecoder: {
   prototype: TextDecoder
   new (label?: string, options?: { fatal?: boolean; ignoreBOM?: boolean }): TextDecoder
@@ -149,7 +149,7 @@ interface Headers {
 type HeadersInit = Headers | Record<string, string> | Iterable<readonly [string, string]>
 declare const Headers: { prototype: Headers; new (init?: HeadersInit): Headers }
 
-/** Bodies are whole: there are no streams, no forms and no blobs. */
+/** A whole body: there are no streams, forms or blobs. */
 type BodyInit = string | Uint8Array | ArrayBuffer | ArrayBufferView | URLSearchParams
 
 interface Body {
@@ -166,7 +166,7 @@ interface RequestInit {
   headers?: HeadersInit
   /** At most 8 MiB. */
   body?: BodyInit | null
-  /** `follow` by default: at most 10, to hosts in `uses.network`, and never to another scheme. */
+  /** `follow` by default: at most 10 redirects, to hosts in `uses.network`, by the same scheme. */
   redirect?: 'follow' | 'manual' | 'error'
   signal?: AbortSignal | null
 }
@@ -203,10 +203,10 @@ declare const Response: {
   json(data: unknown, init?: ResponseInit): Response
 }
 
-/** Actions only: to the hosts in `uses.network`, by https. A response has at most 16 MiB. */
+/** Actions only: reaches the hosts in `uses.network`, by https. A response has at most 16 MiB. */
 declare function fetch(input: string | URL | Request, init?: RequestInit): Promise<Response>
 
-// Apart, for a task that is given nothing: else the `resolve` of a Promise would ask for its value.
+// An overload for tasks without arguments: the `resolve` of a Promise would require its value.
 /** Actions only: at most 1,024 timers, which end with the call. */
 declare function setTimeout(task: (value: undefined) => unknown, milliseconds?: number): number
 declare function setTimeout<Given extends unknown[]>(

@@ -1,4 +1,4 @@
-/** `table` and `defineSchema`: what a Workspace stores, checked while its code is loaded. */
+/** `table` and `defineSchema`: the tables of a Workspace, checked while its code is loaded. */
 import { isTableName } from '../value/ids.ts'
 import {
   FIELD_NAME,
@@ -27,7 +27,7 @@ interface IndexDefinition {
   readonly unique: boolean
 }
 
-/** What the host reads of a table. */
+/** The part of a table that the runner reads. */
 interface TableContent {
   readonly fields: FieldsJson
   /** Sorted by name. */
@@ -52,7 +52,7 @@ export function table(fields: unknown): TableDefinition {
     throw new DefinitionError(
       `table(...) has a field "${name}"`,
       name.startsWith('_')
-        ? 'Names that begin with _ belong to svc: choose another'
+        ? 'Choose another name: those that begin with _ belong to svc'
         : 'Use a letter, then letters, digits and _, at most 64 characters',
     )
   }
@@ -84,7 +84,7 @@ function withIndex(content: TableContent, index: IndexDefinition): readonly Inde
   if (content.indexes.length === INDEXES_MAX) {
     throw new DefinitionError(
       `${owner} is one index too many`,
-      `A table has at most ${INDEXES_MAX}`,
+      `Remove one: a table has at most ${INDEXES_MAX}`,
     )
   }
   if (!Array.isArray(fields) || fields.length === 0) {
@@ -93,7 +93,7 @@ function withIndex(content: TableContent, index: IndexDefinition): readonly Inde
   if (fields.length > INDEX_FIELDS_MAX) {
     throw new DefinitionError(
       `${owner} has ${fields.length} fields`,
-      `An index has at most ${INDEX_FIELDS_MAX}`,
+      `Remove some: an index has at most ${INDEX_FIELDS_MAX}`,
     )
   }
   fields.forEach((field: unknown, i) => {
@@ -119,7 +119,7 @@ function checkIndexField(
   if (typeof field !== 'string' || !Object.hasOwn(declared, field)) {
     throw new DefinitionError(
       `${owner} lists ${typeof field === 'string' ? `"${field}"` : kindOf(field)}, ` +
-        'which is no field of the table',
+        'which is not a field of the table',
       `Use ${quotedList(Object.keys(declared))}`,
     )
   }
@@ -139,7 +139,7 @@ export function defineSchema(tables: unknown): SchemaDefinition {
   if (names.length > TABLES_MAX) {
     throw new DefinitionError(
       `The schema has ${names.length} tables`,
-      `A Workspace has at most ${TABLES_MAX}`,
+      `Remove some: a Workspace has at most ${TABLES_MAX}`,
     )
   }
   const contents: { [name: string]: TableContent } = {}
@@ -160,7 +160,7 @@ function tableContent(name: string, value: unknown): TableContent {
   }
   if (!isTableName(name)) {
     throw new DefinitionError(
-      `"${name}" is no name for a table`,
+      `"${name}" is not a name for a table`,
       'Use a lower-case letter, then letters and digits, at most 64 characters',
     )
   }
@@ -179,10 +179,10 @@ function tableContent(name: string, value: unknown): TableContent {
 
 function checkReferences(name: string, fields: FieldsJson, tables: readonly string[]): void {
   for (const [field, json] of Object.entries(fields)) {
-    for (const { table: target, at } of referencedTables(json, `${name}.${field}`)) {
+    for (const { table: target, path } of referencedTables(json, `${name}.${field}`)) {
       if (tables.includes(target)) continue
       throw new DefinitionError(
-        `Field ${at} is an ID of "${target}", which is no table`,
+        `Field ${path} is an ID of "${target}", which is not a table`,
         `Use ${quotedList(tables)}`,
       )
     }

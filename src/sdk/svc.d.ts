@@ -1,17 +1,17 @@
-/** The module "svc": what the code of a Workspace is written with. */
+/** The module "svc", which the code of a Workspace imports. */
 
 // ---------------------------------------------------------------- Values
 
 /**
- * The ID of a document, such as `messages_01JZ0000000000000000000000`: a string that remembers its
- * table, so that an ID of one table is not taken for an ID of another.
+ * The ID of a document, such as `messages_01JZ0000000000000000000000`: a string whose type names
+ * its table, so that an ID of one table is not accepted as an ID of another.
  */
 export type Id<Table extends string> = string & { readonly __table: Table }
 
 /** A document as it is stored, with `_id`, `_createdAt` and `_revision`. */
 export type Doc<Name extends TableName> = Flatten<SystemFields<Name> & NewDoc<Name>>
 
-/** The fields of a document, as `insert` and `replace` take them. */
+/** The fields of a document, the argument of `insert` and `replace`. */
 export type NewDoc<Name extends TableName> = Name extends keyof Tables
   ? TableFields<Tables[Name]>
   : never
@@ -22,9 +22,9 @@ export type TableName = Register extends { readonly tables: infer Names extends 
   : never
 
 export interface SystemFields<Name extends string> {
-  /** Given by `insert`; never changes. */
+  /** Assigned by `insert`; never changes. */
   _id: Id<Name>
-  /** Microseconds since the Unix epoch: the order of `scan`, and of equals in an index. */
+  /** Microseconds since the Unix epoch: the order of `scan`, and of equal keys in an index. */
   _createdAt: bigint
   /** The commit that wrote this version; 0n inside the Mutation that inserts the document. */
   _revision: bigint
@@ -45,7 +45,7 @@ export type Infer<V> =
 declare const validated: unique symbol
 declare const optional: unique symbol
 
-/** A description of values, made with `v`. */
+/** A description of the values that are accepted, made with `v`. */
 export interface Validator<T> {
   readonly [validated]: T
 }
@@ -60,22 +60,22 @@ export interface Fields {
   readonly [name: string]: Validator<unknown> | OptionalValidator<unknown>
 }
 
-/** Builders of validators. What does not fit reaches neither a handler nor the database. */
+/** Builders of validators. A value that does not fit reaches no handler and no table. */
 export declare const v: {
   null(): Validator<null>
   boolean(): Validator<boolean>
-  /** A whole number of 64 bits with sign: a bigint, such as `5n`. */
+  /** A signed whole number of 64 bits: a bigint, such as `5n`. */
   int64(bounds?: { minimum?: bigint; maximum?: bigint }): Validator<bigint>
   /** A finite number. */
   float64(bounds?: { minimum?: number; maximum?: number }): Validator<number>
   /**
-   * Lengths count characters (Unicode code points). The whole string must match `pattern`, so that
-   * `/[a-z]+/` and `/^[a-z]+$/` mean the same. It is read as with the flag `u` and takes time
-   * linear in the string: it may have characters, `.`, classes, `\d`, `\w`, `\s` and their
-   * opposites, groups, `|`, `^`, `$` and `* + ? {2} {2,} {2,5}`, but neither look-ahead,
-   * look-behind, back-references, word boundaries, names of groups, `\p{}` nor another flag. It has
-   * at most 512 characters, and 600 places once its counted repetitions are written out. The
-   * pattern of a table that is served may go away, but not change.
+   * A string. Lengths count characters (Unicode code points). The whole string must match
+   * `pattern`, so that `/[a-z]+/` and `/^[a-z]+$/` mean the same. A pattern is read with the flag
+   * `u`, and matching takes time linear in the string. It may have characters, `.`, classes, `\d`,
+   * `\w`, `\s` and their opposites, groups, `|`, `^`, `$` and `* + ? {2} {2,} {2,5}`, but no
+   * look-ahead, look-behind, back-reference, word boundary, named group, `\p{}` or other flag. It
+   * has at most 512 characters, and 600 positions once its counted repetitions are expanded. The
+   * pattern of a table that is served may be removed, but not changed.
    */
   string(bounds?: {
     minimumLength?: number
@@ -83,7 +83,7 @@ export declare const v: {
     pattern?: RegExp
   }): Validator<string>
   bytes(bounds?: { maximumLength?: number }): Validator<Uint8Array>
-  /** Microseconds since the Unix epoch: a bigint, as `ctx.now()` answers it. */
+  /** Microseconds since the Unix epoch: a bigint, such as `ctx.now()` returns. */
   timestamp(): Validator<bigint>
   /** The ID of a document of one table. The document need not exist. */
   id<Name extends TableName>(table: Name): Validator<Id<Name>>
@@ -92,16 +92,16 @@ export declare const v: {
   array<T>(items: Validator<T>, bounds?: { maximumItems?: number }): Validator<T[]>
   /** An object with these fields and no other. */
   object<F extends Fields>(fields: F): Validator<InferFields<F>>
-  /** An object with any keys, whose values are all of one kind. */
+  /** An object with any keys, whose values all fit one validator. */
   record<T>(
     values: Validator<T>,
     bounds?: { maximumItems?: number },
   ): Validator<{ [key: string]: T }>
-  /** A value that fits at least one member; the first one that fits decides. */
+  /** A value that fits at least one member; the first one that fits is used. */
   union<const Members extends readonly [Validator<unknown>, ...Validator<unknown>[]]>(
     ...members: Members
   ): Validator<Infer<Members[number]>>
-  /** A field that may be absent. Only directly in an object, in arguments or in a table. */
+  /** A field that may be absent. Allowed directly in an object, in arguments and in a table. */
   optional<T>(inner: Validator<T>): OptionalValidator<T>
   /** The value, or null. */
   nullable<T>(inner: Validator<T>): Validator<T | null>
@@ -132,16 +132,16 @@ interface AnyTable<F, I extends Indexes> {
 /** A table of the schema, made with `table`. */
 export interface Table<F extends Fields, I extends Indexes> extends AnyTable<F, I> {
   /**
-   * Keeps the documents in the order of these fields, then in the order of their creation: at most
-   * 16 fields an index and 64 indexes a table.
+   * Adds an index: it keeps the documents in the order of these fields, then in the order of their
+   * creation. An index has at most 16 fields, a table at most 64 indexes.
    */
   index<const Name extends string, const Names extends FieldNames<F>>(
     name: Name,
     fields: Names,
   ): Table<F, I & { readonly [N in Name]: Names }>
   /**
-   * An index in which no two documents have equal fields; a write that would break it throws.
-   * Documents without one of the fields are not compared.
+   * Adds an index in which no two documents have equal fields; a write that would violate it
+   * throws. Documents that lack one of the fields are not compared.
    */
   unique<const Name extends string, const Names extends FieldNames<F>>(
     name: Name,
@@ -167,7 +167,7 @@ export declare function defineSchema<
   T extends { readonly [name: string]: AnyTable<Fields, Indexes> },
 >(tables: T): Schema<T>
 
-/** What `_generated` knows of this Workspace: it adds the schema and the names of the tables. */
+/** Describes this Workspace: `_generated` adds its schema and the names of its tables. */
 export interface Register {
   readonly version: 1
 }
@@ -179,35 +179,36 @@ type Tables = Register extends { readonly schema: Schema<infer T> } ? T : None
 /** Kinds of Application Key: `public` for browsers and apps, `confidential` for backends. */
 export type ClientKind = 'public' | 'confidential'
 
-/** What an error that a Function declares means to its caller: HTTP 400, 403, 404 or 409. */
+/** The meaning of a declared error for the caller: HTTP status 400, 403, 404 or 409. */
 export type ErrorKind = 'invalid' | 'forbidden' | 'not_found' | 'conflict'
 
 type Errors = { readonly [code: string]: ErrorKind }
 
 interface InternalDefinition<Context, M extends AuthMode, A extends Fields, R> {
   /**
-   * Who must call: `none` (by default) lets everybody call and sees nobody, `optional` everybody
-   * and sees who presents a token, `guest`, `user` and `service` that kind of caller alone. A
-   * Function that another one calls sees the caller of that one.
+   * The identity that a caller must have. `none`, the default, accepts every caller and hides its
+   * identity; `optional` accepts every caller and shows the identity of one that presents a token;
+   * `guest`, `user` and `service` accept only callers of that kind. A called Function sees the
+   * identity that the calling one has.
    */
   auth?: M
-  /** The fields of the one argument object; none by default. */
+  /** The fields of the argument object; none by default. */
   arguments?: A
-  /** The result; any by default. What does not fit fails the call. */
+  /** The result; any value by default. A result that does not fit fails the call. */
   returns?: R
   handler: (ctx: Context, args: InferFields<A>) => Returned<R> | Promise<Returned<R>>
 }
 
 interface PublicDefinition<Context, M extends AuthMode, A extends Fields, R>
   extends InternalDefinition<Context, M, A, R> {
-  /** Which Application Keys may call it; none by default. */
+  /** The kinds of Application Key that may call it; none by default. */
   clients?: readonly ClientKind[]
 }
 
 interface WithErrors<E extends Errors> {
   /**
-   * Failures that a caller can act on, such as `{ CHANNEL_ARCHIVED: "conflict" }`. `ctx.fail`
-   * throws one of them; the caller sees the code with `APP_` before it.
+   * Failures that the caller can act on, such as `{ CHANNEL_ARCHIVED: "conflict" }`. `ctx.fail`
+   * throws one of them; the application receives its code with the prefix `APP_`.
    */
   errors?: E
 }
@@ -224,7 +225,7 @@ export interface FunctionDefinition<Kind extends FunctionKind> {
   readonly [functionKind]: Kind
 }
 
-/** Reads documents as they are at one moment. Its result may be kept until one of them changes. */
+/** Reads documents of one snapshot. Its result may be cached until one of them changes. */
 export declare function query<
   const A extends Fields = None,
   R extends Validator<unknown> = Validator<unknown>,
@@ -235,8 +236,8 @@ export declare function query<
 ): FunctionDefinition<'query'>
 
 /**
- * Reads and writes documents in one transaction: all of it happens, or nothing. It runs again when
- * another Mutation changed what it read, so its handler must have no other effects.
+ * Reads and writes documents in one transaction: all of its writes are stored, or none. It runs
+ * again when another Mutation changed what it read, so its handler must have no other effects.
  */
 export declare function mutation<
   const A extends Fields = None,
@@ -267,13 +268,13 @@ export declare function internalMutation<
   definition: InternalDefinition<MutationContext<keyof E & string, M>, M, A, R> & WithErrors<E>,
 ): FunctionDefinition<'mutation'>
 
-/** What an Action may reach: what it names, and nothing else. */
+/** The hosts and secrets that an Action names; it reaches no others. */
 interface WithUses {
   uses?: {
     /**
-     * Hosts that `fetch` may call, as they stand in a URL: "api.example.com", with the port where
-     * it is not the usual one; at most 64. An address that is not public must also be allowed by
-     * the operator of the server.
+     * Hosts that `fetch` may call, written as in a URL: "api.example.com", with the port unless it
+     * is the default one; at most 64. The operator of the server must also allow an address that
+     * is not public.
      */
     network?: readonly string[]
     /** Names of secrets of the Environment, such as "API_KEY"; at most 64. */
@@ -282,9 +283,9 @@ interface WithUses {
 }
 
 /**
- * Works with the world outside: it has `fetch`, timers and 10 minutes. It reads and writes
- * documents by calling Queries and Mutations, each of which is a transaction of its own. It is
- * never run again by itself, and a call that failed may have had effects.
+ * Calls other services: it has `fetch`, timers and 10 minutes. It reads and writes documents by
+ * calling Queries and Mutations, each of which is a transaction of its own. The server never runs
+ * it again by itself, and a call that failed may have had effects.
  */
 export declare function action<
   const A extends Fields = None,
@@ -309,7 +310,7 @@ export declare function internalAction<
     WithUses,
 ): FunctionDefinition<'action'>
 
-/** A Function of this Workspace, as `api` and `internal` of `_generated/api` hold it. */
+/** A reference to a Function of this Workspace, from `api` or `internal` of `_generated/api`. */
 export interface FunctionReference<Kind extends FunctionKind, Arguments, Result> {
   readonly kind: Kind
   readonly types?: {
@@ -320,35 +321,35 @@ export interface FunctionReference<Kind extends FunctionKind, Arguments, Result>
 }
 
 /**
- * Calls another Function of this Workspace and answers its result. Throws what it throws; an error
- * that it declares has its `code`, and where nobody catches it the calling Function fails with it.
- * Calls nest 8 deep, and one invocation makes 4,096 of them.
+ * Calls another Function of this Workspace and returns its result. Throws what that Function
+ * throws; a declared error has its `code`, and the calling Function fails with that code unless it
+ * catches the error. Calls nest at most 8 deep, and one invocation makes at most 4,096 of them.
  */
 type Run<Kind extends FunctionKind> = <Arguments, Result>(
   reference: FunctionReference<Kind, Arguments, Result>,
   ...args: Record<never, never> extends Arguments ? [args?: Arguments] : [args: Arguments]
 ) => Promise<Result>
 
-/** How much of a bound this call has used. */
+/** The used part of a limit, and the limit. */
 export interface Usage {
   readonly used: number
   readonly limit: number
 }
 
-/** Of the whole transaction, with the Functions that it called. */
+/** Usage of the whole transaction, including the Functions that it called. */
 export interface TransactionUsage {
   readonly documentsRead: Usage
   readonly bytesRead: Usage
   readonly documentsWritten: Usage
   readonly bytesWritten: Usage
-  /** Of other Functions. */
+  /** Calls of other Functions. */
   readonly calls: Usage
 }
 
 export interface ActionUsage {
-  /** Of other Functions. */
+  /** Calls of other Functions. */
   readonly calls: Usage
-  /** Of `fetch`. */
+  /** Requests of `fetch`. */
   readonly requests: Usage
   readonly milliseconds: Usage
 }
@@ -358,87 +359,88 @@ interface AnyContext<ErrorCode extends string, Mode extends AuthMode> {
   readonly config: Configuration
   readonly log: Log
   /**
-   * Microseconds since the Unix epoch. In a Query and a Mutation the time of the call, the same
-   * wherever it is read; in an Action the time that it is.
+   * Returns microseconds since the Unix epoch: in a Query and a Mutation the time of the call,
+   * which stays the same, in an Action the current time.
    */
   now(): bigint
   /**
-   * Ends the call with an error that it declares. Write `return ctx.fail("...")`, or `throw` before
-   * it, so that TypeScript knows that nothing behind it runs.
+   * Ends the call with an error that it declares. Write `return ctx.fail("...")` or
+   * `throw ctx.fail("...")`, so that TypeScript knows that no code after it runs.
    */
   readonly fail: (code: ErrorCode) => never
-  /** In an Action each Query is a transaction of its own; elsewhere it is part of this one. */
+  /** Calls a Query: in an Action in a transaction of its own, elsewhere as part of this one. */
   readonly runQuery: Run<'query'>
 }
 
 /**
- * What the handler of a Query works with. `ErrorCode` is the union of the codes it declares, `Mode`
- * its `auth`; without them it serves for every Function.
+ * The `ctx` of a Query. `ErrorCode` is the union of the error codes that it declares, `Mode` its
+ * `auth`; without them the type fits every Function.
  */
 export interface QueryContext<ErrorCode extends string = never, Mode extends AuthMode = AuthMode>
   extends AnyContext<ErrorCode, Mode> {
   readonly db: DatabaseReader
-  /** What this call has used of its bounds, so that a loop can stop before it passes one. */
+  /** Returns what this call has used of its limits, so that a loop can stop before one. */
   usage(): Promise<TransactionUsage>
 }
 
-/** What the handler of a Mutation works with. It also serves where a QueryContext is expected. */
+/** The `ctx` of a Mutation. It is also accepted where a QueryContext is expected. */
 export interface MutationContext<ErrorCode extends string = never, Mode extends AuthMode = AuthMode>
   extends QueryContext<ErrorCode, Mode> {
   readonly auth: Auth<Mode> & GuestIssuer
   readonly db: DatabaseWriter
-  /** Part of this transaction. What it wrote is undone where it throws. */
+  /** Calls a Mutation as part of this transaction. Its writes are rolled back if it throws. */
   readonly runMutation: Run<'mutation'>
 }
 
-/** What the handler of an Action works with. */
+/** The `ctx` of an Action. */
 export interface ActionContext<ErrorCode extends string = never, Mode extends AuthMode = AuthMode>
   extends AnyContext<ErrorCode, Mode> {
   readonly auth: Auth<Mode> & GuestIssuer
   readonly config: Configuration & SecretReader
-  /** A transaction of its own: it is stored, and stays so, when the promise resolves. */
+  /** Calls a Mutation in a transaction of its own: it is durable when the promise resolves. */
   readonly runMutation: Run<'mutation'>
   readonly runAction: Run<'action'>
+  /** Returns what this call has used of its limits, so that a loop can stop before one. */
   usage(): Promise<ActionUsage>
 }
 
 // ---------------------------------------------------------------- Callers
 
-/** What a Function asks of its caller. */
+/** The identity that a Function requires of its caller. */
 export type AuthMode = 'none' | 'optional' | 'guest' | 'user' | 'service'
 
 /**
- * Who calls. It says who somebody is and nothing about what is theirs: whether a caller may do
- * what is asked is for the Function to check.
+ * The verified identity of a caller. It grants no access by itself: the Function checks whether
+ * this caller may do what it requests.
  */
 export type Identity = GuestIdentity | UserIdentity | ServiceIdentity
 
-/** Somebody whom `issueGuest` let in. */
+/** The identity of a guest, made by `issueGuest`. */
 export interface GuestIdentity {
   readonly kind: 'guest'
-  /** Such as `gst_01JZ0000000000000000000000`: another one for each guest. */
+  /** Unique for each guest, such as `gst_01JZ0000000000000000000000`. */
   readonly subject: string
   /** The ID of this Environment. */
   readonly issuer: string
 }
 
-/** Somebody whom an identity provider of the Environment vouches for. */
+/** The identity of a user, verified through an identity provider of the Environment. */
 export interface UserIdentity extends ProvidedIdentity {
   readonly kind: 'user'
 }
 
-/** A program whom a provider of service identities vouches for. */
+/** The identity of a program, verified through a provider of service identities. */
 export interface ServiceIdentity extends ProvidedIdentity {
   readonly kind: 'service'
 }
 
 interface ProvidedIdentity {
-  /** Different for each caller of one issuer; two issuers may use the same. */
+  /** Unique among the callers of one issuer; two issuers may use the same one. */
   readonly subject: string
   readonly issuer: string
-  /** Empty where the operator maps no claim to it. */
+  /** Empty if the operator maps no claim to it. */
   readonly roles: readonly string[]
-  /** As the provider says it; absent where it does not, or where no claim is mapped to it. */
+  /** The provider's claim; absent if there is none, or if the operator maps no claim to it. */
   readonly email?: string
 }
 
@@ -446,7 +448,7 @@ interface Auths {
   none: { readonly identity: null }
   optional: {
     readonly identity: Identity | null
-    /** The identity where it is of that kind, or null. */
+    /** The identity if it is of that kind, otherwise null. */
     readonly guest: GuestIdentity | null
     readonly user: UserIdentity | null
     readonly service: ServiceIdentity | null
@@ -460,8 +462,8 @@ type Auth<Mode extends AuthMode> = Auths[Mode]
 
 interface GuestIssuer {
   /**
-   * Makes a guest and answers its bearer, which the application then presents as its functional
-   * token: at most 86,400 seconds, and never to be logged or stored.
+   * Makes a guest and returns its bearer token, which the application presents as its functional
+   * token: valid for at most 86,400 seconds. Never log or store it.
    */
   issueGuest(options: { expiresInSeconds: number }): Promise<string>
 }
@@ -469,21 +471,21 @@ interface GuestIssuer {
 // ---------------------------------------------------------------- Configuration
 
 /**
- * What the operator set with `svc config set`. A call sees it as it was when the call began, the
- * next one as it is then.
+ * The variables and secrets that the operator set with `svc config set`. A call sees them as they
+ * were when it started.
  */
 export interface Configuration {
   /**
-   * The value of a variable, or null where none has this name; a secret is no variable. Names have
-   * upper-case letters, digits and _, such as "GREETING".
+   * Returns the value of a variable, or null if there is none of this name; a secret is no
+   * variable. A name has upper-case letters, digits and _, such as "GREETING".
    */
   variable(name: string): Promise<string | null>
 }
 
 interface SecretReader {
   /**
-   * The value of a secret that `uses.secrets` of this Action names. Throws where it is not named
-   * there or not set. Never log or store it.
+   * Returns the value of a secret that `uses.secrets` of this Action names. Throws if it is not
+   * named there or not set. Never log or store it.
    */
   secret(name: string): Promise<string>
 }
@@ -491,8 +493,8 @@ interface SecretReader {
 // ---------------------------------------------------------------- Log
 
 /**
- * Lines in the log of the Environment, together at most 256 a call and 4,096 characters each.
- * Fields are shown beside the message, as `data`; leave secrets out.
+ * Writes lines to the log of the Environment, at most 256 for each call and 4,096 characters in
+ * each. Fields are shown beside the message, as `data`; leave secrets out.
  */
 export interface Log {
   debug(message: string, fields?: { readonly [name: string]: unknown }): void
@@ -504,17 +506,17 @@ export interface Log {
 // ---------------------------------------------------------------- Documents
 
 export interface DatabaseReader {
-  /** The document, or null where there is none. */
+  /** Returns the document, or null if there is none. */
   get<Name extends TableName>(id: Id<Name>): Promise<Doc<Name> | null>
   /** Reads documents of one table, by an index or all of them. */
   table<Name extends TableName>(name: Name): TableReader<Name>
 }
 
 /**
- * Thrown by `insert`, `patch` and `replace` where another document has the same values in the
- * fields of a unique index, and by `runMutation` where the called Mutation does not catch it. The
- * write is not made, and the Mutation may go on. Where no Function catches it, the application is
- * answered 409 `UNIQUE_VIOLATION`.
+ * Thrown by `insert`, `patch` and `replace` if another document has the same values in the fields
+ * of a unique index, and by `runMutation` if the called Mutation does not catch it. The write is
+ * not made, and the Mutation may continue. If no Function catches it, the application receives
+ * 409 `UNIQUE_VIOLATION`.
  *
  *     try {
  *       await ctx.db.insert('users', { email })
@@ -533,32 +535,33 @@ export declare class UniqueViolation extends Error {
 }
 
 export interface DatabaseWriter extends DatabaseReader {
-  /** Adds a document, at most 1 MiB, and answers its ID. Throws a `UniqueViolation`. */
+  /** Adds a document of at most 1 MiB and returns its ID. Throws a `UniqueViolation`. */
   insert<Name extends TableName>(table: Name, document: NewDoc<Name>): Promise<Id<Name>>
   /**
-   * Sets the given fields; `undefined` removes one. Throws where there is no document, and a
-   * `UniqueViolation`.
+   * Sets the given fields; a field that is `undefined` is removed. Throws if there is no such
+   * document, and a `UniqueViolation`.
    */
   patch<Name extends TableName>(id: Id<Name>, fields: Partial<NewDoc<Name>>): Promise<void>
   /**
-   * Sets all fields; those that are not given are removed. Throws where there is no document, and a
-   * `UniqueViolation`.
+   * Sets all fields; those that are not given are removed. Throws if there is no such document,
+   * and a `UniqueViolation`.
    */
   replace<Name extends TableName>(id: Id<Name>, document: NewDoc<Name>): Promise<void>
-  /** Throws where there is no document. */
+  /** Removes the document. Throws if there is no such document. */
   delete<Name extends TableName>(id: Id<Name>): Promise<void>
 }
 
 export interface TableReader<Name extends TableName> {
   /**
-   * Documents in the order of an index. The range compares its fields from the first on, each with
-   * `eq`, then perhaps bounds the next one: `(q) => q.eq("channel", id).gte("_createdAt", since)`.
+   * Returns documents in the order of an index. The range compares its fields from the first on,
+   * each with `eq`, and may bound the next one:
+   * `(q) => q.eq("channel", id).gte("_createdAt", since)`.
    */
   index<IndexName extends IndexNames<Name>>(
     name: IndexName,
     range?: (q: IndexRange<Doc<Name>, RangeFields<Name, IndexName>>) => IndexRangeEnd,
   ): Documents<Doc<Name>>
-  /** Every document of the table, in the order of creation. */
+  /** Returns every document of the table, in the order of creation. */
   scan(): Documents<Doc<Name>>
 }
 
@@ -573,12 +576,12 @@ type RangeFields<Name, IndexName> = Name extends keyof Tables
 
 declare const range: unique symbol
 
-/** A range of an index that needs nothing more. */
+/** A complete range of an index. */
 export interface IndexRangeEnd {
   readonly [range]: true
 }
 
-/** The next field of the index can be compared, or bounded once from each side. */
+/** A range whose next field can be compared with `eq`, or bounded once from each side. */
 export type IndexRange<D, Names> = Names extends readonly [
   infer Next extends keyof D & string,
   ...infer Rest extends readonly string[],
@@ -591,8 +594,8 @@ export type IndexRange<D, Names> = Names extends readonly [
 interface NextField<D, Next extends keyof D & string, Rest extends readonly string[]>
   extends Bounds<Next, Exclude<D[Next], undefined>> {
   /**
-   * Documents whose field has this value. `undefined` finds those without the field, where it is
-   * optional; they come before all others, also before those whose field is null.
+   * Selects documents whose field has this value. `undefined` selects those that lack an optional
+   * field; they precede all others, also those whose field is null.
    */
   eq(field: Next, value: D[Next]): IndexRange<D, Rest>
 }
@@ -611,38 +614,39 @@ interface UpperBound<Field, Value, Then> extends IndexRangeEnd {
   lte(field: Field, value: Value): Then
 }
 
-/** Documents to be read, with `await` by one of the methods or with `for await`. */
+/** Documents that are read with one of the methods and `await`, or with `for await`. */
 export interface OrderedDocuments<D> extends AsyncIterable<D> {
-  /** The first `count` documents. */
+  /** Returns the first `count` documents. */
   take(count: number): Promise<D[]>
-  /** The first document, or null. */
+  /** Returns the first document, or null. */
   first(): Promise<D | null>
-  /** The only document, or null. Throws where there is more than one. */
+  /** Returns the only document, or null. Throws if there is more than one. */
   unique(): Promise<D | null>
-  /** All of them: for small ranges. A call reads at most 32,768 documents or 16 MiB. */
+  /** Returns all documents: for small ranges. A call reads at most 32,768 documents or 16 MiB. */
   collect(): Promise<D[]>
   /**
-   * `limit` documents (1 to 1,024) behind `cursor`; null begins. Pages neither skip nor repeat a
-   * document, unless a field of the index changes meanwhile: then the document moves to its new
-   * place, which may lie behind the cursor or before it.
+   * Returns `limit` documents (1 to 1,024) after `cursor`, which is null for the first page. Pages
+   * neither skip nor repeat a document, unless a field of the index changes meanwhile: then the
+   * document moves to its new position, which may be after the cursor or before it.
    */
   paginate(options: { cursor: string | null; limit: number }): Promise<Page<D>>
 }
 
 export interface Documents<D> extends OrderedDocuments<D> {
-  /** `asc` by default. */
+  /** Sets the order; `asc` by default. */
   order(direction: 'asc' | 'desc'): OrderedDocuments<D>
 }
 
 export interface Page<D> {
   items: D[]
   /**
-   * For the next page: a sealed text of at most 4,096 characters that shows nothing of a document.
-   * It opens for the same table, index fields and equalities alone, in this and in other Functions;
-   * a call with another one fails with `ARGUMENTS_INVALID` where the handler does not catch it. It
-   * stays good across restarts and Releases, and at least a day across a rotation of the keys.
+   * The cursor of the next page: an encrypted text of at most 4,096 characters that reveals nothing
+   * of a document. It is accepted only for the same table, index fields and equalities, in this and
+   * in other Functions; otherwise the call fails with `ARGUMENTS_INVALID`, unless the handler
+   * catches that. It stays valid across restarts and Releases, and for at least a day after a
+   * rotation of the keys.
    */
   cursor: string | null
-  /** Whether nothing is left. */
+  /** Whether this is the last page. */
   done: boolean
 }

@@ -1,4 +1,4 @@
-/** The builders behind `v`: each makes the plain data of one validator (value/validators.ts). */
+/** The builders of `v`: each makes one validator as plain data (value/validators.ts). */
 import { isTableName } from '../value/ids.ts'
 import { PatternError } from '../value/patterns/pattern-error.ts'
 import { parsePattern } from '../value/patterns/syntax.ts'
@@ -12,7 +12,7 @@ import {
 
 const VALIDATOR = Symbol.for('svc.validator')
 
-/** What `v.*()` answers. The types that authors see are in svc.d.ts. */
+/** The result of `v.*()`. The types that authors see are in svc.d.ts. */
 export interface ValidatorDefinition {
   readonly [VALIDATOR]: ValidatorJson | OptionalJson
 }
@@ -26,43 +26,43 @@ function contentOf(value: unknown): ValidatorJson | OptionalJson | undefined {
   return (value as Partial<ValidatorDefinition>)[VALIDATOR]
 }
 
-/** The data of a validator that must be there; `at` names the place in messages. */
-export function validatorJson(value: unknown, at: string): ValidatorJson {
+/** Returns the data of a validator that is not optional; `path` names it in messages. */
+export function validatorJson(value: unknown, path: string): ValidatorJson {
   const json = contentOf(value)
-  if (json === undefined) throw notValidator(value, at)
+  if (json === undefined) throw notValidator(value, path)
   if (json.type === 'optional') {
     throw new DefinitionError(
-      `${at} is optional, but only a field of an object can be left out`,
+      `${path} is optional, but only a field of an object can be left out`,
       'Use v.nullable(...) for a value that may be null, or put v.optional(...) around the field',
     )
   }
   return json
 }
 
-/** The data of `{ name: validator }`; `at` names the place in messages. */
-export function fieldsJson(value: unknown, at: string): FieldsJson {
+/** Returns the data of `{ name: validator }`; `path` names it in messages. */
+export function fieldsJson(value: unknown, path: string): FieldsJson {
   if (contentOf(value) !== undefined) {
     throw new DefinitionError(
-      `${at} is a validator, but the fields themselves belong there`,
+      `${path} is a validator, but takes the fields themselves`,
       'Write { name: v.string() } without v.object around it',
     )
   }
   if (!isPlainObject(value)) {
-    throw new DefinitionError(`${at} is ${kindOf(value)}`, 'Write fields: { name: v.string() }')
+    throw new DefinitionError(`${path} is ${kindOf(value)}`, 'Write fields: { name: v.string() }')
   }
   const fields: { [name: string]: ValidatorJson | OptionalJson } = {}
   for (const [name, field] of Object.entries(value)) {
     if (name === '__proto__') {
-      throw new DefinitionError(`${at} has a field "__proto__"`, 'Give it another name')
+      throw new DefinitionError(`${path} has a field "__proto__"`, 'Give it another name')
     }
     const json = contentOf(field)
-    fields[name] = json?.type === 'optional' ? json : validatorJson(field, `${at}.${name}`)
+    fields[name] = json?.type === 'optional' ? json : validatorJson(field, `${path}.${name}`)
   }
   return fields
 }
 
-function notValidator(value: unknown, at: string): DefinitionError {
-  const mend = () => {
+function notValidator(value: unknown, path: string): DefinitionError {
+  const fix = () => {
     if (typeof value === 'function') return 'Call it, as in v.string()'
     if (isPlainObject(value)) return 'Write v.object({ ... }) around the fields'
     if (Array.isArray(value)) return 'Write v.array(...) for a list, v.union(...) for a choice'
@@ -72,7 +72,7 @@ function notValidator(value: unknown, at: string): DefinitionError {
     }
     return 'Write v.literal(...) for a constant'
   }
-  return new DefinitionError(`${at} is ${kindOf(value)}, not a validator`, mend())
+  return new DefinitionError(`${path} is ${kindOf(value)}, not a validator`, fix())
 }
 
 export function kindOf(value: unknown): string {
@@ -83,12 +83,12 @@ export function kindOf(value: unknown): string {
 
 type Options = { readonly [name: string]: unknown }
 
-/** The bounds that were given; undefined ones are left out, as plain data has no place for them. */
+/** Reads the bounds that are given; undefined ones are left out of the plain data. */
 function bounds(
   options: Options | undefined,
   names: readonly [string, ...string[]],
   owner: string,
-  read: (value: unknown, at: string, name: string) => string | number,
+  read: (value: unknown, path: string, name: string) => string | number,
 ) {
   const given: { [name: string]: string | number } = {}
   if (options === undefined) return given
@@ -112,54 +112,54 @@ function bounds(
   return given
 }
 
-function int64Bound(value: unknown, at: string): string {
+function int64Bound(value: unknown, path: string): string {
   if (typeof value !== 'bigint') {
-    throw new DefinitionError(`${at} is ${kindOf(value)}`, 'Write a bigint, such as 0n')
+    throw new DefinitionError(`${path} is ${kindOf(value)}`, 'Write a bigint, such as 0n')
   }
-  return int64Text(value, at)
+  return int64Text(value, path)
 }
 
-function int64Text(value: bigint, at: string): string {
+function int64Text(value: bigint, path: string): string {
   if (BigInt.asIntN(64, value) !== value) {
     throw new DefinitionError(
-      `${at} does not fit in 64 bits`,
+      `${path} does not fit in 64 bits`,
       'Stay within -(2n ** 63n) and 2n ** 63n - 1n',
     )
   }
   return String(value)
 }
 
-function float64Bound(value: unknown, at: string): number {
+function float64Bound(value: unknown, path: string): number {
   if (typeof value !== 'number' || !Number.isFinite(value)) {
-    throw new DefinitionError(`${at} is not a finite number`, 'Write a number, such as 0.5')
+    throw new DefinitionError(`${path} is not a finite number`, 'Write a number, such as 0.5')
   }
-  // Plain data has one zero.
+  // JSON has no negative zero.
   return value === 0 ? 0 : value
 }
 
-function count(value: unknown, at: string): number {
+function count(value: unknown, path: string): number {
   if (typeof value !== 'number' || !Number.isSafeInteger(value) || value < 0) {
-    throw new DefinitionError(`${at} is not a count`, 'Write a whole number, such as 100')
+    throw new DefinitionError(`${path} is not a count`, 'Write a whole number, such as 100')
   }
   return value
 }
 
-function stringBound(value: unknown, at: string, name: string): string | number {
-  return name === 'pattern' ? patternText(value, at) : count(value, at)
+function stringBound(value: unknown, path: string, name: string): string | number {
+  return name === 'pattern' ? patternText(value, path) : count(value, path)
 }
 
-/** The flag `u` changes nothing: patterns always count code points. */
-function patternText(value: unknown, at: string): string {
+/** Returns the source of a pattern. The flag `u` changes nothing: patterns count code points. */
+function patternText(value: unknown, path: string): string {
   if (!(value instanceof RegExp)) {
     throw new DefinitionError(
-      `${at} is ${kindOf(value)}, not a regular expression`,
+      `${path} is ${kindOf(value)}, not a regular expression`,
       'Write one, such as /^[a-z0-9-]+$/',
     )
   }
   const flag = value.flags.replace('u', '')
   if (flag !== '') {
     throw new DefinitionError(
-      `${at} has the flag "${flag}"`,
+      `${path} has the flag "${flag}"`,
       flag.includes('i') ? 'Write both cases, such as [A-Za-z]' : 'Leave it out',
     )
   }
@@ -167,7 +167,7 @@ function patternText(value: unknown, at: string): string {
     parsePattern(value.source)
   } catch (error) {
     if (!(error instanceof PatternError)) throw error
-    throw new DefinitionError(`${at} has ${error.wrong}`, error.mend)
+    throw new DefinitionError(`${path} has ${error.wrong}`, error.mend)
   }
   return value.source
 }
@@ -256,7 +256,7 @@ const BUILDERS = Object.freeze({
   any: () => define({ type: 'any' }),
 })
 
-/** Builds are not type-checked, and "v.number is not a function" names no mend. */
+/** The builders, with an error for unknown names: "v.number is not a function" names no fix. */
 export const v = new Proxy(BUILDERS, {
   get(builders, name) {
     if (name in builders || typeof name === 'symbol') return builders[name as keyof typeof builders]
@@ -269,31 +269,31 @@ export const v = new Proxy(BUILDERS, {
   },
 })
 
-/** An object validator of data that is already known to be sound. */
+/** Makes an object validator of data that was checked before. */
 export function objectOf(fields: FieldsJson): ValidatorDefinition {
   return define({ type: 'object', fields })
 }
 
-/** Tables that a validator points to with `v.id`, each with its place. */
+/** Returns the tables that a validator references with `v.id`, each with its path. */
 export function referencedTables(
   json: ValidatorJson | OptionalJson,
-  at: string,
-): readonly { readonly table: string; readonly at: string }[] {
+  path: string,
+): readonly { readonly table: string; readonly path: string }[] {
   switch (json.type) {
     case 'id':
-      return [{ table: json.table, at }]
+      return [{ table: json.table, path }]
     case 'optional':
     case 'nullable':
-      return referencedTables(json.inner, at)
+      return referencedTables(json.inner, path)
     case 'array':
-      return referencedTables(json.items, `${at}[]`)
+      return referencedTables(json.items, `${path}[]`)
     case 'record':
-      return referencedTables(json.values, `${at}.*`)
+      return referencedTables(json.values, `${path}.*`)
     case 'union':
-      return json.members.flatMap((member) => referencedTables(member, at))
+      return json.members.flatMap((member) => referencedTables(member, path))
     case 'object':
       return Object.entries(json.fields).flatMap(([name, field]) =>
-        referencedTables(field, `${at}.${name}`),
+        referencedTables(field, `${path}.${name}`),
       )
     default:
       return []

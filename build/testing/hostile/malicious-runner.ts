@@ -1,14 +1,14 @@
 /**
- * A runner that has been taken over: it greets and loads like any other, and then breaks the
- * protocol in the way that the called Function names. It contains itself in nothing.
+ * A malicious runner: it greets and loads like any other, then violates the protocol in the way
+ * that the called Function names. It enters no sandbox.
  */
 import { readSync, writeSync } from 'node:fs'
 import { FrameReader, FrameWriter } from '../../../src/runner/frames.ts'
 import { Progress } from '../../../src/runner/progress.ts'
 
 const USAGE = [false, false, false, 0, []]
-/** The protocol lets a runner claim any time; what it is worth is the server's matter. */
-const BOAST = [false, false, false, Number.MAX_SAFE_INTEGER, []]
+/** The protocol lets a runner report any CPU time; the server must not trust it. */
+const MAXIMAL_USAGE = [false, false, false, Number.MAX_SAFE_INTEGER, []]
 const RANGE = { table: 't', index: null, equal: [], order: 'asc', limit: 1, next: 'plain' }
 
 const output = new FrameWriter()
@@ -18,13 +18,14 @@ const send = (...message: unknown[]) => {
 }
 
 function write(bytes: Uint8Array): void {
-  for (let at = 0; at < bytes.length; ) at += writeSync(1, bytes, at)
+  let written = 0
+  while (written < bytes.length) written += writeSync(1, bytes, written)
 }
 
-type Lies = Readonly<Record<string, (id: number) => void>>
+type Breaches = Readonly<Record<string, (id: number) => void>>
 
-/** What each does for call `id`; none ends it well. */
-export const LIES: Lies = {
+/** Violations of the protocol; each is given the ID of its call, and none ends it correctly. */
+export const BREACHES: Breaches = {
   junk: () => write(Buffer.from([5, 0, 0, 0, 1, 2, 3, 4, 5])),
   endlessFrame: () => write(Buffer.from([255, 255, 255, 255, 91])),
   noArray: () => {
@@ -32,7 +33,7 @@ export const LIES: Lies = {
     write(output.take())
   },
   unknownMessage: (id) => send('grant', id),
-  otherCall: (id) => send('returned', id + 1_000, null, USAGE),
+  endsOtherCall: (id) => send('returned', id + 1_000, null, USAGE),
   negativeCall: () => send('returned', -1, null, USAGE),
   withoutUsage: (id) => send('returned', id, null),
   hugeLog: (id) => {
@@ -59,99 +60,99 @@ export const LIES: Lies = {
 
 const GET = ['get', 'x_1']
 
-/** Of a call in step: what only one that runs ahead may say. */
-export const LIES_IN_STEP = {
-  tellsInStep: (id) => send('told', id, [GET]),
-  tellsAtTheEndInStep: (id) => send('returned', id, null, [...USAGE, [GET]]),
-  voidsInStep: (id) => send('void', id, USAGE),
-} satisfies Lies
+/** Violations by a synchronous call: frames that only a speculative call may send. */
+export const SYNCHRONOUS_BREACHES = {
+  pipelinesSynchronously: (id) => send('told', id, [GET]),
+  pipelinesAtTheEndSynchronously: (id) => send('returned', id, null, [...USAGE, [GET]]),
+  misspeculatesSynchronously: (id) => send('void', id, USAGE),
+} satisfies Breaches
 
-/** Of a call that runs ahead, whose operations nobody answers. */
-export const LIES_AHEAD = {
-  tellsRun: (id) => send('told', id, [GET, ['run', 'mutation', 'f.honest', {}]]),
-  tellsFetch: (id) => {
+/** Violations by a speculative call, whose operations are never answered. */
+export const SPECULATIVE_BREACHES = {
+  pipelinesRun: (id) => send('told', id, [GET, ['run', 'mutation', 'f.honest', {}]]),
+  pipelinesFetch: (id) => {
     const request = { url: 'http://a', method: 'GET', headers: [], body: null, redirect: 'follow' }
     send('told', id, [['fetch', 1, request]])
   },
-  tellsUsage: (id) => send('told', id, [['usage'], GET]),
-  tellsRange: (id) => send('told', id, [['range', RANGE]]),
-  tellsNothing: (id) => send('told', id, []),
-  tellsNothingAtTheEnd: (id) => send('returned', id, null, [...USAGE, []]),
-  tellsRunAtTheEnd: (id) => send('void', id, [...USAGE, [['run', 'query', 'f.honest', {}]]]),
-  tellsNoList: (id) => send('told', id, GET),
-  tellsOfAnother: (id) => send('told', id + 1_000, [GET]),
+  pipelinesUsage: (id) => send('told', id, [['usage'], GET]),
+  pipelinesRange: (id) => send('told', id, [['range', RANGE]]),
+  pipelinesNothing: (id) => send('told', id, []),
+  pipelinesNothingAtTheEnd: (id) => send('returned', id, null, [...USAGE, []]),
+  pipelinesRunAtTheEnd: (id) => send('void', id, [...USAGE, [['run', 'query', 'f.honest', {}]]]),
+  pipelinesNoList: (id) => send('told', id, GET),
+  pipelinesForAnother: (id) => send('told', id + 1_000, [GET]),
   endsTwice: (id) => {
     send('told', id, [GET])
     send('returned', id, 'once', USAGE)
     send('returned', id, 'twice', USAGE)
   },
-  endsVoidBehind: (id) => {
+  misspeculatesAfterItsEnd: (id) => {
     send('told', id, [GET])
     send('returned', id, 'once', USAGE)
     send('void', id, USAGE)
   },
-  tellsAtItsSecondEnd: (id) => {
+  pipelinesAtItsSecondEnd: (id) => {
     send('told', id, [GET])
     send('returned', id, 'once', USAGE)
     send('returned', id, 'twice', [...USAGE, [GET]])
   },
-  tellsBehindItsEnd: (id) => {
+  pipelinesAfterItsEnd: (id) => {
     send('told', id, [GET])
     send('returned', id, 'once', USAGE)
     send('told', id, [GET])
   },
-  asksBehindItsEnd: (id) => {
+  sendsAfterItsEnd: (id) => {
     send('told', id, [GET])
     send('returned', id, 'once', USAGE)
     send('operation', id, 1, GET)
   },
-} satisfies Lies
+} satisfies Breaches
 
-/** More than a call may tell, of which each costs the server and none the runner. */
-function tellsMuch(id: number): void {
+/** Pipelines more operations than a call may: each costs the server, and none the runner. */
+function pipelinesMuch(id: number): void {
   const frame = Array.from({ length: 1_000 }, () => GET)
   for (let frames = 0; frames < 200; frames++) send('told', id, frame)
   send('returned', id, 'much', USAGE)
 }
 
-/** Ends as it should what it tells of behind the end. */
-function tellsLate(id: number): void {
+/** Ends a call correctly and pipelines an operation after that. */
+function pipelinesLate(id: number): void {
   send('returned', id, 'once', USAGE)
   send('told', id, [GET])
 }
 
-/** Ends the first call as it should and then says so again. */
+/** Ends a call correctly, twice. */
 function endTwice(id: number): void {
   send('returned', id, 'once', USAGE)
   send('returned', id, 'twice', USAGE)
 }
 
-const EVERY_LIE: Lies = { ...LIES, ...LIES_IN_STEP, ...LIES_AHEAD }
+const ALL_BREACHES: Breaches = { ...BREACHES, ...SYNCHRONOUS_BREACHES, ...SPECULATIVE_BREACHES }
 
-/** Calls that asked for a document, and the result that each gives when it came. */
-const asking = new Map<number, unknown>()
+/** Calls that read a document, and the result that each returns when it comes. */
+const readingCalls = new Map<number, unknown>()
 
-/** What it was given stands in its arguments. */
-function names(id: number, { result }: { result?: unknown }): void {
-  asking.set(id, result)
+/** Reads a document and returns the result that its arguments hold. */
+function returnAfterRead(id: number, { result }: { result?: unknown }): void {
+  readingCalls.set(id, result)
   send('operation', id, 1, ['get', 'x_1'])
 }
 
-function answer(text: string, progress: Progress): void {
+function processFrame(text: string, progress: Progress): void {
   const message = JSON.parse(text) as [string, number, string, ...unknown[]]
   const [type, id, name] = message
   if (type === 'load') send('loaded')
-  if (type === 'documents') send('returned', id, asking.get(id), USAGE)
+  if (type === 'documents') send('returned', id, readingCalls.get(id), USAGE)
   if (type !== 'invoke') return
   progress.begin(id, 0)
-  const lie = EVERY_LIE[name.slice(2)]
-  if (lie !== undefined) lie(id)
-  else if (name === 'f.tellsMuch') tellsMuch(id)
-  else if (name === 'f.tellsLate') tellsLate(id)
+  const breach = ALL_BREACHES[name.slice(2)]
+  if (breach !== undefined) breach(id)
+  else if (name === 'f.pipelinesMuch') pipelinesMuch(id)
+  else if (name === 'f.pipelinesLate') pipelinesLate(id)
   else if (name === 'f.endTwice') endTwice(id)
-  else if (name === 'f.names') names(id, message[7] as { result?: unknown })
+  else if (name === 'f.names') returnAfterRead(id, message[7] as { result?: unknown })
   else if (name === 'f.honest') send('returned', id, 'honest', USAGE)
-  else if (name === 'f.boasts') send('returned', id, null, BOAST)
+  else if (name === 'f.claimsMuchCpu') send('returned', id, null, MAXIMAL_USAGE)
   progress.end()
 }
 
@@ -163,6 +164,6 @@ if (import.meta.main) {
   for (;;) {
     const length = readSync(0, chunk, 0, chunk.length, null)
     if (length === 0) process.exit(0)
-    reader.push(chunk.subarray(0, length), (text) => answer(text, progress))
+    reader.push(chunk.subarray(0, length), (text) => processFrame(text, progress))
   }
 }

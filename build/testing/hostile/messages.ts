@@ -1,4 +1,4 @@
-/** One message of each form that a runner may send; tests bend them. */
+/** One message of each form that a runner may send; tests mutate them. */
 
 const USAGE = [true, false, true, 12, [['info', 'x', null]]]
 const RANGE = {

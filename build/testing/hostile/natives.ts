@@ -1,7 +1,7 @@
 /**
- * A runner whose realm has been left altogether: it contains itself as every runner does and then
- * makes the system calls that an attacker would. It prints what each came to. With `bare` it
- * contains itself in nothing, which shows that the attempts are real ones.
+ * Native code of an attacker who has left the realm: it enters the sandbox of a runner, makes the
+ * system calls of an attack and prints the result of each. With `bare` it enters no sandbox, which
+ * shows that the attempts are real.
  */
 import { writeSync } from 'node:fs'
 import { resolve } from 'node:path'
@@ -11,12 +11,12 @@ import { filterProbes, landlockProbes, runProbes } from '../../../src/runner/san
 
 export interface NativeReport {
   readonly user: number
-  /** Errno of each call; 0 where it got through. */
+  /** Errno of each call; 0 if it succeeded. */
   readonly calls: Readonly<Record<string, number>>
   readonly probes: readonly (readonly [string, boolean])[]
 }
 
-/** Numbers on x64 and arm64; null where it has none. */
+/** Numbers on x64 and on arm64, or null if it lacks the call; then arguments. */
 const CALLS: Readonly<Record<string, readonly [number | null, number | null, ...number[]]>> = {
   open: [2, null],
   openat: [257, 56, -100],
@@ -119,7 +119,7 @@ function attempt([x64, arm64, ...rest]: readonly (number | null)[]): number {
 
 function report(bare: boolean, landlock: number): NativeReport {
   const parent = process.ppid
-  // An exec that gets through would end this program, and a fork leaves half of one behind.
+  // An exec that succeeds would replace this program, and a fork would leave half of one behind.
   const probes = bare
     ? [...landlockProbes(7, parent), ...filterProbes(parent)].filter(
         ([name]) => !/exec|fork/.test(name),

@@ -1,9 +1,9 @@
 /**
- * Ways in which code of a Workspace might lay hold of an object of the realm around its own. Each
- * payload is an expression in a handler; it is true where one of them worked.
+ * Ways in which code of a Workspace might reach an object of the outer realm. Each payload is an
+ * expression in a handler; it is true if the escape succeeded.
  */
 
-/** `out` tries to make code in the realms of what it is given. */
+/** Helpers of the payloads: `out` tries to compile code in the realm of each of its arguments. */
 export const PRELUDE = `
   const source = 'return typeof process === "object" || typeof Bun === "object"'
   const made = (maker) => {
@@ -38,13 +38,14 @@ export const PRELUDE = `
   const absent = (...names) => names.every((name) => !(name in globalThis))
 `
 
-/** Hooks that code may set while it loads, before what all calls share is frozen. */
+/** Hooks that code may set while it loads, before the shared objects are frozen. */
 export const HOOKS = `
   spy(Promise.prototype, 'then'); spy(Map.prototype, 'set'); spy(Map.prototype, 'get')
   spy(WeakMap.prototype, 'get'); spy(WeakMap.prototype, 'set'); spy(Array.prototype, 'map')
   spy(Array.prototype, 'join'); spy(String.prototype, 'split'); spy(Function.prototype, 'call')
   spy(Function.prototype, 'apply'); spy(Reflect, 'construct'); spy(Object, 'keys')
-  for (const name of ['call', 'resolve', 'error', 'id', 'db', 'emit', 'pending']) {
+  const names = ['call', 'resolve', 'error', 'id', 'db', 'emit', 'pending', 'random', 'root']
+  for (const name of [...names, 'ends', 'runAs', 'isOwed', 'unhandledRejections', 'fetch']) {
     Object.defineProperty(Object.prototype, name, {
       get() { caught.push(this) },
       set(value) {
@@ -57,6 +58,7 @@ export const HOOKS = `
   }
 `
 
+/** The payloads, by name. */
 export const PAYLOADS: Readonly<Record<string, string>> = {
   evaluates: 'out(thrown(() => eval("1")), thrown(() => new Function("1")))',
   makesAsync: 'out(async () => {}, function* () {}, async function* () {})',
@@ -64,7 +66,7 @@ export const PAYLOADS: Readonly<Record<string, string>> = {
   takesArguments: 'out(input, input.a, input.a.b)',
   takesDocument: 'await ctx.db.get("x").then((it) => out(it, it._id, it._revision))',
   takesPromise: 'out(ctx.db.get("x"), await ctx.db.get("x"))',
-  takesRefusal: 'out(await rejected(ctx.db.get("refuse")))',
+  takesRejection: 'out(await rejected(ctx.db.get("refuse")))',
   takesTable: 'out(ctx.db.table("t"), ctx.db.table("t").scan())',
   takesRange: 'out(await ctx.db.table("t").scan().collect())',
   takesBuilder: 'ctx.db.table("t").index("i", (q) => { if (out(q)) ctx.fail("OUT") }) && false',

@@ -4,9 +4,9 @@
  */
 import { afterAll, describe, expect, test } from 'vitest'
 import {
-  LIES,
-  type LIES_AHEAD,
-  type LIES_IN_STEP,
+  BREACHES,
+  type SPECULATIVE_BREACHES,
+  type SYNCHRONOUS_BREACHES,
 } from '../../../build/testing/hostile/malicious-runner.ts'
 import { oneDocument, poolBench } from '../../../build/testing/runners.ts'
 import { assert } from '../../errors/assert.ts'
@@ -48,30 +48,30 @@ async function amongHonest(guilty: () => Promise<RunnerOutcome>): Promise<Runner
   return outcome
 }
 
-test.each(Object.keys(LIES))('%s is found out, and the others are answered', async (lie) => {
+test.each(Object.keys(BREACHES))('%s is found out, and the others are answered', async (lie) => {
   expect(await amongHonest(() => settled(lie))).toMatchObject({ kind: 'broken' })
 })
 
-const IN_STEP: Readonly<Record<keyof typeof LIES_IN_STEP, string>> = {
-  tellsInStep: 'it works for a call that it has ended, or ahead of one in step',
-  tellsAtTheEndInStep: 'it works for a call that it has ended, or ahead of one in step',
-  voidsInStep: 'it voids a call in step',
+const IN_STEP: Readonly<Record<keyof typeof SYNCHRONOUS_BREACHES, string>> = {
+  pipelinesSynchronously: 'it works for a call that it has ended, or ahead of one in step',
+  pipelinesAtTheEndSynchronously: 'it works for a call that it has ended, or ahead of one in step',
+  misspeculatesSynchronously: 'it voids a call in step',
 }
-const AHEAD: Readonly<Record<keyof typeof LIES_AHEAD, string>> = {
-  tellsRun: 'operations that need no reply',
-  tellsFetch: 'operations that need no reply',
-  tellsUsage: 'operations that need no reply',
-  tellsRange: 'operations that need no reply',
-  tellsNothing: 'operations',
-  tellsNothingAtTheEnd: 'operations',
-  tellsRunAtTheEnd: 'operations that need no reply',
-  tellsAtItsSecondEnd: 'it works for a call that it has ended, or ahead of one in step',
-  tellsNoList: 'an operation',
-  tellsOfAnother: 'it works for a call that is not in flight',
+const AHEAD: Readonly<Record<keyof typeof SPECULATIVE_BREACHES, string>> = {
+  pipelinesRun: 'operations that need no reply',
+  pipelinesFetch: 'operations that need no reply',
+  pipelinesUsage: 'operations that need no reply',
+  pipelinesRange: 'operations that need no reply',
+  pipelinesNothing: 'operations',
+  pipelinesNothingAtTheEnd: 'operations',
+  pipelinesRunAtTheEnd: 'operations that need no reply',
+  pipelinesAtItsSecondEnd: 'it works for a call that it has ended, or ahead of one in step',
+  pipelinesNoList: 'an operation',
+  pipelinesForAnother: 'it works for a call that is not in flight',
   endsTwice: 'it ends a call twice',
-  endsVoidBehind: 'it ends a call twice',
-  tellsBehindItsEnd: 'it works for a call that it has ended',
-  asksBehindItsEnd: 'it works for a call that it has ended',
+  misspeculatesAfterItsEnd: 'it ends a call twice',
+  pipelinesAfterItsEnd: 'it works for a call that it has ended',
+  sendsAfterItsEnd: 'it works for a call that it has ended',
 }
 
 test.each(Object.entries(IN_STEP))('%s is found out as such in step: %s', async (lie, reason) => {
@@ -98,7 +98,7 @@ describe('of a call that runs ahead', () => {
         return host.operation(...asked)
       },
     }
-    const outcome = await amongHonest(() => settled('tellsMuch', counting, ahead))
+    const outcome = await amongHonest(() => settled('pipelinesMuch', counting, ahead))
     expect(outcome).toEqual({ kind: 'limit', limit: 'operations' })
     expect(worked).toBe(100_000)
   })
@@ -107,7 +107,7 @@ describe('of a call that runs ahead', () => {
     const fresh = release('')
     let worked = 0
     const counting: RunnerHost = { operation: () => String(++worked) }
-    const outcome = await pool.invoke(fresh, call('tellsLate', ahead), counting)
+    const outcome = await pool.invoke(fresh, call('pipelinesLate', ahead), counting)
     expect(outcome).toMatchObject({ kind: 'returned', result: 'once' })
     await expect.poll(() => bench.log.text()).toContain('it works for a call that is not in flight')
     expect(worked).toBe(0)

@@ -180,8 +180,8 @@ export class Runner {
   }
 
   #onOutcome(message: OutcomeMessage, characters: number): void {
-    const { told } = message
-    if (told.length > 0) this.#onOperations(message.call, null, told, characters)
+    const { pipelined } = message
+    if (pipelined.length > 0) this.#onOperations(message.call, null, pipelined, characters)
     const call = this.#calls.get(message.call)
     if (call === undefined) {
       if (!this.#cancelled.end(message.call)) this.#breach('it ends a call that is not in flight')

@@ -9,33 +9,30 @@ import { fc } from '../../../build/testing/properties.ts'
 import { poolBench } from '../../../build/testing/runners.ts'
 import { SEED } from '../../../build/testing/seeds.ts'
 import type { StoredDocument } from '../../documents/store.ts'
-import { makeDecode } from '../../runner/realm/codec.ts'
+import { decode } from '../../runner/realm/decoding.ts'
 import {
-  type Handed,
-  makeCopying,
-  makeDocuments,
+  type DeliveredDocuments,
+  nameOfCopy,
+  ReceivedDocuments,
   type SentItem,
 } from '../../runner/realm/documents.ts'
 import { documentText } from '../invocations/document-text.ts'
 import type { RunnerHost } from './outcomes.ts'
 import { SentDocuments } from './sent-documents.ts'
 
-const MANY = 1_024
-
 function documentOf(number: number, sequence = 1, text = `{"n":${number}}`): StoredDocument {
   const id = `notes_${String(number).padStart(26, '0')}`
   return { id, createdAtMicros: 5n, sequence, text }
 }
 
-const parsed = (document: StoredDocument): unknown =>
-  makeDecode()(JSON.parse(documentText(document)))
+const parsed = (document: StoredDocument): unknown => decode(JSON.parse(documentText(document)))
 
 /** A realm's side. */
 function realm() {
-  const documents = makeDocuments(makeDecode(), makeCopying(), MANY)
+  const documents = new ReceivedDocuments()
   return {
     documents,
-    receive: (items: string, handed: Handed | null): unknown[] =>
+    receive: (items: string, handed: DeliveredDocuments | null): unknown[] =>
       documents.receive(JSON.parse(`[${items}]`) as SentItem[], handed),
   }
 }
@@ -117,7 +114,7 @@ const step = fc.oneof(
 )
 
 interface OpenCall {
-  readonly handed: Handed
+  readonly handed: DeliveredDocuments
   /** What it was handed, as the server counts. */
   readonly given: StoredDocument[]
   /** Whether the realm has ended it, which the server does not know yet. */
@@ -173,10 +170,10 @@ test(`both sides number alike in any order of calls and evictions (SVC_SEED=${SE
     for (const { handed, given, isOver } of calls) {
       if (isOver) continue
       expect(handed.count).toBe(given.length)
-      for (const [copy, { place }] of handed.copies) {
-        const name = documents.nameOf(handed, copy)
-        const isWhole = JSON.stringify(copy, text) === JSON.stringify(parsed(given[place]!), text)
-        expect(name).toBe(isWhole ? `{"$r":${place}}` : null)
+      for (const [copy, { index }] of handed.copies) {
+        const name = nameOfCopy(handed, copy)
+        const isWhole = JSON.stringify(copy, text) === JSON.stringify(parsed(given[index]!), text)
+        expect(name).toBe(isWhole ? `{"$r":${index}}` : null)
       }
     }
   })

@@ -1,79 +1,88 @@
 /**
- * What the realm of a Workspace gets from the process around it: functions that take and give
- * strings, numbers and the realm's own objects. They are never handed to the Workspace's code,
- * and none throws, since an object of the outer realm would lead out of this one.
+ * The functions that the process around a realm lends to it. They take and return strings, numbers
+ * and objects of the realm. They are never handed to the code of a Workspace and do not throw,
+ * since an object of the outer realm would lead out of this one.
  */
 export interface Bridge {
-  /** One frame for the server. */
+  /** Sends one frame to the server. */
   emit(text: string): void
   /**
-   * Does the work of a call. All that follows from it is that call's too, whatever settles the
-   * promises that it waits for.
+   * Runs `task` as part of the call. Every continuation of it is part of that call too, whichever
+   * call settles the promises that it awaits.
    */
-  enter(call: object, work: () => void): void
-  /** The call that the running code follows from; undefined where it follows from none. */
-  entered(): unknown
-  /** A promise that was told as rejected is looked at after all. */
-  lookedAt(): void
-  /** Microseconds that the running call has taken in this process. */
+  runAs(call: object, task: () => void): void
+  /** The call that the running code is part of; undefined outside of all calls. */
+  callOfRunningCode(): unknown
+  /** Reports that a promise is handled whose rejection was reported as unhandled. */
+  rejectionHandled(): void
+  /** CPU microseconds that the running call has used in this process. */
   spentMicros(): number
-  /** The ID of the document that a call inserts after `count` others (value/document-ids.ts). */
+  /** ID of the document that a call inserts after `count` others (value/document-ids.ts). */
   documentId(table: string, nowMicros: string, seed: string, count: number): string
   /** Microseconds since the Unix epoch. */
   nowMicros(): number
   utf8Length(text: string): number
   /** Bytes written and UTF-16 units read, as `written * 2 ** 32 + read`. */
   utf8Write(text: string, into: Uint8Array): number
-  /** Null where `strict` and the bytes are no UTF-8. */
+  /** Null if `strict` and the bytes are not UTF-8. */
   utf8Read(bytes: Uint8Array, strict: boolean, keepMark: boolean): string | null
-  /** The href and the eleven parts of URL_PARTS, separated by line feeds; null for no URL. */
+  /** The href and the parts named by URL_PARTS, separated by line feeds; null if it is no URL. */
   parseUrl(text: string, base: string | null): string | null
-  /** The same after one part was set. */
+  /** Sets one part of a URL; the result has the form that `parseUrl` returns. */
   setUrlPart(href: string, part: string, value: string): string | null
-  /** Bytes as characters up to U+00FF; null for no base64. */
+  /** Bytes as characters up to U+00FF; null if the text is not base64. */
   fromBase64(text: string): string | null
+  /** Null if a character is above U+00FF. */
   toBase64(text: string): string | null
 }
 
+/** Parts of a URL in the order in which they follow the href in what `parseUrl` returns. */
+export const URL_PARTS = [
+  'origin',
+  'protocol',
+  'username',
+  'password',
+  'host',
+  'hostname',
+  'port',
+  'pathname',
+  'search',
+  'hash',
+] as const
+
+let outer: Bridge
+
+/** Connects this realm to the process around it. */
+export function connectBridge(given: Bridge): void {
+  outer = given
+}
+
 /**
- * The same bridge, made of functions of this realm. What the outer functions throw after all, such
- * as the overflow of a stack that was almost full, is an object of the outer realm: it stays here.
+ * Keeps errors of the outer realm out of this one. The outer functions do not throw by themselves,
+ * but a call stack that is almost full overflows inside of them.
  */
-export function makeBridge(outer: Bridge): Bridge {
-  function within<T>(call: () => T): T {
-    try {
-      return call()
-    } catch {
-      throw new RangeError('the call stack or the memory is exhausted')
-    }
+function guarded<T>(call: () => T): T {
+  try {
+    return call()
+  } catch {
+    throw new RangeError('the call stack or the memory is exhausted')
   }
-  const {
-    emit,
-    enter,
-    entered,
-    lookedAt,
-    spentMicros,
-    documentId,
-    nowMicros,
-    utf8Length,
-    utf8Write,
-    utf8Read,
-  } = outer
-  const { parseUrl, setUrlPart, fromBase64, toBase64 } = outer
-  return {
-    emit: (text) => within(() => emit(text)),
-    enter: (call, work) => within(() => enter(call, work)),
-    entered: () => within(entered),
-    lookedAt: () => within(lookedAt),
-    spentMicros: () => within(spentMicros),
-    documentId: (table, now, seed, count) => within(() => documentId(table, now, seed, count)),
-    nowMicros: () => within(nowMicros),
-    utf8Length: (text) => within(() => utf8Length(text)),
-    utf8Write: (text, into) => within(() => utf8Write(text, into)),
-    utf8Read: (bytes, strict, keepMark) => within(() => utf8Read(bytes, strict, keepMark)),
-    parseUrl: (text, base) => within(() => parseUrl(text, base)),
-    setUrlPart: (href, part, value) => within(() => setUrlPart(href, part, value)),
-    fromBase64: (text) => within(() => fromBase64(text)),
-    toBase64: (text) => within(() => toBase64(text)),
-  }
+}
+
+/** The bridge as functions of this realm. */
+export const bridge: Bridge = {
+  emit: (text) => guarded(() => outer.emit(text)),
+  runAs: (call, task) => guarded(() => outer.runAs(call, task)),
+  callOfRunningCode: () => guarded(() => outer.callOfRunningCode()),
+  rejectionHandled: () => guarded(() => outer.rejectionHandled()),
+  spentMicros: () => guarded(() => outer.spentMicros()),
+  documentId: (table, now, seed, count) => guarded(() => outer.documentId(table, now, seed, count)),
+  nowMicros: () => guarded(() => outer.nowMicros()),
+  utf8Length: (text) => guarded(() => outer.utf8Length(text)),
+  utf8Write: (text, into) => guarded(() => outer.utf8Write(text, into)),
+  utf8Read: (bytes, strict, keepMark) => guarded(() => outer.utf8Read(bytes, strict, keepMark)),
+  parseUrl: (text, base) => guarded(() => outer.parseUrl(text, base)),
+  setUrlPart: (href, part, value) => guarded(() => outer.setUrlPart(href, part, value)),
+  fromBase64: (text) => guarded(() => outer.fromBase64(text)),
+  toBase64: (text) => guarded(() => outer.toBase64(text)),
 }

@@ -1,7 +1,7 @@
 /**
- * Documents that the code of a Function is handed: its copies are its own, and what it returns of
- * them unchanged is named. Method: a Host in this process, answered with documents as the server
- * answers, and once more with their whole text; whatever the code makes of them is the same.
+ * Goal: the code of a Function owns its copies of documents, and those that it returns unchanged
+ * are named instead of sent. Method: a Host in this process that gets documents as the server sends
+ * them, and once more as whole text; the results are the same.
  */
 
 import { describe, expect, test } from 'vitest'
@@ -25,16 +25,16 @@ function documentOf(text: string, sequence = 3, id = ID): StoredDocument {
   return { id, createdAtMicros: 5n, sequence, text }
 }
 
-/** Answers `get` with this document, and `range` with all of them. */
-function answering(all: readonly StoredDocument[]) {
+/** Replies to `get` with one of the documents, and to `range` with all of them. */
+function documentReplies(all: readonly StoredDocument[]) {
   return ([type, id]: readonly unknown[]) => {
     if (type === 'range') return { documents: all, page: { cursor: null, done: true } }
     return { documents: all.filter((each) => each.id === id), page: null }
   }
 }
 
-/** The same, as text that no name stands for. */
-function telling(all: readonly StoredDocument[]) {
+/** Replies with the documents as whole text, which cannot be named. */
+function textReplies(all: readonly StoredDocument[]) {
   return ([type, id]: readonly unknown[]) => {
     const found = all.filter((each) => type === 'range' || each.id === id).map(documentText)
     return type === 'range' ? `{"documents":[${found}],"done":true,"cursor":null}` : found.join()
@@ -57,47 +57,50 @@ describe('a document that is returned', () => {
     frozen: query(async (ctx) => Object.freeze(await ctx.db.get('${ID}'))),
     all: query((ctx) => ctx.db.table('notes').scan().collect()),`)
 
-  test('unchanged is named by its place among all that the call was handed', () => {
-    expect(resultOf(driver.run('same', '{}', answering([one])))).toEqual({ $r: 0 })
-    const twice = resultOf(driver.run('twice', '{}', answering([one])))
+  test('unchanged is named by its index among all that the call was given', () => {
+    expect(resultOf(driver.run('same', '{}', documentReplies([one])))).toEqual({ $r: 0 })
+    const twice = resultOf(driver.run('twice', '{}', documentReplies([one])))
     expect(twice).toMatchObject({ b: { $r: 1 }, list: [{ $r: 0 }, { $r: 0 }] })
     const others = [documentOf('{}', 4, ID.replace('FAV', 'FAW')), one]
-    expect(resultOf(driver.run('all', '{}', answering(others)))).toEqual([{ $r: 0 }, { $r: 1 }])
+    expect(resultOf(driver.run('all', '{}', documentReplies(others)))).toEqual([
+      { $r: 0 },
+      { $r: 1 },
+    ])
     for (const name of ['bare', 'symbol', 'frozen']) {
-      expect(resultOf(driver.run(name, '{}', answering([one])))).toEqual({ $r: 0 })
+      expect(resultOf(driver.run(name, '{}', documentReplies([one])))).toEqual({ $r: 0 })
     }
   })
 
-  test('as another object, or in part, is sent', () => {
+  test('as another object, or in part, is sent whole', () => {
     for (const name of ['spread', 'part']) {
-      const found = resultOf(driver.run(name, '{}', answering([one])))
-      expect(found).toEqual(resultOf(driver.run(name, '{}', telling([one]))))
+      const found = resultOf(driver.run(name, '{}', documentReplies([one])))
+      expect(found).toEqual(resultOf(driver.run(name, '{}', textReplies([one]))))
       expect(JSON.stringify(found)).not.toContain('$r')
     }
   })
 
-  test('is named again after other calls, and as another where it was written', () => {
+  test('is named in later calls, and sent anew once it was written', () => {
     for (let call = 0; call < 3; call++) {
-      const { documents, message } = driver.run('same', '{}', answering([one]))
+      const { documents, message } = driver.run('same', '{}', documentReplies([one]))
       expect(documents).toEqual([one])
       expect(message).toMatchObject({ result: { $r: 0 } })
     }
     const newer = documentOf('{"body":"newer"}', 4)
-    expect(resultOf(driver.run('spread', '{}', answering([newer])))).toMatchObject({
+    expect(resultOf(driver.run('spread', '{}', documentReplies([newer])))).toMatchObject({
       body: 'newer',
       _revision: { $i: '4' },
     })
   })
 
-  test('beyond the first thousand of a call is sent', () => {
+  test('beyond the first thousand of a call is sent whole', () => {
     const many = Array.from({ length: 1_030 }, (_, i) => documentOf(`{"n":${i}}`, i + 1))
-    const found = resultOf(driver.run('all', '{}', answering(many))) as unknown[]
+    const found = resultOf(driver.run('all', '{}', documentReplies(many))) as unknown[]
     expect(found[1_023]).toEqual({ $r: 1_023 })
     expect(found.slice(1_024)).toEqual(many.slice(1_024).map(returnedContent))
   })
 })
 
-/** What code may do to a document `it`; each leaves something other than what was stored. */
+/** Changes of a document `it` by code; each leaves it different from what was stored. */
 const CHANGES: Readonly<Record<string, string>> = {
   changes: 'it.body = "other"',
   adds: 'it.more = 1',
@@ -130,7 +133,7 @@ const CHANGES: Readonly<Record<string, string>> = {
   bytes: 'if (it.bytes) it.bytes[0] = 9',
 }
 
-describe('a document that the code changed is sent as it is', () => {
+describe('a document that the code changed is sent whole', () => {
   const members = Object.entries(CHANGES).map(
     ([name, code]) => `${name}: query(async (ctx) => {
       const it = await ctx.db.get('${ID}')
@@ -142,17 +145,17 @@ describe('a document that the code changed is sent as it is', () => {
 
   test.each(Object.keys(CHANGES))('%s', (name) => {
     const all = [documentOf(name === 'bytes' ? BYTES : FIELDS)]
-    const expected = driver.run(name, '{}', telling(all))
-    // The second call is handed the document that the host keeps.
+    const expected = driver.run(name, '{}', textReplies(all))
+    // The second call is given the document that the host keeps.
     for (let call = 0; call < 2; call++) {
-      const run = driver.run(name, '{}', answering(all))
+      const run = driver.run(name, '{}', documentReplies(all))
       if (expected.message?.type === 'threw') expect(errorOf(run)).toBe(errorOf(expected))
       else expect(resultOf(run)).toEqual(resultOf(expected))
     }
   })
 })
 
-describe('a copy is its own', () => {
+describe('a copy belongs to the call', () => {
   const text = '{"body":"text","bytes":{"$b":"AAEC"},"list":[{"x":[{"$i":"1"}]}]}'
   const driver = new Driver(`
     spoils: query(async (ctx) => {
@@ -169,21 +172,25 @@ describe('a copy is its own', () => {
     }),
     spread: query(async (ctx) => ({ ...await ctx.db.get('${ID}') })),`)
 
-  test('neither the next read nor the next call sees what was made of it', () => {
+  test('changes of it are visible neither to the next read nor to the next call', () => {
     const all = [documentOf(text)]
     for (let call = 0; call < 2; call++) {
-      const spoils = driver.run('spoils', '{}', answering(all))
+      const spoils = driver.run('spoils', '{}', documentReplies(all))
       expect(resultOf(spoils)).toEqual(returnedContent(all[0]!))
     }
-    expect(resultOf(driver.run('reads', '{}', answering(all)))).toEqual(returnedContent(all[0]!))
+    expect(resultOf(driver.run('reads', '{}', documentReplies(all)))).toEqual(
+      returnedContent(all[0]!),
+    )
   })
 
-  test('also where no field of it holds another object', () => {
+  test('changes of a flat document are not visible either', () => {
     const all = [documentOf('{"body":"text"}')]
     for (let call = 0; call < 2; call++) {
-      expect(resultOf(driver.run('flat', '{}', answering(all)))).toEqual({ $r: 1 })
+      expect(resultOf(driver.run('flat', '{}', documentReplies(all)))).toEqual({ $r: 1 })
     }
-    expect(resultOf(driver.run('spread', '{}', answering(all)))).toEqual(returnedContent(all[0]!))
+    expect(resultOf(driver.run('spread', '{}', documentReplies(all)))).toEqual(
+      returnedContent(all[0]!),
+    )
   })
 })
 
@@ -195,13 +202,13 @@ const document = fc
     text: encodeStored(new Map(Object.entries(fields))),
   }))
 
-/** What the code does to the documents: places of some, and one change of the table for each. */
+/** Steps of the code: each picks a document, changes it and wraps it in a result. */
 const program = fc.array(
   fc.record({ at: fc.nat({ max: 9 }), change: fc.nat({ max: 7 }), wrap: fc.nat({ max: 6 }) }),
   { minLength: 1, maxLength: 8 },
 )
 
-/** Applies a program, which comes as the argument, to all documents. */
+/** A Function that applies the steps in its argument to all documents. */
 const PROGRAM = `
   work: query(async (ctx, input) => {
     const all = await ctx.db.table('notes').scan().collect()
@@ -262,7 +269,7 @@ const RETURNS: readonly ValidatorJson[] = [
 ]
 
 test(`naming documents changes no result of any program (SVC_SEED=${SEED})`, () => {
-  // So few characters that most runs make the host forget some.
+  // So few characters that most runs evict some documents.
   const driver = new Driver(PROGRAM, undefined, new SentDocuments(2_000))
   const plain = new Driver(PROGRAM)
   const encoders = RETURNS.map((json) => ({
@@ -283,8 +290,8 @@ test(`naming documents changes no result of any program (SVC_SEED=${SEED})`, () 
       return made
     })
     const input = `{"steps":${JSON.stringify(steps)}}`
-    const run = driver.run('work', input, answering(all))
-    const expected = resultOf(plain.run('work', input, telling(all)))
+    const run = driver.run('work', input, documentReplies(all))
+    const expected = resultOf(plain.run('work', input, textReplies(all)))
     const found = resultOf(run)
     if (JSON.stringify(found).includes('{"$r":')) names += 1
     expect(returnedValue(found, run.documents)).toEqual(fromStoredJson(expected))

@@ -1,128 +1,129 @@
 /**
- * The documents that the server sent. Those that it says are kept for the calls that come: a number
- * stands for one that is here. What the code of a Function gets is a copy, which is its own to
- * change; a copy that it returns unchanged is named to the server instead of being sent back.
+ * The documents that the server sent. Those that it marks are kept for later calls, and from then
+ * on a number stands for them. The code of a Function is given copies, which it may change; a copy
+ * that it returns unchanged is named to the server instead of being sent back.
  */
-import type { Codec } from './codec.ts'
+import { decode } from './decoding.ts'
 
-/** What one call was handed. */
-export interface Handed {
-  /** Documents of all its replies so far. */
+/** The copies that were given to one call. */
+export interface DeliveredDocuments {
+  /** Count of the documents in all replies so far. */
   count: number
-  /** The first of them, with their place among all. */
-  readonly copies: Map<object, { readonly place: number; readonly kept: object }>
+  /** The first copies, each with its index among all and the document that it was made of. */
+  readonly copies: Map<object, { readonly index: number; readonly original: object }>
 }
 
-/** As they come: the number of one that is here, or Stored JSON as JSON.parse made it. */
+/**
+ * A document as the server sends it: the number of one that is kept, or Stored JSON as JSON.parse
+ * made it, inside an array if it is to be kept.
+ */
 export type SentItem = number | object | readonly [kept: object]
+
+/** Copies of one call that can be named; later ones are sent back whole. */
+const COPIES_MAX = 1_024
 
 type Fields = Record<string, unknown>
 
-/** Copies of documents, and whether the code of a Function left one as it was. */
-export function makeCopying() {
-  const { getPrototypeOf, hasOwn, keys } = Object
-  const { isArray } = Array
-
-  function copyOf(value: unknown): unknown {
-    if (typeof value !== 'object' || value === null) return value
-    if (isArray(value)) {
-      const copy: unknown[] = []
-      for (let i = 0; i < value.length; i++) copy[i] = copyOf(value[i])
-      return copy
-    }
-    if (value instanceof Uint8Array) return value.slice()
-    const copy: Fields = {}
-    for (const name of keys(value)) copy[name] = copyOf((value as Fields)[name])
-    return copy
-  }
-
-  function isSame(copy: unknown, original: unknown): boolean {
-    if (typeof original !== 'object' || original === null) return copy === original
-    if (typeof copy !== 'object' || copy === null) return false
-    if (getPrototypeOf(copy) !== getPrototypeOf(original)) return false
-    if (isArray(original)) return isArray(copy) && isSameList(copy, original)
-    return !(original instanceof Uint8Array) && isSameObject(copy, original)
-  }
-
-  function isSameList(copy: readonly unknown[], original: readonly unknown[]): boolean {
-    if (copy.length !== original.length) return false
-    for (let i = 0; i < copy.length; i++) if (!isSame(copy[i], original[i])) return false
-    return true
-  }
-
-  function isSameObject(copy: object, original: object): boolean {
-    let names = 0
-    for (const name in copy) {
-      // A name that is not the original's reads as undefined there, and may be that here.
-      if (!hasOwn(original, name)) return false
-      if (!isSame((copy as Fields)[name], (original as Fields)[name])) return false
-      names += 1
-    }
-    for (const _ in original) names -= 1
-    return names === 0
-  }
-
-  return { copyOf, isSameObject }
+interface Received {
+  readonly document: object
+  /** Whether no field holds an object. */
+  readonly isFlat: boolean
 }
 
-export function makeDocuments(
-  decode: Codec['decode'],
-  { copyOf, isSameObject }: ReturnType<typeof makeCopying>,
-  copiesMax: number,
-) {
-  const { isArray } = Array
-  interface Received {
-    readonly document: object
-    /** Whether no field holds an object. */
-    readonly isFlat: boolean
-  }
-  let kept = new Map<number, Received>()
-  let first = 1
-  let next = 1
+const { getPrototypeOf, hasOwn, keys } = Object
+const { isArray } = Array
 
-  function decoded(item: object): Received {
-    const document = decode(item) as Fields
-    let isFlat = true
-    for (const name in document) {
-      if (typeof document[name] === 'object' && document[name] !== null) isFlat = false
-    }
-    return { document, isFlat }
-  }
+export class ReceivedDocuments {
+  #kept = new Map<number, Received>()
+  #first = 1
+  #next = 1
 
-  function found(item: SentItem): Received {
-    if (typeof item === 'number') return kept.get(item)!
-    if (!isArray(item)) return decoded(item)
-    const entry = decoded(item[0])
-    kept.set(next++, entry)
-    return entry
-  }
-
-  return {
-    /** Keeps what is to be kept, for a call or for none; answers the call's copies. */
-    receive(items: readonly SentItem[], handed: Handed | null): unknown[] {
-      const copies: unknown[] = []
-      for (let i = 0; i < items.length; i++) {
-        const { document, isFlat } = found(items[i]!)
-        if (handed === null) continue
-        const copy = (isFlat ? { ...document } : copyOf(document)) as object
-        copies[i] = copy
-        if (handed.count < copiesMax)
-          handed.copies.set(copy, { place: handed.count, kept: document })
-        handed.count += 1
+  /** Keeps what is to be kept; returns copies for the call, or nothing if that is null. */
+  receive(items: readonly SentItem[], delivered: DeliveredDocuments | null): unknown[] {
+    const copies: unknown[] = []
+    for (let i = 0; i < items.length; i++) {
+      const { document, isFlat } = this.#find(items[i]!)
+      if (delivered === null) continue
+      const copy = (isFlat ? { ...document } : copyOf(document)) as object
+      copies[i] = copy
+      if (delivered.count < COPIES_MAX) {
+        delivered.copies.set(copy, { index: delivered.count, original: document })
       }
-      return copies
-    },
-    /** Those with a smaller number are not named again. */
-    forget(before: number): void {
-      for (; first < before; first++) kept.delete(first)
-      // The table of this one would lead a collection to all tables behind it.
-      kept = new Map(kept)
-    },
-    /** JSON text that stands for a copy; null for all that is none, or was changed. */
-    nameOf({ copies }: Handed, value: object): string | null {
-      const found = copies.get(value)
-      if (found === undefined || !isSameObject(value, found.kept)) return null
-      return `{"$r":${found.place}}`
-    },
+      delivered.count += 1
+    }
+    return copies
   }
+
+  #find(item: SentItem): Received {
+    if (typeof item === 'number') return this.#kept.get(item)!
+    if (!isArray(item)) return decodeDocument(item)
+    const received = decodeDocument(item[0])
+    this.#kept.set(this.#next++, received)
+    return received
+  }
+
+  /** Removes documents with a number below `before`, which the server does not name again. */
+  forget(before: number): void {
+    for (; this.#first < before; this.#first++) this.#kept.delete(this.#first)
+    // The table of a Map leads a collection to all tables that replaced it.
+    this.#kept = new Map(this.#kept)
+  }
+}
+
+/** The documents of this realm. */
+export const documents = new ReceivedDocuments()
+
+/** JSON text that stands for a copy; null for other objects, and for a copy that was changed. */
+export function nameOfCopy({ copies }: DeliveredDocuments, value: object): string | null {
+  const found = copies.get(value)
+  if (found === undefined || !isSameObject(value, found.original)) return null
+  return `{"$r":${found.index}}`
+}
+
+function decodeDocument(item: object): Received {
+  const document = decode(item) as Fields
+  let isFlat = true
+  for (const name in document) {
+    if (typeof document[name] === 'object' && document[name] !== null) isFlat = false
+  }
+  return { document, isFlat }
+}
+
+function copyOf(value: unknown): unknown {
+  if (typeof value !== 'object' || value === null) return value
+  if (isArray(value)) {
+    const copy: unknown[] = []
+    for (let i = 0; i < value.length; i++) copy[i] = copyOf(value[i])
+    return copy
+  }
+  if (value instanceof Uint8Array) return value.slice()
+  const copy: Fields = {}
+  for (const name of keys(value)) copy[name] = copyOf((value as Fields)[name])
+  return copy
+}
+
+function isSame(copy: unknown, original: unknown): boolean {
+  if (typeof original !== 'object' || original === null) return copy === original
+  if (typeof copy !== 'object' || copy === null) return false
+  if (getPrototypeOf(copy) !== getPrototypeOf(original)) return false
+  if (isArray(original)) return isArray(copy) && isSameList(copy, original)
+  return !(original instanceof Uint8Array) && isSameObject(copy, original)
+}
+
+function isSameList(copy: readonly unknown[], original: readonly unknown[]): boolean {
+  if (copy.length !== original.length) return false
+  for (let i = 0; i < copy.length; i++) if (!isSame(copy[i], original[i])) return false
+  return true
+}
+
+function isSameObject(copy: object, original: object): boolean {
+  let names = 0
+  for (const name in copy) {
+    // A name that the original lacks reads as undefined there, and may be undefined here.
+    if (!hasOwn(original, name)) return false
+    if (!isSame((copy as Fields)[name], (original as Fields)[name])) return false
+    names += 1
+  }
+  for (const _ in original) names -= 1
+  return names === 0
 }

@@ -1,12 +1,12 @@
-/** What the calls of a Release share, and that the code of one leaves nothing there to the next. */
+/** Objects that the calls of a Release share: the code of one call changes none of them. */
 import { expect, test } from 'vitest'
-import { Driver, resultOf } from '../../../build/testing/runner-hosts.ts'
+import { Driver, errorOf, resultOf } from '../../../build/testing/runner-hosts.ts'
 
 /**
- * Makes what builtins make: each function that the globals lead to is called on fresh receivers,
- * and the first thing of each kind that one gives is a receiver in its turn. What two calls of one
- * function both lead to is shared by all calls. Answers how each such thing that is not frozen was
- * come by, and the tags of all kinds.
+ * Calls each function that the globals lead to on fresh receivers; the first result of each kind is
+ * a receiver in its turn. Objects to which the results of two calls of one function both lead are
+ * shared by all calls. Returns the path to each such object that is not frozen, and the tags of all
+ * kinds.
  */
 const WALK = `
   const open = [Array, Array.prototype, Object.getPrototypeOf([].values())]
@@ -77,15 +77,15 @@ const WALK = `
   return [found, [...kinds].map((kind) => tried(() => kind[Symbol.toStringTag]) ?? null)]
 `
 
-test('what calls share is frozen, whichever builtin gives it', () => {
+test('shared objects are frozen, whichever builtin returns them', () => {
   const driver = new Driver(`walk: query(() => {${WALK}}),`)
   const [found, tags] = resultOf(driver.run('walk')) as [string[], string[]]
-  // Which a constructor, a method and a method of what that gives lead to.
+  // Reached by a constructor, a method and a method of its result.
   expect(tags).toContain('Segment String Iterator')
   expect(found).toEqual([])
 })
 
-test('what accessors of the builtins are made of is frozen too', () => {
+test('the functions of accessors of builtins are frozen', () => {
   const driver = new Driver(`loose: query(() => Reflect.ownKeys(globalThis)
     .flatMap((name) => [globalThis[name], globalThis[name]?.prototype])
     .filter((it) => Object(it) === it)
@@ -95,7 +95,7 @@ test('what accessors of the builtins are made of is frozen too', () => {
   expect(resultOf(driver.run('loose'))).toBe(0)
 })
 
-test('what a call matched is nowhere for the next', () => {
+test('text that a call matched is not visible to the next', () => {
   const driver = new Driver(`
     match: query((ctx, { text }) => {
       try { RegExp.input = text } catch {}
@@ -109,7 +109,7 @@ test('what a call matched is nowhere for the next', () => {
   expect(resultOf(driver.run('look'))).toEqual([])
 })
 
-test('an error of each kind takes a name and a message of its own', () => {
+test('an error of each kind can be assigned a name and a message', () => {
   const driver = new Driver(`name: query(() => Object.getOwnPropertyNames(globalThis)
     .map((name) => globalThis[name])
     .filter((kind) => kind === Error || kind?.prototype instanceof Error)
@@ -127,4 +127,33 @@ test('an error of each kind takes a name and a message of its own', () => {
   expect(named).toContain('Own: SuppressedError')
   expect(named).toContain('Own: AggregateError')
   expect(named.every((text) => text.startsWith('Own: '))).toBe(true)
+})
+
+test('globals that the script replaces change nothing for the code of the realm', () => {
+  const driver = new Driver(`...(() => {
+      const scope = globalThis
+      for (const name of Object.getOwnPropertyNames(scope)) {
+        try { scope[name] = undefined } catch {}
+      }
+      return {}
+    })(),
+    replaced: query(() => [typeof globalThis.Map, typeof globalThis.JSON]),
+    values: query(async (ctx, input) => {
+      const document = await ctx.db.get(input.id)
+      console.log('read', { document, map: new Map([[1, 2]]) })
+      const url = new URL('?a=b c', 'https://a.test/')
+      return [input, document.n, crypto.randomUUID().length, url.href, btoa('a'), ctx.now() > 0n]
+    }),
+    describes: query(() => [new Map()]),
+    pages: query((ctx) => ctx.db.table('notes').index('byA', (q) => q.eq('a', 1)).collect()),
+    throws: query(() => { throw new TypeError('thrown by the code') }),`)
+  const input = '{"id":"x_1","bytes":{"$b":"AQ"},"large":{"$i":"9"}}'
+  expect(resultOf(driver.run('replaced'))).toEqual(['undefined', 'undefined'])
+  expect(resultOf(driver.run('values', input, () => '{"n":{"$i":"7"}}'))).toEqual([
+    ...[JSON.parse(input), { $i: '7' }, 36, 'https://a.test/?a=b%20c', 'YQ==', true],
+  ])
+  expect(errorOf(driver.run('describes'))).toContain('result[0] is a Map')
+  const page = '{"documents":[1],"done":true,"cursor":null}'
+  expect(resultOf(driver.run('pages', '{}', () => page))).toEqual([1])
+  expect(errorOf(driver.run('throws'))).toBe('TypeError: thrown by the code')
 })

@@ -49,6 +49,10 @@ describe('globals', () => {
       console.countReset(); console.count(); console.time(); console.timeLog('default', 1)
       console.timeEnd(); console.timeEnd(); console.clear(); console.groupCollapsed()
     }),
+    misnamed: query(() => Object.getOwnPropertyNames(globalThis).filter((name) => {
+      const found = globalThis[name]
+      return typeof found === 'function' && found.name !== name
+    })),
     zero: query(() => crypto.getRandomValues(new Uint8Array(8))),
     times: query(() => [
       Date.now(), new Date().getTime(), new Date(5).getTime(), typeof Date(), Date.UTC(1970, 0, 2),
@@ -60,7 +64,11 @@ describe('globals', () => {
     ]),`)
   const fields = (record: Record<string, Value>) => encodeStored(new Map(Object.entries(record)))
 
-  test('DOMException is what an abort ends with', () => {
+  test('each function has the name of its global', () => {
+    expect(resultOf(driver.run('misnamed'))).toEqual([])
+  })
+
+  test('an abort ends with a DOMException', () => {
     expect(resultOf(driver.run('named'))).toEqual([
       [true, 'AbortError', 'The operation was aborted.', 20, null],
       [true, 'DataCloneError', 'm', 25, 1],
@@ -68,7 +76,7 @@ describe('globals', () => {
     ])
   })
 
-  test('console counts and measures for each call, and shows a Query no clock', () => {
+  test('the console counts and measures for each call, and shows a Query no clock', () => {
     for (let i = 0; i < 2; i++) {
       const { message } = driver.run('console')
       expect(message).toMatchObject({ type: 'returned', usage: { usedClock: false } })
@@ -80,7 +88,7 @@ describe('globals', () => {
     }
   })
 
-  test('URL parses as the outer one does', () => {
+  test('URL parses as the one of the runtime does', () => {
     const part = fc.oneof(
       fc.webUrl({ withQueryParameters: true, withFragments: true }),
       fc.string(),
@@ -100,7 +108,7 @@ describe('globals', () => {
     )
   })
 
-  test('URLSearchParams reads and writes as the outer one does', () => {
+  test('URLSearchParams reads and writes as the one of the runtime does', () => {
     fc.assert(
       fc.property(fc.oneof(fc.webQueryParameters(), fc.string({ unit: 'grapheme' })), (text) => {
         const it = new URLSearchParams(text)
@@ -116,7 +124,7 @@ describe('globals', () => {
     expect(resultOf(driver.run('linked'))).toEqual(['http://x:81/?a=1&b=2&c=3#h', '3'])
   })
 
-  test('text becomes bytes and back', () => {
+  test('text is encoded and decoded as the runtime does', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'grapheme' }), fc.uint8Array(), (text, bytes) => {
         const encoded = Buffer.from(text).toString('base64url')
@@ -132,13 +140,13 @@ describe('globals', () => {
     expect(resultOf(driver.run('clone'))).toEqual([true, true, 5, [2], { $b: 'Bw' }])
   })
 
-  test('time stands still', () => {
+  test('the time of a Query stands still', () => {
     const millis = 1_800_000_000_123
     const expected = [millis, millis, 5, 'string', 86_400_000, true, '1/15/2027', 0]
     expect(resultOf(driver.run('times'))).toEqual(expected)
   })
 
-  test('arguments are objects of the Workspace’s own realm', () => {
+  test('arguments are objects of the realm of the Workspace', () => {
     const text = '{"list":[1],"bytes":{"$b":"AQ"}}'
     expect(resultOf(driver.run('own', text))).toEqual([true, true, true])
   })

@@ -1,81 +1,71 @@
 /**
- * One run of a handler, and what becomes of its result. Reading a result, or what was thrown, runs
- * accessors of the author: that is done before the frame ends, and so before all that is checked.
+ * Runs the handler of a call. Reading its result, or what it threw, runs accessors of the author:
+ * that is done before the end of the frame, and so before everything that is checked there.
  */
-import type { Call, Calls, makeEndings, makeOperations } from './calls.ts'
-import type { Codec } from './codec.ts'
-import type { makeContext } from './contexts.ts'
-import type { makeDocuments } from './documents.ts'
-import type { makeReport } from './reports.ts'
+import { type Call, frame, noteRunning } from './calls.ts'
+import { newContext } from './ctx/context.ts'
+import { decode } from './decoding.ts'
+import { nameOfCopy } from './documents.ts'
+import { encode } from './encoding.ts'
+import { endFailed, endMisspeculated, endReturned, endThrew } from './endings.ts'
+import { report } from './error-reports.ts'
+import { danglingRequest } from './operations.ts'
+import { failureCodes } from './replies.ts'
 
-/** Starts a call; what its handler makes of it ends the call when the frame is worked. */
-export function makeRun(
-  calls: Calls,
-  codec: Codec,
-  operations: ReturnType<typeof makeOperations>,
-  endings: ReturnType<typeof makeEndings>,
-  report: ReturnType<typeof makeReport>,
-  parts: {
-    readonly contextOf: ReturnType<typeof makeContext>
-    readonly documents: ReturnType<typeof makeDocuments>
-    /** Errors of `ctx.fail`, with their codes. */
-    readonly failures: WeakMap<object, string>
-  },
-) {
-  const { contextOf, documents, failures } = parts
-
-  function resultText({ handed }: Call, value: unknown): string {
-    if (value === undefined) return 'null'
-    if (handed.count === 0) return codec.encode(value, 'result')
-    return codec.encode(value, 'result', (object) => documents.nameOf(handed, object))
+/** Runs the handler; the call ends with the frame in which that ends. */
+export async function runHandler(call: Call, args: unknown): Promise<void> {
+  let end: () => void
+  try {
+    const value = await call.definition.handler(newContext(call), decode(args))
+    end = endOfResult(call, value)
+  } catch (thrown) {
+    end = endOfThrown(call, thrown)
   }
+  call.handlerEnded = true
+  noteRunning(call)
+  // Not by a method: the code may have changed those of arrays, which are not restored yet.
+  frame.ends[frame.ends.length] = end
+}
 
-  /** What becomes of a call that threw. */
-  function thrownEnd(call: Call, thrown: unknown): () => void {
-    const code = typeof thrown === 'object' && thrown !== null ? failures.get(thrown) : undefined
-    if (code !== undefined) return () => endings.failed(call, code)
-    const text = report(thrown)
-    return () => endings.threw(call, text)
-  }
+function resultText({ delivered }: Call, value: unknown): string {
+  if (value === undefined) return 'null'
+  if (delivered.count === 0) return encode(value, 'result')
+  return encode(value, 'result', (object) => nameOfCopy(delivered, object))
+}
 
-  /** `failed` where the result is none. */
-  function endReturned(call: Call, text: string, failed: (() => void) | null): void {
-    const isOwing = call.pending > 0 || call.unwatched.size > 0
-    if (isOwing && call.isSpeculative) endings.isVoid(call)
-    else if (call.unwatched.size > 0) {
-      const [unwatched] = call.unwatched.values()
-      const message = `${unwatched!.message} was not awaited: write "await" in front of it`
-      endings.threw(call, report(new Error(message), unwatched))
-    } else if (isOwing) {
-      const message = 'an operation was still running when the Function ended: await each promise'
-      endings.threw(call, report(new Error(message), operations.dangling(call)))
-    } else if (failed !== null) failed()
-    else if (call.rejected?.size) endings.threw(call, call.rejected.values().next().value!)
-    else endings.returned(call, text)
-  }
+/** Prepares the end of a call that threw. */
+function endOfThrown(call: Call, thrown: unknown): () => void {
+  const code = typeof thrown === 'object' && thrown !== null ? failureCodes.get(thrown) : undefined
+  if (code !== undefined) return () => endFailed(call, code)
+  const text = report(thrown)
+  return () => endThrew(call, text)
+}
 
-  function returnedEnd(call: Call, value: unknown): () => void {
-    let text = ''
-    let failed: (() => void) | null = null
-    try {
-      text = resultText(call, value)
-    } catch (thrown) {
-      failed = thrownEnd(call, thrown)
-    }
-    return () => endReturned(call, text, failed)
+/** Prepares the end of a call that returned. */
+function endOfResult(call: Call, value: unknown): () => void {
+  let text = ''
+  let endInstead: (() => void) | null = null
+  try {
+    text = resultText(call, value)
+  } catch (thrown) {
+    endInstead = endOfThrown(call, thrown)
   }
+  return () => endWithResult(call, text, endInstead)
+}
 
-  return async (call: Call, args: unknown): Promise<void> => {
-    let end: () => void
-    try {
-      const value = await call.definition.handler(contextOf(call), codec.decode(args))
-      end = returnedEnd(call, value)
-    } catch (thrown) {
-      end = thrownEnd(call, thrown)
-    }
-    call.isDone = true
-    calls.see(call)
-    // Not by a method: the code may have changed those, which nothing has put back yet.
-    calls.done[calls.done.length] = end
-  }
+/** Ends a call that returned; `endInstead` if its result cannot be sent. */
+function endWithResult(call: Call, text: string, endInstead: (() => void) | null): void {
+  const { owedResults, unobservedWrites, unhandledRejections } = call
+  const isOwing = owedResults > 0 || unobservedWrites.size > 0
+  if (isOwing && call.isSpeculative) endMisspeculated(call)
+  else if (unobservedWrites.size > 0) {
+    const [write] = unobservedWrites.values()
+    const message = `${write!.message} was not awaited: write "await" in front of it`
+    endThrew(call, report(new Error(message), write))
+  } else if (isOwing) {
+    const message = 'an operation was still running when the Function ended: await each promise'
+    endThrew(call, report(new Error(message), danglingRequest(call)))
+  } else if (endInstead !== null) endInstead()
+  else if (unhandledRejections?.size) endThrew(call, unhandledRejections.values().next().value!)
+  else endReturned(call, text)
 }

@@ -1,5 +1,6 @@
-/** What a Workspace defines: its Functions by name, its tables, and the description of both. */
+/** The definitions of a Workspace: its Functions by name, its tables, and a description of both. */
 import type { FunctionManifest, IndexManifest } from '../../value/manifest.ts'
+import type { Script } from './workspace-script.ts'
 
 export type Handler = (ctx: unknown, args: unknown) => unknown
 
@@ -14,73 +15,95 @@ export interface DefinedFunction {
 
 export interface Workspace {
   readonly functions: Map<string, DefinedFunction>
+  /** Indexes of each table. */
   readonly tables: Map<string, readonly IndexManifest[]>
   /** JSON text of a WorkspaceDescription. */
   description(): string
 }
 
-/** Reads what the script gave to `define`. Throws a TypeError for what is no definition. */
-export function makeReadWorkspace() {
-  const functionKey = Symbol.for('svc.function')
-  const schemaKey = Symbol.for('svc.schema')
-  type Marked = Readonly<Record<symbol, unknown>>
-  type Definition = FunctionManifest & { readonly handler: Handler }
-  interface Table {
-    readonly fields: unknown
-    readonly indexes: readonly IndexManifest[]
-  }
+type Marked = Readonly<Record<symbol, unknown>>
+type Definition = FunctionManifest & { readonly handler: Handler }
+interface Table {
+  readonly fields: unknown
+  readonly indexes: readonly IndexManifest[]
+}
+/** The argument of `define`. */
+interface Definitions {
+  readonly schema: Marked | null
+  readonly modules: Readonly<Record<string, Marked>>
+}
 
-  function byName(a: { readonly name: string }, b: { readonly name: string }): number {
-    return a.name < b.name ? -1 : a.name > b.name ? 1 : 0
-  }
+const functionKey = Symbol.for('svc.function')
+const schemaKey = Symbol.for('svc.schema')
 
-  function definitionsOf(modules: Readonly<Record<string, Marked>>): Map<string, Definition> {
-    const found = new Map<string, Definition>()
-    for (const [path, module] of Object.entries(modules)) {
-      for (const [key, exported] of Object.entries(module)) {
-        const holds = (typeof exported === 'object' || typeof exported === 'function') && exported
-        const definition = holds ? (exported as Marked)[functionKey] : undefined
-        if (definition === undefined) continue
-        const { kind, handler } = definition as Definition
-        const isKind = kind === 'query' || kind === 'mutation' || kind === 'action'
-        if (!isKind || typeof handler !== 'function') {
-          throw new TypeError(`${path}.${key}: make it with query, mutation or action`)
-        }
-        found.set(`${path}.${key}`, definition as Definition)
+/** The Workspace of this realm, once its script has run. */
+export let workspace: Workspace
+
+/**
+ * Runs the script, with the values of `globalNames` as parameters, and reads what it defines.
+ * Throws what the script throws, and a TypeError for what is no definition.
+ */
+export function loadWorkspace(script: Script, globalNames: readonly string[]): void {
+  let found: Workspace | null = null
+  const define = (definitions: Definitions): void => {
+    found = readWorkspace(definitions)
+  }
+  const scope = globalThis as Readonly<Record<string, unknown>>
+  script(Object.freeze({ define }), ...globalNames.map((name) => scope[name]))
+  if (found === null) throw new TypeError('the script defines no Workspace')
+  workspace = found
+}
+
+function readWorkspace({ schema, modules }: Definitions): Workspace {
+  const declared = schema?.[schemaKey] as { tables: Record<string, Table> } | undefined
+  const tables = declared?.tables ?? {}
+  const functions = definitionsOf(modules)
+  return {
+    functions,
+    tables: new Map(Object.entries(tables).map(([name, table]) => [name, table.indexes])),
+    description: () => describe(functions, tables),
+  }
+}
+
+function definitionsOf(modules: Definitions['modules']): Map<string, Definition> {
+  const found = new Map<string, Definition>()
+  for (const [path, module] of Object.entries(modules)) {
+    for (const [key, exported] of Object.entries(module)) {
+      const holds = (typeof exported === 'object' || typeof exported === 'function') && exported
+      const definition = holds ? (exported as Marked)[functionKey] : undefined
+      if (definition === undefined) continue
+      const { kind, handler } = definition as Definition
+      const isKind = kind === 'query' || kind === 'mutation' || kind === 'action'
+      if (!isKind || typeof handler !== 'function') {
+        throw new TypeError(`${path}.${key}: make it with query, mutation or action`)
       }
-    }
-    return found
-  }
-
-  function describe(functions: Map<string, Definition>, tables: Record<string, Table>): string {
-    const described = [...functions].map(([name, it]) => ({
-      name,
-      kind: it.kind,
-      visibility: it.visibility,
-      clients: [...it.clients].sort(),
-      auth: it.auth,
-      arguments: it.arguments,
-      returns: it.returns,
-      errors: it.errors,
-      ...(it.kind === 'action' && { uses: it.uses }),
-    }))
-    const listed = Object.entries(tables).map(([name, { fields, indexes }]) => ({
-      name,
-      fields,
-      indexes: indexes.map((it) => ({ name: it.name, fields: it.fields, unique: it.unique })),
-    }))
-    for (const table of listed) table.indexes.sort(byName)
-    return JSON.stringify({ functions: described.sort(byName), tables: listed.sort(byName) })
-  }
-
-  return (schema: Marked | null, modules: Readonly<Record<string, Marked>>): Workspace => {
-    const declared = schema?.[schemaKey] as { tables: Record<string, Table> } | undefined
-    const tables = declared?.tables ?? {}
-    const functions = definitionsOf(modules)
-    return {
-      functions,
-      tables: new Map(Object.entries(tables).map(([name, table]) => [name, table.indexes])),
-      description: () => describe(functions, tables),
+      found.set(`${path}.${key}`, definition as Definition)
     }
   }
+  return found
+}
+
+function describe(functions: Map<string, Definition>, tables: Record<string, Table>): string {
+  const described = [...functions].map(([name, definition]) => ({
+    name,
+    kind: definition.kind,
+    visibility: definition.visibility,
+    clients: [...definition.clients].sort(),
+    auth: definition.auth,
+    arguments: definition.arguments,
+    returns: definition.returns,
+    errors: definition.errors,
+    ...(definition.kind === 'action' && { uses: definition.uses }),
+  }))
+  const listed = Object.entries(tables).map(([name, { fields, indexes }]) => ({
+    name,
+    fields,
+    indexes: indexes.map(({ name, fields, unique }) => ({ name, fields, unique })),
+  }))
+  for (const table of listed) table.indexes.sort(byName)
+  return JSON.stringify({ functions: described.sort(byName), tables: listed.sort(byName) })
+}
+
+function byName(a: { readonly name: string }, b: { readonly name: string }): number {
+  return a.name < b.name ? -1 : a.name > b.name ? 1 : 0
 }

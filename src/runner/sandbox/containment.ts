@@ -1,7 +1,7 @@
 /**
- * The two steps that turn this process into a runner. The first, on Linux, restricts the calling
- * thread and executes the same program again, so that every later thread inherits the restriction;
- * the second gives up root and filters system calls. No code of a Workspace is loaded before both.
+ * The two steps into the sandbox. The first, on Linux, restricts the calling thread and executes
+ * the same program again, so that every later thread inherits the restriction; the second drops
+ * root and filters system calls. No code of a Workspace is loaded before both.
  */
 import { closeSync, openSync, readFileSync, readSync, writeFileSync } from 'node:fs'
 import { type Containment, GROWTH_BYTES_MAX } from '../messages.ts'
@@ -21,11 +21,11 @@ import {
 import { enterSeatbelt } from './seatbelt.ts'
 import { restrictSystemCalls } from './seccomp.ts'
 
-/** Through the link, so that an executable that was replaced or cannot be reached still starts. */
+/** A link to this program, which works even if the file was replaced or cannot be reached. */
 const SELF = '/proc/self/exe'
 /** Descriptors 0 to 3 are the pipes, the log and the progress record. */
 const FIRST_FOREIGN_DESCRIPTOR = 4
-/** The process's own memory figures, opened while that is still allowed. */
+/** The memory figures of this process, opened while that is still allowed. */
 const MEMORY_DESCRIPTOR = 4
 /** The C library reads the bounds of its stack there; the rule holds while this keeps the inode. */
 const MAPS = '/proc/self/maps'
@@ -61,7 +61,7 @@ export function restrictAndRestart(command: SelfCommand): void {
   libc().execve(cText(SELF), argv, envp)
 }
 
-/** The second step; what holds afterwards. */
+/** Makes the second step; returns what is in force afterwards. */
 export function lockDown(landlock: number): Containment {
   switch (process.platform) {
     case 'linux': {
@@ -91,7 +91,7 @@ function dieFirst(): void {
   }
 }
 
-/** dup2 leaves the copy open across exec. */
+/** Opens a file as a descriptor that stays open across exec. */
 function inherit(as: number, path: string): void {
   libc().dup2(openSync(path, 'r'), as)
 }
@@ -105,7 +105,7 @@ function limitGrowth(): void {
   closeSync(MAPS_DESCRIPTOR)
 }
 
-/** The dynamic loader, its cache, and each library of this process: what the second start opens. */
+/** Returns what the second start opens: the cache of the loader, and each library in use. */
 function loadedLibraries(): string[] {
   const paths = new Set(['/etc/ld.so.cache'])
   for (const line of readFileSync(MAPS, 'utf8').split('\n')) {

@@ -2,35 +2,35 @@ import { expect, test } from 'vitest'
 import { fc } from '../../../build/testing/properties.ts'
 import { makeCpuClock } from './cpu-clocks.ts'
 
-/** Steps of time that passed, and of CPU that was used in each: never more than passed. */
+/** Steps of elapsed time, and the CPU time used in each, which is never more. */
 const STEPS = fc.array(
   fc
     .tuple(fc.integer({ min: 0, max: 20_000 }), fc.double({ min: 0, max: 1, noNaN: true }))
-    .map(([passed, share]) => ({ passed, used: passed * share })),
+    .map(([elapsed, share]) => ({ elapsed, used: elapsed * share })),
   { minLength: 1, maxLength: 200 },
 )
 
-function replay(steps: readonly { passed: number; used: number }[]) {
-  let passed = 0
+function replay(steps: readonly { elapsed: number; used: number }[]) {
+  let elapsed = 0
   let used = 0
-  let asked = 0
+  let kernelReads = 0
   const clock = makeCpuClock(
-    () => passed,
+    () => elapsed,
     () => {
-      asked += 1
+      kernelReads += 1
       return used
     },
   )
   const first = clock()
   const readings = steps.map((step) => {
-    passed += step.passed
+    elapsed += step.elapsed
     used += step.used
     return clock() - first
   })
-  return { readings, passed, used, asked }
+  return { readings, elapsed, used, kernelReads }
 }
 
-test('a step never counts as less than the CPU that it used, nor as more than what passed', () => {
+test('a step counts no less than the CPU time used and no more than the elapsed time', () => {
   fc.assert(
     fc.property(STEPS, (steps) => {
       const { readings } = replay(steps)
@@ -39,31 +39,32 @@ test('a step never counts as less than the CPU that it used, nor as more than wh
         const counted = readings[i]! - before
         before = readings[i]!
         expect(counted).toBeGreaterThanOrEqual(step.used - 1e-3)
-        expect(counted).toBeLessThanOrEqual(step.passed + 1e-3)
+        expect(counted).toBeLessThanOrEqual(step.elapsed + 1e-3)
       }
     }),
   )
 })
 
-test('waiting for a busy machine counts as a millisecond at most', () => {
+test('a wait for a busy machine counts at most a millisecond', () => {
   const { readings } = replay([
-    { passed: 900, used: 900 },
-    { passed: 500_000, used: 10 },
+    { elapsed: 900, used: 900 },
+    { elapsed: 500_000, used: 10 },
   ])
   expect(readings[1]! - readings[0]!).toBeLessThanOrEqual(1_000)
 })
 
-test('the kernel is asked once a millisecond at most', () => {
-  const { asked, passed } = replay(Array.from({ length: 10_000 }, () => ({ passed: 3, used: 3 })))
-  expect(asked).toBeLessThanOrEqual(2 + passed / 1_000)
+test('the clock reads the kernel at most once a millisecond', () => {
+  const steps = Array.from({ length: 10_000 }, () => ({ elapsed: 3, used: 3 }))
+  const { kernelReads, elapsed } = replay(steps)
+  expect(kernelReads).toBeLessThanOrEqual(2 + elapsed / 1_000)
 })
 
-test('the thread of this process uses CPU while it computes and none while it sleeps', async () => {
+test('the clock of a thread advances while it computes and not while it sleeps', async () => {
   const clock = makeCpuClock()
   const before = clock()
   await Bun.sleep(100)
   const slept = clock() - before
-  for (const at = { i: 0 }; at.i < 3e7; at.i++);
+  for (const counter = { value: 0 }; counter.value < 3e7; counter.value++);
   expect(slept).toBeLessThan(50_000)
   expect(clock() - before - slept).toBeGreaterThan(1_000)
 })

@@ -1,43 +1,44 @@
-/** Time of the CPU that this thread used: a busy machine must not count against a Function. */
+/** CPU time of this thread: a busy machine must not count against a Function. */
 import { libc } from './libc.ts'
 
 const CLOCK_THREAD_CPUTIME_ID = 3
 /**
- * The kernel's clock of a thread is a system call, 2 us and more behind a filter, which every frame
- * would pay several times; the time that passed is read without one.
+ * The kernel's clock of a thread is a system call, which takes 2 us and more behind a filter and
+ * which every frame would need several times; elapsed time is read without one.
  */
 const KERNEL_EVERY_MICROS = 1_000
 
 /**
- * Microseconds, only to be subtracted from one another. Steps within a millisecond count as the
- * time that passed, which is never less than what was used; longer ones as the kernel says.
+ * Returns a clock of CPU microseconds; only differences of its readings mean anything. Within a
+ * millisecond it counts elapsed time, which is never less than the CPU time that was used; over a
+ * longer step it counts the CPU time that the kernel reports.
  */
 export function makeCpuClock(
-  passed: () => number = () => performance.now() * 1000,
+  elapsed: () => number = () => performance.now() * 1000,
   kernel: (() => number) | null = kernelClock(),
 ): () => number {
-  if (kernel === null) return passed
-  let at = passed()
+  if (kernel === null) return elapsed
+  let readAt = elapsed()
   let used = 0
-  let askedAt = at
-  let answer = kernel()
+  let kernelReadAt = readAt
+  let kernelMicros = kernel()
   return () => {
-    const now = passed()
-    const step = now - at
-    at = now
-    if (now - askedAt < KERNEL_EVERY_MICROS) {
+    const now = elapsed()
+    const step = now - readAt
+    readAt = now
+    if (now - kernelReadAt < KERNEL_EVERY_MICROS) {
       used += step
       return used
     }
-    askedAt = now
-    const before = answer
-    answer = kernel()
-    used += Math.min(step, answer - before)
+    kernelReadAt = now
+    const before = kernelMicros
+    kernelMicros = kernel()
+    used += Math.min(step, kernelMicros - before)
     return used
   }
 }
 
-/** Microseconds of this thread; null off Linux, where the time that passed has to do. */
+/** Returns the kernel's clock of this thread; null off Linux, where elapsed time is used. */
 function kernelClock(): (() => number) | null {
   if (process.platform !== 'linux') return null
   const { clock_gettime } = libc()

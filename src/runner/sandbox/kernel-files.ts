@@ -1,12 +1,12 @@
 /** Files of /proc that hold one line of numbers. */
 import { closeSync, openSync, readSync } from 'node:fs'
 
-/** At least the length of such a line. */
+/** Upper bound of the length of such a line. */
 const LINE_BYTES = 256
 
 /**
- * A line of numbers that the kernel writes anew for each read. It stays open, since it is read some
- * 40 times a second: to open and close it costs several times what a read does.
+ * A line of numbers that the kernel writes anew for each read. The file stays open, since it is
+ * read some 40 times a second: opening and closing it costs several times what a read does.
  */
 export class KernelFile {
   #fd: number | null
@@ -16,7 +16,7 @@ export class KernelFile {
     this.#fd = fd
   }
 
-  /** Null where the system has no such file. */
+  /** Opens a file; null if the system has no such file. */
   static open(path: string): KernelFile | null {
     try {
       return new KernelFile(openSync(path, 'r'))
@@ -25,7 +25,7 @@ export class KernelFile {
     }
   }
 
-  /** The nth number of the line; null when the process has ended. */
+  /** Reads the nth number of the line; null if the process has ended. */
   number(nth: number): number | null {
     if (this.#fd === null) return null
     try {

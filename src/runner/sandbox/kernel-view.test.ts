@@ -1,6 +1,6 @@
 /**
- * A runner as the kernel shows it to the server: what it holds open, what it may use, who it is and
- * what it was told. Nothing of it is the runner's own word.
+ * A runner as the kernel shows it to the server: its descriptors, limits, user and environment.
+ * Nothing of it is reported by the runner itself.
  */
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -39,7 +39,7 @@ describe.runIf(onLinux)('the kernel shows of a runner', () => {
       [2, expect.stringMatching(/^(?:pipe|socket):/)],
       [3, expect.stringMatching(/^\/memfd:svc-runner/)],
     ])
-    // What the runtime makes for its own event loop.
+    // Descriptors of the runtime's own event loop.
     for (const [, target] of other) expect(target).toMatch(/^anon_inode:\[(?:event|timer)/)
   })
 
@@ -63,7 +63,7 @@ describe.runIf(onLinux)('the kernel shows of a runner', () => {
     if (process.getuid!() === 0) expect(limits.get('Max processes')).toEqual(['256', '256'])
   })
 
-  test('no environment but settings of its allocator, its engine and its clock', () => {
+  test('no environment but settings of its allocator, its engine and its time zone', () => {
     const entries = read('environ')
       .split('\0')
       .filter((entry) => entry !== '')
@@ -95,7 +95,7 @@ describe.runIf(onLinux)('the kernel shows of a runner', () => {
     expect(status).toMatch(/^Groups:\t\s*$/m)
   })
 
-  test('every thread in the class that takes no processor from the server', () => {
+  test('every thread in the scheduling class that does not preempt the server', () => {
     const SCHED_BATCH = '3'
     for (const thread of readdirSync(`/proc/${runner.pid}/task`)) {
       const stat = read(`task/${thread}/stat`)
@@ -113,7 +113,7 @@ describe.runIf(onLinux)('the kernel shows of a runner', () => {
   })
 })
 
-/** A server that is killed leaves no runner behind, even one that loops. */
+/** A killed server leaves no runner behind, even one that loops. */
 test.runIf(onLinux)('a runner ends with the process that started it', async () => {
   const [start, ...rest] = runnerCommand()
   const command = JSON.stringify([start === '/proc/self/exe' ? process.execPath : start, ...rest])

@@ -1,6 +1,6 @@
 /**
- * Landlock: after this a process opens the listed files for reading, and nothing else in the file
- * system, no TCP, and no signal leaves it. It holds for the calling thread and what that executes.
+ * Landlock: a restricted process opens only the listed files, for reading; it uses no TCP and sends
+ * no signal to other processes. The restriction holds for the calling thread and its descendants.
  */
 import { ptr } from 'bun:ffi'
 import { cText, libc } from './libc.ts'
@@ -14,26 +14,26 @@ const CREATE_RULESET_VERSION = 1
 const EXECUTE = 1n << 0n
 const READ_FILE = 1n << 2n
 const READ_DIR = 1n << 3n
-/** Rights that each version can refuse; a right it does not know would make the call fail. */
+/** Rights that each version can deny; a right that it does not know would make the call fail. */
 const FILE_RIGHTS_BY_ABI = [0n, 0x1fffn, 0x3fffn, 0x7fffn, 0x7fffn, 0xffffn]
 const BIND_TCP_AND_CONNECT_TCP = 3n
 const SCOPE_ABSTRACT_SOCKET_AND_SIGNAL = 3n
 const O_PATH_CLOEXEC = 0o12000000
 
 export interface LandlockRules {
-  /** Files that may be read and executed; those that do not exist are left out. */
+  /** Files that may be read and executed; files that do not exist are skipped. */
   readonly files: readonly string[]
   /** Directories whose whole content may be read. */
   readonly trees: readonly string[]
 }
 
-/** The version that the kernel offers; 0 where it has none or it is switched off. */
+/** Returns the version that the kernel offers; 0 if it has none or it is disabled. */
 export function landlockVersion(): number {
   const version = libc().syscall(CREATE_RULESET, 0, 0, CREATE_RULESET_VERSION, 0, 0)
   return Math.max(0, version)
 }
 
-/** Whether the restriction holds; `no_new_privs` must be set before. */
+/** Restricts this thread and tells whether that succeeded; `no_new_privs` must be set before. */
 export function restrictFiles(version: number, rules: LandlockRules): boolean {
   const rights = FILE_RIGHTS_BY_ABI[Math.min(version, FILE_RIGHTS_BY_ABI.length - 1)]!
   const attributes = new BigUint64Array([

@@ -1,11 +1,11 @@
-/** The C library calls that contain a runner; the one place of this program with native calls. */
+/** The calls of the C library that sandbox a runner; no other file makes native calls. */
 import { dlopen, FFIType, type Pointer, ptr, read, toArrayBuffer } from 'bun:ffi'
 
 type Bytes = NodeJS.TypedArray | DataView
-/** An address, or memory whose address is taken. */
+/** Memory whose address is passed, or a null pointer. */
 type Address = Bytes | null
 
-/** Linux only. Each answers what C answers; the reason of a failure is `errno`. */
+/** Linux only. Each function returns what C returns; `errno` has the reason of a failure. */
 export interface Libc {
   syscall(number: number, a: number, b: number, c: number, d: number, e: number): number
   prctl(option: number, a: number, b: number, c: number, d: number): number
@@ -63,7 +63,7 @@ const SYMBOLS = {
 
 let opened: { readonly symbols: Libc; readonly musl: boolean } | null = null
 
-/** glibc, else musl. */
+/** Opens the C library: glibc, otherwise musl. */
 export function libc(): Libc {
   opened ??= open()
   return opened.symbols
@@ -84,7 +84,7 @@ function open(): { readonly symbols: Libc; readonly musl: boolean } {
   }
 }
 
-/** Of this thread's last call; only to tell refusals apart, since the engine may overwrite it. */
+/** Returns the error of this thread's last call; only a hint, since the engine may overwrite it. */
 export function errno(): number {
   return read.i32(libc().__errno_location(), 0)
 }
@@ -93,7 +93,7 @@ export function cText(text: string): Buffer {
   return Buffer.from(`${text}\0`)
 }
 
-/** A null-terminated vector of C strings in one piece of memory, the strings behind the vector. */
+/** Makes a null-terminated vector of C strings in one block of memory, followed by the strings. */
 export function cVector(texts: readonly string[]): Uint8Array {
   const strings = Buffer.from(texts.map((text) => `${text}\0`).join(''))
   const vectorBytes = (texts.length + 1) * 8
@@ -111,7 +111,7 @@ export function cVector(texts: readonly string[]): Uint8Array {
 const PROT_READ_WRITE = 3
 const MAP_SHARED = 1
 
-/** Maps a file that another process reads; null where the kernel refuses. */
+/** Maps a file that another process reads; null if the kernel rejects that. */
 export function mapShared(fd: number, bytes: number): ArrayBuffer | null {
   const at = libc().mmap(null, bytes, PROT_READ_WRITE, MAP_SHARED, fd, 0)
   return at > 0 ? toArrayBuffer(at as Pointer, 0, bytes) : null

@@ -1,10 +1,10 @@
-/** macOS: the profile that a runner puts itself under. It has no test on other systems. */
+/** The sandbox profile of a runner on macOS. It has no test on other systems. */
 import { dlopen, FFIType } from 'bun:ffi'
 import { cText } from './libc.ts'
 
 const PROFILE = '(version 1)(deny default)(allow sysctl-read)(allow signal (target self))'
 
-/** Whether the kernel took the profile: no file, network or process from here on. */
+/** Enters the profile, which denies files, network and processes; tells whether that succeeded. */
 export function enterSeatbelt(): boolean {
   try {
     const { symbols } = dlopen('libSystem.B.dylib', {

@@ -1,7 +1,7 @@
 /**
  * The system calls that a running runner may make: private memory, its own threads, clocks, and
- * reads and writes on descriptors that it already has. All else is answered with an error, whatever
- * a later kernel adds.
+ * reads and writes on descriptors that it already has. All others fail, also those that later
+ * kernels add.
  */
 import { ptr } from 'bun:ffi'
 import { isMusl, libc } from './libc.ts'
@@ -79,7 +79,7 @@ const SECCOMP_FILTER_FLAG_TSYNC = 1
 /** One instruction of the filter: code, jump if true, jump if false, constant. */
 type Instruction = readonly [code: number, yes: number, no: number, k: number]
 
-/** Whether every thread of this process is filtered now; `no_new_privs` must be set before. */
+/** Filters every thread and tells whether that succeeded; `no_new_privs` must be set before. */
 export function restrictSystemCalls(): boolean {
   const architecture = ARCHITECTURES[process.arch]
   if (architecture === undefined) return false
@@ -141,7 +141,7 @@ function program(architecture: Architecture, pid: number): Instruction[] {
   ]
 }
 
-/** Tests the low half of one argument of one call, and rejects what no test allows. */
+/** Tests the low half of one argument of one call, which fails unless a test allows it. */
 function when(number: number, argument: number, tests: readonly Instruction[]): Instruction[] {
   return [
     [JUMP_EQUAL, 0, tests.length + 2, number],

@@ -1,6 +1,6 @@
 /**
- * Known ways out of a runner, tried with native calls before any code is loaded. Each probe answers
- * whether it was stopped; the server refuses to serve when one was not.
+ * Probes of the sandbox: known ways out of a runner, tried with native calls before any code is
+ * loaded. The server does not serve if one of them succeeds.
  */
 
 import type { Containment, ProbeResult } from '../messages.ts'
@@ -27,21 +27,21 @@ const MAPPED_BYTES = 4096
 const PTRACE = process.arch === 'x64' ? 101 : 117
 const PTRACE_SEIZE = 0x4206
 
-/** Answers whether the attempt was stopped. */
+/** A probe; its attempt returns whether the sandbox stopped it. */
 export type Probe = readonly [name: string, attempt: () => boolean]
 
 export function runProbes(probes: readonly Probe[]): ProbeResult[] {
   return probes.map(([name, attempt]) => [name, attempt()])
 }
 
-/** With Landlock alone: system calls are not filtered yet, and root is still root. */
+/** Probes for the time when only Landlock is in force: no filter yet, and still root. */
 export function landlockProbes(version: number, parent: number): Probe[] {
   if (version === 0) return []
   const tcp: Probe[] = version >= 4 ? [['landlock tcp', connectsNowhere]] : []
   return [...fileProbes('landlock', parent), ...tcp, ['landlock exec', executesNothing]]
 }
 
-/** With everything in force; without system calls filtered there is nothing to show. */
+/** Probes for the time when everything is in force; without a filter few are left. */
 export function lateProbes({ seccomp }: Containment, parent: number): Probe[] {
   const environment: Probe = ['environment', hasNoEnvironment]
   return seccomp ? [environment, ...filterProbes(parent)] : [environment]
@@ -99,7 +99,7 @@ function connectsNowhere(): boolean {
   return failed && (reason === EACCES || reason === EPERM)
 }
 
-/** If it succeeds, this process is gone without an answer, which the server takes as an escape. */
+/** An exec that succeeds replaces this process, which the server then counts as an escape. */
 function executesNothing(): boolean {
   const path = '/bin/true'
   return libc().execve(cText(path), cVector([path]), cVector([])) < 0

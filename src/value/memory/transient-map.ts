@@ -1,3 +1,6 @@
+/** Entries that may be deleted beyond the size of the map before it moves to a new table. */
+const SPARE = 16
+
 /**
  * A Map whose entries come and go, such as what is in flight. A Map of the runtime moves to a new
  * table when deleted entries have filled its own, and the old table, which is garbage, leads to the
@@ -6,8 +9,6 @@
  * begins a new Map before that happens; a copy costs what the runtime's own move costs.
  */
 export class TransientMap<K, V> {
-  // Inside, since realms get the class as its source.
-  static readonly #SPARE = 16
   #map = new Map<K, V>()
   /** Since the Map is the one that it is. */
   #deleted = 0
@@ -32,7 +33,7 @@ export class TransientMap<K, V> {
   delete(key: K): boolean {
     if (!this.#map.delete(key)) return false
     this.#deleted += 1
-    if (this.#deleted > this.#map.size + TransientMap.#SPARE) {
+    if (this.#deleted > this.#map.size + SPARE) {
       this.#map = new Map(this.#map)
       this.#deleted = 0
     }

@@ -1,123 +1,106 @@
 /**
- * Timers of Actions. A runner waits for nothing but frames, so the server wakes it: one request for
- * the timer that is due first stands for all of them.
+ * Timers of Actions. A runner waits for nothing but frames, so the server wakes it: one `sleep`
+ * operation for the timer that is due first stands for all of a call.
  */
-import type { Call, Calls, makeEndings, makeOperations, Timer } from '../calls.ts'
-import type { makeReport } from '../reports.ts'
+import { TIMERS_MAX } from '../../messages.ts'
+import { type Call, runningCall, type Timer } from '../calls.ts'
+import { endThrew } from '../endings.ts'
+import { report } from '../error-reports.ts'
+import { nowMillis } from '../globals/clock.ts'
+import { sendDetached } from '../operations.ts'
 
-/** Answers what sees to it that the timers of a call run that are due at a time, or later. */
-export function makeAlarm(
-  operations: ReturnType<typeof makeOperations>,
-  parts: {
-    readonly endings: ReturnType<typeof makeEndings>
-    readonly report: ReturnType<typeof makeReport>
-    /** Milliseconds since the epoch. */
-    readonly now: () => number
-  },
-): (call: Call, dueAt: number) => void {
-  const { endings, report, now } = parts
+const MILLIS_MAX = 2 ** 31 - 1
+let lastTimer = 0
 
-  /** A wake that was asked for stays open in the server; another is asked for if it is earlier. */
-  function arm(call: Call, first: number): void {
-    const { wakes } = call
-    if (first >= (wakes.at(-1) ?? Number.POSITIVE_INFINITY)) return
-    wakes.push(first)
-    const millis = Math.max(0, Math.ceil(first - now()))
-    operations.leave(call, `["sleep",${millis}]`).then(
-      () => wake(call, first),
-      // Refused: the call has asked for too many, and its timers never run.
-      (error) => endings.threw(call, report(error)),
-    )
-  }
-
-  function wake(call: Call, at: number): void {
-    call.wakes.splice(call.wakes.lastIndexOf(at), 1)
-    const time = Math.max(now(), at)
-    const due: [number, Timer][] = []
-    for (const entry of call.timers) if (entry[1].dueAt <= time) due.push(entry)
-    due.sort(([, a], [, b]) => a.dueAt - b.dueAt)
-    for (const [id, timer] of due) run(call, id, timer, time)
-    if (call.finished) return
-    let first = Number.POSITIVE_INFINITY
-    for (const { dueAt } of call.timers.values()) first = Math.min(first, dueAt)
-    arm(call, first)
-  }
-
-  function run(call: Call, id: number, timer: Timer, time: number): void {
-    // An earlier one may have cleared it.
-    if (call.finished || call.timers.get(id) !== timer) return
-    if (timer.every === null) call.timers.delete(id)
-    else timer.dueAt = time + timer.every
-    try {
-      timer.run()
-    } catch (thrown) {
-      endings.threw(call, report(thrown))
-    }
-  }
-
-  return arm
+/** Requests a wake at `dueAt`, unless an earlier one is open: an open one cannot be withdrawn. */
+function requestWake(call: Call, dueAt: number): void {
+  const { wakeTimes } = call
+  if (dueAt >= (wakeTimes.at(-1) ?? Number.POSITIVE_INFINITY)) return
+  wakeTimes.push(dueAt)
+  const millis = Math.max(0, Math.ceil(dueAt - nowMillis()))
+  sendDetached(call, `["sleep",${millis}]`).then(
+    () => runDueTimers(call, dueAt),
+    // The server rejects it if the call has requested too many: its timers would never run.
+    (error) => endThrew(call, report(error)),
+  )
 }
 
-export function makeTimers(
-  calls: Calls,
-  arm: ReturnType<typeof makeAlarm>,
-  { now, timersMax }: { readonly now: () => number; readonly timersMax: number },
-) {
-  const millisMax = 2 ** 31 - 1
-  let last = 0
+function runDueTimers(call: Call, at: number): void {
+  call.wakeTimes.splice(call.wakeTimes.lastIndexOf(at), 1)
+  const time = Math.max(nowMillis(), at)
+  const due: [number, Timer][] = []
+  for (const entry of call.timers) if (entry[1].dueAt <= time) due.push(entry)
+  due.sort(([, a], [, b]) => a.dueAt - b.dueAt)
+  for (const [id, timer] of due) runTimer(call, id, timer, time)
+  if (call.finished) return
+  let first = Number.POSITIVE_INFINITY
+  for (const { dueAt } of call.timers.values()) first = Math.min(first, dueAt)
+  requestWake(call, first)
+}
 
-  function add(call: Call, millis: number, every: number | null, run: () => void): number {
-    const id = ++last
-    const dueAt = now() + millis
-    call.timers.set(id, { dueAt, every, run })
-    arm(call, dueAt)
-    return id
+function runTimer(call: Call, id: number, timer: Timer, time: number): void {
+  // An earlier one may have cleared it.
+  if (call.finished || call.timers.get(id) !== timer) return
+  if (timer.every === null) call.timers.delete(id)
+  else timer.dueAt = time + timer.every
+  try {
+    timer.run()
+  } catch (thrown) {
+    endThrew(call, report(thrown))
   }
+}
 
-  function millisOf(delay: unknown, otherwise: number): number {
-    const wanted = Number(delay)
-    return wanted > 0 && wanted <= millisMax ? wanted : otherwise
-  }
+function addTimer(call: Call, millis: number, every: number | null, run: () => void): number {
+  const id = ++lastTimer
+  const dueAt = nowMillis() + millis
+  call.timers.set(id, { dueAt, every, run })
+  requestWake(call, dueAt)
+  return id
+}
 
-  function callOf(name: string): Call {
-    const call = calls.running()
-    if (call === null) throw new TypeError(`${name}: call it in a handler`)
-    return call
-  }
+function millisOf(delay: unknown, otherwise: number): number {
+  const wanted = Number(delay)
+  return wanted > 0 && wanted <= MILLIS_MAX ? wanted : otherwise
+}
 
-  function start(name: string, repeats: boolean) {
-    return (task: (...given: unknown[]) => unknown, delay?: unknown, ...given: unknown[]) => {
-      const call = callOf(name)
-      if (typeof task !== 'function') throw new TypeError(`${name} needs a function`)
-      if (call.timers.size - call.timeouts >= timersMax) {
-        throw new RangeError(`at most ${timersMax} timers`)
-      }
-      const millis = millisOf(delay, repeats ? 1 : 0)
-      return add(call, millis, repeats ? millis : null, () => void task(...given))
+function callFor(name: string): Call {
+  const call = runningCall()
+  if (call === null) throw new TypeError(`${name}: call it in a handler`)
+  return call
+}
+
+function timerStarter(name: string, repeats: boolean) {
+  return (task: (...given: unknown[]) => unknown, delay?: unknown, ...given: unknown[]) => {
+    const call = callFor(name)
+    if (typeof task !== 'function') throw new TypeError(`${name} needs a function`)
+    if (call.timers.size - call.timeouts >= TIMERS_MAX) {
+      throw new RangeError(`at most ${TIMERS_MAX} timers: clear those that are not needed`)
     }
+    const millis = millisOf(delay, repeats ? 1 : 0)
+    return addTimer(call, millis, repeats ? millis : null, () => void task(...given))
   }
+}
 
-  function clear(id?: unknown): void {
-    calls.running()?.timers.delete(id as number)
-  }
+function clearTimer(id?: unknown): void {
+  runningCall()?.timers.delete(id as number)
+}
 
-  /** For AbortSignal.timeout: nobody clears those, so they do not count as timers of the author. */
-  function after(delay: unknown, task: () => void): void {
-    const call = callOf('AbortSignal.timeout')
-    call.timeouts += 1
-    add(call, millisOf(delay, 0), null, () => {
-      call.timeouts -= 1
-      task()
-    })
-  }
+/**
+ * Runs a task after a time, for AbortSignal.timeout. The author cannot clear it, so it does not
+ * count as one of the author's timers.
+ */
+export function startTimeout(delay: unknown, task: () => void): void {
+  const call = callFor('AbortSignal.timeout')
+  call.timeouts += 1
+  addTimer(call, millisOf(delay, 0), null, () => {
+    call.timeouts -= 1
+    task()
+  })
+}
 
-  return {
-    after,
-    globals: {
-      setTimeout: start('setTimeout', false),
-      setInterval: start('setInterval', true),
-      clearTimeout: clear,
-      clearInterval: clear,
-    },
-  }
+export const TIMER_GLOBALS = {
+  setTimeout: timerStarter('setTimeout', false),
+  setInterval: timerStarter('setInterval', true),
+  clearTimeout: (id?: unknown) => clearTimer(id),
+  clearInterval: (id?: unknown) => clearTimer(id),
 }

@@ -1,14 +1,14 @@
 import { mutation, query, v } from 'svc'
 import schema from '../schema'
 
-/** Every channel, by name. */
+/** Returns the first 100 channels, by name. */
 export const list = query({
   clients: ['public', 'confidential'],
   returns: v.array(schema.document('channels')),
   handler: (ctx) => ctx.db.table('channels').index('byName').take(100),
 })
 
-/** Opens a channel and says so in it. */
+/** Creates a channel with a first message that says so. */
 export const create = mutation({
   clients: ['public', 'confidential'],
   arguments: {

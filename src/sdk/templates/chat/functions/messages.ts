@@ -1,7 +1,7 @@
 import { mutation, query, v } from 'svc'
 import schema from '../schema'
 
-/** The newest messages of a channel, newest first. */
+/** Returns the newest messages of a channel, newest first. */
 export const list = query({
   clients: ['public', 'confidential'],
   arguments: {
@@ -17,7 +17,7 @@ export const list = query({
       .take(Number(limit)),
 })
 
-/** Writes a message into a channel that exists. */
+/** Adds a message to a channel. */
 export const send = mutation({
   clients: ['public', 'confidential'],
   arguments: {

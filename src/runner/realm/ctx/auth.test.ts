@@ -1,7 +1,7 @@
-/** `ctx.auth` as the code of a Workspace finds it. */
+/** `ctx.auth` in the code of a Workspace. */
 import { describe, expect, test } from 'vitest'
-import { Driver, errorOf, resultOf } from '../../../build/testing/runner-hosts.ts'
-import type { FunctionalIdentity } from '../../value/identities.ts'
+import { Driver, errorOf, resultOf } from '../../../../build/testing/runner-hosts.ts'
+import type { FunctionalIdentity } from '../../../value/identities.ts'
 
 const USER: FunctionalIdentity = {
   kind: 'user',
@@ -16,7 +16,7 @@ const driver = new Driver(`
   unseen: query(() => 1, { auth: 'user' }),
   all: query((ctx) => [ctx.auth.identity, ctx.auth.user, ctx.auth.guest, ctx.auth.service],
     { auth: 'optional' }),
-  nobody: query((ctx) => ctx.auth.identity),
+  hidden: query((ctx) => ctx.auth.identity),
   spoil: query((ctx) => { ctx.auth.identity.roles.push('root'); return 1 }, { auth: 'user' }),
   forge: query((ctx) => { ctx.auth.identity = { kind: 'user' }; return 1 }, { auth: 'optional' }),
   patch: query((ctx) => {
@@ -30,7 +30,7 @@ function run(name: string, identity: FunctionalIdentity | null) {
   driver.identity = identity
   return driver.run(name)
 }
-const used = ({ message }: ReturnType<typeof run>) =>
+const readIdentity = ({ message }: ReturnType<typeof run>) =>
   message?.type === 'returned' && message.usage.usedIdentity
 
 describe('ctx.auth', () => {
@@ -39,19 +39,19 @@ describe('ctx.auth', () => {
     [GUEST, [GUEST, null, GUEST, null]],
     [SERVICE, [SERVICE, null, null, SERVICE]],
     [null, [null, null, null, null]],
-  ])('shows who calls: %j', (identity, seen) => {
-    const ran = run('all', identity)
-    expect(resultOf(ran)).toEqual(seen)
-    expect(used(ran)).toBe(true)
+  ])('shows the identity of the caller: %j', (identity, shown) => {
+    const call = run('all', identity)
+    expect(resultOf(call)).toEqual(shown)
+    expect(readIdentity(call)).toBe(true)
   })
 
-  test('tells whether anybody looked, and of nobody there is nothing to see', () => {
-    expect(used(run('unseen', USER))).toBe(false)
-    const ran = run('nobody', null)
-    expect([resultOf(ran), used(ran)]).toEqual([null, false])
+  test('records whether the code read it, unless the mode hides every identity', () => {
+    expect(readIdentity(run('unseen', USER))).toBe(false)
+    const call = run('hidden', null)
+    expect([resultOf(call), readIdentity(call)]).toEqual([null, false])
   })
 
-  test('is changed by no call for another', () => {
+  test('cannot be changed by one call for another', () => {
     expect(resultOf(run('spoil', USER))).toBe(1)
     expect(resultOf(run('all', USER))).toMatchObject([{ roles: ['admin'] }, {}, null, null])
     expect(errorOf(run('forge', USER))).toContain('TypeError')
@@ -63,14 +63,14 @@ describe('ctx.auth', () => {
 describe('ctx.auth.issueGuest', () => {
   const enter = (input: string) => driver.run('enter', input, () => '"rk_gst_v1_x"', 'mutation')
 
-  test.each([1, 60, 86_400])('asks the server for a bearer of %d seconds', (seconds) => {
-    const ran = enter(`{"expiresInSeconds":${seconds}}`)
-    expect(resultOf(ran)).toBe('rk_gst_v1_x')
-    expect(ran.seen).toEqual([['issueGuest', seconds]])
+  test.each([1, 60, 86_400])('requests a bearer token for %d seconds', (seconds) => {
+    const call = enter(`{"expiresInSeconds":${seconds}}`)
+    expect(resultOf(call)).toBe('rk_gst_v1_x')
+    expect(call.seen).toEqual([['issueGuest', seconds]])
   })
 
   test.each(['{}', '0', '-1', '1.5', '86401', '"60"', 'null', '{"$i":"60"}'])(
-    'takes a whole number of seconds, not %s',
+    'rejects what is no whole number of seconds: %s',
     (seconds) => {
       const input = seconds === '{}' ? seconds : `{"expiresInSeconds":${seconds}}`
       expect(errorOf(enter(input))).toBe(
@@ -79,11 +79,11 @@ describe('ctx.auth.issueGuest', () => {
     },
   )
 
-  test('in a Query says what to do', () => {
+  test('in a Query throws an error that names the fix', () => {
     expect(errorOf(driver.run('show'))).toContain('make the Function a mutation or an action')
   })
 
-  test('is awaited', () => {
+  test('must be awaited', () => {
     expect(errorOf(driver.run('leave', '{}', () => '"x"', 'mutation'))).toContain('await')
   })
 })

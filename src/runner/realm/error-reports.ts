@@ -1,0 +1,95 @@
+/** Reports to the server of errors that the code of a Workspace threw. */
+import type { ErrorReport } from '../messages.ts'
+import { ERROR_CHARACTERS_MAX } from '../messages.ts'
+import { inspect } from './logging.ts'
+import { SCRIPT_NAME } from './workspace-script.ts'
+
+const { stringify } = JSON
+/** Characters of a stack before the frames of this realm are left out of it. */
+const STACK_CHARACTERS_MAX = 8 * ERROR_CHARACTERS_MAX
+const SCRIPT_FRAME = new RegExp(`^ *(at .*?${SCRIPT_NAME.replace('.', '\\.')}:)(\\d+)(.*)$`)
+const UNKNOWN_NAME = /^(?:Can't find variable: (\w+)|(\w+) is not defined)$/
+
+const NO_TIMERS = 'Queries and Mutations have no timers; do it in an Action'
+/** Globals that a Workspace does not have, and what to do instead. */
+const REPLACEMENTS: Readonly<Record<string, string>> = Object.assign(Object.create(null), {
+  fetch: 'Queries and Mutations reach no network; do it in an Action',
+  process: 'there is no process; take settings as arguments',
+  Buffer: 'use Uint8Array, TextEncoder and TextDecoder',
+  require: 'use import; svc bundles it',
+  setTimeout: NO_TIMERS,
+  setInterval: NO_TIMERS,
+  clearTimeout: NO_TIMERS,
+  clearInterval: NO_TIMERS,
+  setImmediate: 'use setTimeout, in an Action',
+  XMLHttpRequest: 'use fetch, in an Action',
+  WebSocket: 'use fetch, in an Action',
+  ReadableStream: 'bodies are whole: use text(), json() or bytes()',
+  FormData: 'use URLSearchParams, or put the parts of the body together',
+  Blob: 'use a Uint8Array',
+  performance: 'use ctx.now()',
+  WeakRef: 'when memory is freed is not deterministic',
+  FinalizationRegistry: 'when memory is freed is not deterministic',
+  SharedArrayBuffer: 'a Function runs on one thread; use ArrayBuffer',
+  Atomics: 'a Function runs on one thread',
+  WebAssembly: 'Functions are JavaScript only',
+  Event: 'only an AbortSignal has listeners; call a function',
+  EventTarget: 'only an AbortSignal has listeners; keep functions in a Set and call them',
+  window: 'use globalThis',
+  self: 'use globalThis',
+  global: 'use globalThis',
+})
+const READ_ONLY =
+  'all calls share what is built in, with the names that an object inherits from it: give a ' +
+  'name to the object itself by Object.defineProperty or a class'
+
+function fixFor(message: string): string | undefined {
+  if (message === 'Attempted to assign to readonly property.') return READ_ONLY
+  if (message.includes("'crypto.subtle")) return 'import a library that is written in JavaScript'
+  const name = UNKNOWN_NAME.exec(message)
+  return REPLACEMENTS[name?.[1] ?? name?.[2] ?? '']
+}
+
+/** Adds to a message of the engine what to do instead. */
+function withFix(message: string): string {
+  const fix = fixFor(message)
+  return fix === undefined ? message : `${message}: ${fix}`
+}
+
+/** The frames of the script, in its own lines: the wrapper is one line above it. */
+function scriptFrames(stack: string): string {
+  const lines = stack.split('\n')
+  let frames = ''
+  for (let i = 0; i < lines.length; i++) {
+    const found = SCRIPT_FRAME.exec(lines[i]!)
+    if (found === null) continue
+    frames += `${frames === '' ? '' : '\n'}${found[1]}${Number(found[2]) - 1}${found[3]}`
+  }
+  return frames
+}
+
+/** Reads text of a thrown object, which runs code of the author that may throw again. */
+function readText(read: () => unknown, otherwise: string, most = ERROR_CHARACTERS_MAX): string {
+  try {
+    const found = read()
+    return typeof found === 'string' ? found.slice(0, most) : otherwise
+  } catch {
+    return otherwise
+  }
+}
+
+/**
+ * Returns the JSON text of an ErrorReport of anything thrown, with the stack of `located` and with
+ * `before` in front of its message. It uses no method of an array and no iterator: the code that
+ * threw may have changed them.
+ */
+export function report(thrown: unknown, located: unknown = thrown, before = ''): string {
+  const name = readText(() => (thrown as ErrorReport).name, 'Error')
+  const message = readText(() => {
+    if (thrown instanceof Error) return thrown.message
+    return `thrown: ${typeof thrown === 'object' ? inspect(thrown) : String(thrown)}`
+  }, 'thrown')
+  const stack = readText(() => (located as ErrorReport).stack, '', STACK_CHARACTERS_MAX)
+  const frames = stringify(scriptFrames(stack).slice(0, ERROR_CHARACTERS_MAX))
+  return `[${stringify(name)},${stringify(before + withFix(message))},${frames}]`
+}
