@@ -30,7 +30,7 @@ export function openDocuments(
     environmentId: TEST_ENVIRONMENT,
     databaseId: null,
     system: realSystem(),
-    onTrouble: () => undefined,
+    onProblem: () => undefined,
     ...options,
   })
 }

@@ -48,7 +48,8 @@ afterEach(async () => {
 })
 
 /** Through the proxy, with nothing running that would be counted. */
-const reopened = () => openDocuments(proxy.url, { watchMillis: 3_600_000, settleMillis: 20_000 })
+const reopened = () =>
+  openDocuments(proxy.url, { epochCheckMillis: 3_600_000, reconcileMillis: 20_000 })
 
 const write = (id: number, characters: number) => ({
   id: documentId('notes', id),
@@ -169,7 +170,7 @@ async function blocked(count: number): Promise<void> {
 
 test('an outcome that cannot be read back in time is uncertain until a new start', async () => {
   await store.close()
-  store = await openDocuments(proxy.url, { watchMillis: 3_600_000, settleMillis: 200 })
+  store = await openDocuments(proxy.url, { epochCheckMillis: 3_600_000, reconcileMillis: 200 })
   const batch = batchOf([10])
   await holder.query('begin')
   await holder.query('select from svc_documents.state for update')
@@ -190,10 +191,10 @@ test('an outcome that cannot be read back in time is uncertain until a new start
 test('without a connection nothing is sent, and nothing is uncertain', async () => {
   await store.close()
   let lost = 0
-  const onTrouble = () => {
+  const onProblem = () => {
     lost += 1
   }
-  store = await openDocuments(proxy.url, { watchMillis: 3_600_000, onTrouble })
+  store = await openDocuments(proxy.url, { epochCheckMillis: 3_600_000, onProblem })
   await store.read('notes_x', store.latestSequence)
   proxy.refuse(true)
   // Of the writer, and of the one read.

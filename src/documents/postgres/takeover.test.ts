@@ -53,8 +53,8 @@ async function refusal(work: Promise<unknown>): Promise<string> {
 
 test('a server that lost the epoch stores nothing more and has failed', async () => {
   const trouble: string[] = []
-  const onTrouble = (event: string, detail: string) => trouble.push(`${event}: ${detail}`)
-  const first = await open({ onTrouble })
+  const onProblem = (event: string, detail: string) => trouble.push(`${event}: ${detail}`)
+  const first = await open({ onProblem })
   await first.commit(batch(1))
   const second = await open()
   expect(second.latestSequence).toBe(1)
@@ -106,7 +106,7 @@ test('a database that lost commits, as a late standby has, takes no more', async
 })
 
 test('a server without commits learns it by itself', async () => {
-  const first = await open({ watchMillis: 50 })
+  const first = await open({ epochCheckMillis: 50 })
   await open()
   await expect.poll(() => first.status.state).toBe('failed')
 })
