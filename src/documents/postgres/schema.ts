@@ -13,8 +13,8 @@ export const DOCUMENT_SCHEMA: Schema = {
 
 /**
  * Settings of each connection. Every statement walks an index and ends with its limit, so the
- * settings forbid other plans, which PostgreSQL would choose by stale statistics of a table that has
- * just grown. A generic plan is made once per connection.
+ * settings forbid other plans, which PostgreSQL would choose by the stale statistics of a table
+ * that has just grown. A generic plan is made once per connection.
  */
 export const SETTINGS = `
   set search_path = svc_documents, pg_temp;
