@@ -1,4 +1,4 @@
-/** Locks that are not of a row. Each lasts until the end of the transaction that takes it. */
+/** Advisory locks. Each is released at the end of the transaction that takes it. */
 import { sha256 } from '../system/digests.ts'
 import type { OperationId } from '../value/ids.ts'
 import type { Connection } from './connection.ts'
@@ -11,7 +11,7 @@ const OPERATIONS = 0x6f706e
 const MIGRATIONS = 1
 const BOOTSTRAP = 2
 
-/** Waits for another migrator, `timeoutMs` at most. */
+/** Waits for other processes that migrate, at most `timeoutMs`. */
 export async function lockMigrations(connection: Connection, timeoutMs: number): Promise<void> {
   await connection.query(
     `select pg_advisory_xact_lock($1::integer, $2::integer)`,
@@ -20,12 +20,12 @@ export async function lockMigrations(connection: Connection, timeoutMs: number):
   )
 }
 
-/** Held around every change of the first-owner code, and around the use of its file. */
+/** Locks the first-owner code and its file. */
 export async function lockBootstrap(tx: Tx): Promise<void> {
   await tx.rows(`select pg_advisory_xact_lock($1::integer, $2::integer)`, [NAMESPACE, BOOTSTRAP])
 }
 
-/** Makes requests with one Operation ID take turns, before there is a row to lock. */
+/** Serializes requests with the same Operation ID, before there is a row to lock. */
 export async function lockOperation(tx: Tx, operationId: OperationId): Promise<void> {
   await tx.rows(`select pg_advisory_xact_lock($1::integer, $2::integer)`, [
     OPERATIONS,
@@ -37,8 +37,8 @@ export async function lockOperation(tx: Tx, operationId: OperationId): Promise<v
 const SUBJECTS = NAMESPACE + 1
 
 /**
- * Held around the first login of a subject, which has no row yet that could be locked. Two subjects
- * that share 32 bits of digest wait for each other and nothing worse.
+ * Locks an external subject for its first login, when there is no row to lock. Two subjects whose
+ * digests share 32 bits only wait for each other.
  */
 export async function lockSubject(tx: Tx, subjectDigest: Uint8Array): Promise<void> {
   const { buffer, byteOffset, byteLength } = subjectDigest

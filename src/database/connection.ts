@@ -1,13 +1,13 @@
 /**
- * One checked-out connection. It maps failures and remembers whether it can be given back: one
- * that failed outside of the server's own answers is closed, never reused.
+ * A connection that was checked out of the pool. It classifies failures, and is closed instead of
+ * reused after a failure that is not an error response of PostgreSQL.
  */
 import type { PoolClient, QueryResult } from 'pg'
 import { QueryFailure, toQueryFailure } from './errors.ts'
 
-/** A row as the driver gives it: bigint and numeric as text, bytea as Buffer. */
+/** A row as the driver returns it: bigint and numeric as text, bytea as Buffer. */
 export type RawRow = { readonly [column: string]: unknown }
-/** What a statement may be given. */
+/** A parameter of a statement. */
 export type Parameter =
   | string
   | number
@@ -18,9 +18,9 @@ export type Parameter =
   | readonly (string | number | boolean | Buffer | null)[]
 
 export interface QueryOptions {
-  /** Prepare the statement once for each connection. */
+  /** Prepares the statement once per connection. */
   readonly prepare?: boolean
-  /** Milliseconds to wait for the answer; the pool's unless given. */
+  /** Milliseconds to wait for the response; by default the timeout of the pool. */
   readonly timeoutMs?: number
 }
 
@@ -30,7 +30,7 @@ export class Connection {
 
   constructor(client: PoolClient) {
     this.#client = client
-    // Without a listener a connection that dies between two statements ends the process.
+    // Without a listener a connection that is lost between two statements ends the process.
     client.on('error', this.#onError)
   }
 
@@ -60,18 +60,18 @@ export class Connection {
     }
   }
 
-  /** Whether a statement can still be sent. */
+  /** Whether further statements can be sent. */
   get usable(): boolean {
     return !this.#broken
   }
 
-  /** Gives the connection back, or closes it where it is not usable. */
+  /** Returns the connection to the pool, or closes it if it is not usable. */
   release(): void {
     this.#client.off('error', this.#onError)
     this.#client.release(this.#broken)
   }
 
-  /** Closes it, whatever its state. */
+  /** Closes the connection in any case. */
   discard(): void {
     this.#broken = true
     this.release()
@@ -86,7 +86,7 @@ function toDriver(parameter: Parameter): unknown {
 
 const names = new Map<string, string>()
 
-/** Statements are constants of the source, so the map is as small as the source. */
+/** The name of a prepared statement. Statements are constants, so the map is bounded. */
 function statementName(sql: string): string {
   let name = names.get(sql)
   if (name === undefined) {

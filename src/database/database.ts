@@ -1,37 +1,37 @@
 /**
- * A pool of connections to a PostgreSQL database, and single statements of identity on it. What
- * changes more than one row of identity belongs into transaction.ts.
+ * A pool of connections to a PostgreSQL database, with single statements for identity. Changes of
+ * more than one row of identity use transaction.ts.
  */
 import { type ClientBase, Pool } from 'pg'
 import type { Secret } from '../value/secret.ts'
 import { Connection, type Parameter, type RawRow } from './connection.ts'
 import { QueryFailure, toQueryFailure } from './errors.ts'
 
-/** What a read needs: a transaction, or the pool for one statement of its own. */
+/** Runs reads: a transaction, or the pool with one statement per read. */
 export interface Reader {
   rows(sql: string, parameters: readonly Parameter[]): Promise<RawRow[]>
 }
 
 export interface DatabaseOptions {
   readonly url: Secret
-  /** Connections at most; CONNECTIONS_MAX unless given. */
+  /** Maximum of connections; CONNECTIONS_MAX by default. */
   readonly connectionsMax?: number
-  /** More settings of each connection, after those of all. */
+  /** Settings of each connection that are applied after SESSION_SETTINGS. */
   readonly settings?: string
   /** Shown in pg_stat_activity. */
   readonly applicationName?: string
-  /** Called when an idle connection dies; the pool replaces it by itself. */
+  /** Called when an idle connection is lost. The pool replaces it. */
   readonly onIdleLoss?: (detail: string) => void
   /** Milliseconds; tests shorten it. */
   readonly connectTimeoutMs?: number
 }
 
-/** Connections of one pool at most, unless its owner says otherwise. */
+/** Default maximum of the connections of a pool. */
 export const CONNECTIONS_MAX = 10
 const CONNECT_TIMEOUT_MS = 5_000
-/** A little longer than the server's own limit, so that a silent network ends a wait too. */
+/** Slightly longer than `statement_timeout`, for a network that does not respond. */
 const QUERY_TIMEOUT_MS = 12_000
-/** pg_temp last: a temporary table must never stand in for one of ours. */
+/** pg_temp is last in the path: a temporary table must never shadow a table of the schema. */
 const SESSION_SETTINGS = `
   set search_path = public, pg_temp;
   set statement_timeout = '10s';
@@ -54,13 +54,13 @@ export class Database implements Reader {
       idleTimeoutMillis: 60_000,
       maxLifetimeSeconds: 3_600,
       keepAlive: true,
-      // The pool waits for the promise; its types do not say so.
+      // The pool waits for the promise, although its types do not declare it.
       onConnect: (client: ClientBase) => client.query(settings) as unknown as undefined,
     })
     this.#pool.on('error', (error) => options.onIdleLoss?.(toQueryFailure(error).message))
   }
 
-  /** Throws QueryFailure. The caller releases the connection. */
+  /** Checks a connection out, which the caller has to release. Throws QueryFailure. */
   async connect(): Promise<Connection> {
     try {
       return new Connection(await this.#pool.connect())
@@ -70,7 +70,7 @@ export class Database implements Reader {
     }
   }
 
-  /** One statement, committed by itself: reads, and writes whose loss nobody would notice. */
+  /** Runs one statement that commits by itself: a read, or a write whose loss is harmless. */
   async rows(sql: string, parameters: readonly Parameter[] = []): Promise<RawRow[]> {
     let connection: Connection | undefined
     try {
@@ -83,7 +83,7 @@ export class Database implements Reader {
     }
   }
 
-  /** Waits for what is checked out. */
+  /** Waits for checked-out connections, then closes all. */
   async close(): Promise<void> {
     await this.#pool.end()
   }

@@ -1,26 +1,26 @@
 /**
- * What PostgreSQL's failures mean; no other file knows a SQLSTATE. Messages of the server can echo
- * stored values, so only its codes and names of constraints go any further.
+ * Classifies failures of PostgreSQL; no other file uses a SQLSTATE. Messages of PostgreSQL can have
+ * stored values, so only codes and names of tables, columns and constraints are passed on.
  */
 import { DatabaseError } from 'pg'
 import { Fault } from '../errors/fault.ts'
 
 export type QueryFailureKind =
-  /** The server undid the transaction to keep others consistent: run it again. */
+  /** PostgreSQL rolled the transaction back because of another one: it can be retried. */
   | 'retry'
-  /** The connection is gone, or can no longer be trusted. */
+  /** The connection is lost, or its state is unknown. */
   | 'lost'
-  /** The server refuses for now: a timeout, no space, a standby. */
+  /** PostgreSQL cannot run the statement now: a timeout, no space, a standby. */
   | 'unavailable'
-  /** The schema is not the one that we made, or pages are damaged. */
+  /** The schema is not that of this program, or pages are corrupt. */
   | 'corrupt'
-  /** Our statement was wrong. */
+  /** The statement is wrong. */
   | 'programming'
 
-/** A statement that failed. transaction.ts makes a Fault of it before it leaves this folder. */
+/** A statement that failed. transaction.ts converts it to a Fault for callers of this folder. */
 export class QueryFailure extends Error {
   readonly kind: QueryFailureKind
-  /** Five characters; null where the server did not answer. */
+  /** Five characters; null where PostgreSQL did not respond. */
   readonly sqlstate: string | null
 
   constructor(kind: QueryFailureKind, detail: string, sqlstate: string | null) {
@@ -43,8 +43,8 @@ export class QueryFailure extends Error {
     }
   }
 
-  /** Whether a COMMIT that failed like this has surely undone the transaction. */
-  get certainlyUndone(): boolean {
+  /** Whether the transaction of a COMMIT that failed like this is certainly rolled back. */
+  get isRolledBack(): boolean {
     const sqlstate = this.sqlstate ?? ''
     // 40003 is "statement completion unknown"; class 57 can end a backend after its commit.
     return /^(?:23|25|40)/.test(sqlstate) && sqlstate !== '40003'
@@ -55,7 +55,7 @@ const LOST = /^(?:08|57P0[1235])/
 const UNAVAILABLE = /^(?:53|58|28|57014|57P04|55P03|25P0[34]|25006|3D000)/
 const CORRUPT = /^(?:XX00[12]|42P01|42703|3F000)/
 
-/** `error` is what node-postgres threw for a connection or a statement. */
+/** Classifies an error that node-postgres threw for a connection or a statement. */
 export function toQueryFailure(error: unknown): QueryFailure {
   if (!(error instanceof DatabaseError) || error.code === undefined) {
     const message = error instanceof Error ? error.message : 'no message'
@@ -74,12 +74,12 @@ function kindOf(sqlstate: string): QueryFailureKind {
   return CORRUPT.test(sqlstate) ? 'corrupt' : 'programming'
 }
 
-/** What keeps a server from starting, of identity and of documents. */
+/** Codes of a database that prevents the start: that of identity and that of documents. */
 export type StartupCode =
   | 'SERVER_PLATFORM_DATABASE_UNAVAILABLE'
   | 'SERVER_DOCUMENT_DATABASE_UNAVAILABLE'
 
-/** Makes a failure of a startup step the one code that there is for its database. */
+/** Converts a failure during the start to the startup code of its database. */
 export function toStartupFault(
   error: unknown,
   code: StartupCode = 'SERVER_PLATFORM_DATABASE_UNAVAILABLE',

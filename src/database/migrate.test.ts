@@ -4,7 +4,7 @@ import { CODES } from '../errors/codes.ts'
 import { Fault } from '../errors/fault.ts'
 import { Secret } from '../value/secret.ts'
 import { Database } from './database.ts'
-import { IDENTITY_SCHEMA, type Migration, migrate, serverRefusal } from './migrate.ts'
+import { IDENTITY_SCHEMA, type Migration, migrate, unsupportedReason } from './migrate.ts'
 import { MIGRATIONS } from './migrations.generated.ts'
 
 const AT = 1_700_000_000_000_000n
@@ -104,7 +104,7 @@ test('grants from before version 3 become unmanaged legacy with their capabiliti
   expect(grants).toEqual([{ source: 'legacy', source_id: null, capabilities: ['logs:read'] }])
 })
 
-test('servers that migrate at once take turns and all succeed', async () => {
+test('servers that migrate at the same time wait for each other and all succeed', async () => {
   const { database, url } = await empty()
   const others = Array.from({ length: 5 }, () => new Database({ url: new Secret(url) }))
   try {
@@ -172,7 +172,7 @@ test.each([
   )
 })
 
-test('an older program refuses a newer schema', async () => {
+test('an older program rejects a newer schema', async () => {
   const { database } = await empty()
   await migrate(database, AT)
   const fault = await failure(migrate(database, AT, withMigrations(MIGRATIONS.slice(0, 2))))
@@ -191,7 +191,7 @@ test('a migration that fails leaves the database as it was', async () => {
   expect(await schemaOf(database)).toBe('')
 })
 
-test('tables of somebody else are left alone', async () => {
+test('tables of another program are not changed', async () => {
   const { database } = await empty()
   await database.rows('create table service_operators (mine integer)')
   const fault = await failure(migrate(database, AT))
@@ -199,7 +199,7 @@ test('tables of somebody else are left alone', async () => {
   expect(await schemaOf(database)).toBe('column service_operators.mine integer YES - 32')
 })
 
-test('a database without synchronous commits is refused', async () => {
+test('a database without synchronous commits is rejected', async () => {
   const { database, url } = await empty()
   const name = new URL(url).pathname.slice(1)
   await database.rows(`alter database ${name} set synchronous_commit = off`)
@@ -212,7 +212,7 @@ test('a database without synchronous commits is refused', async () => {
   }
 })
 
-test('a database that does not hold Unicode is refused', async () => {
+test('a database that is not encoded in UTF-8 is rejected', async () => {
   const { database, url } = await empty()
   const name = `${new URL(url).pathname.slice(1)}_ascii`
   await database.rows(`create database ${name} template template0 encoding 'SQL_ASCII'`)
@@ -227,7 +227,7 @@ test('a database that does not hold Unicode is refused', async () => {
   }
 })
 
-test('a server that does not answer is unavailable, and its password is not named', async () => {
+test('a server that does not respond is unavailable, and the fault has no password', async () => {
   const database = new Database({ url: new Secret('postgres://u:hunter2@127.0.0.1:1/x') })
   const fault = await failure(migrate(database, AT))
   expect(fault.code).toBe('SERVER_PLATFORM_DATABASE_UNAVAILABLE')
@@ -254,5 +254,5 @@ test.each([
   [{ server_encoding: 'LATIN1' }, 'the database is not encoded in UTF-8'],
   [{ standby: true }, 'PostgreSQL is a standby'],
 ])('a server with %j is judged %j', (change, refusal) => {
-  expect(serverRefusal({ ...SOUND, ...change })).toBe(refusal)
+  expect(unsupportedReason({ ...SOUND, ...change })).toBe(refusal)
 })

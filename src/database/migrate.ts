@@ -1,6 +1,7 @@
 /**
- * Brings a schema of this program to this version, or refuses. All pending migrations commit
- * together, under a lock that makes several servers take turns; what was applied is never edited.
+ * Migrates a schema to the version of this program, or fails without a change. All pending
+ * migrations commit together, under a lock that serializes servers. Applied migrations are never
+ * edited.
  */
 import { Fault } from '../errors/fault.ts'
 import { digestEquals, sha256 } from '../system/digests.ts'
@@ -19,13 +20,13 @@ export interface Migration {
 
 /** One of the schemas of this program in a PostgreSQL database. */
 export interface Schema {
-  /** In PostgreSQL; the search path of the connections begins with it. */
+  /** Name in PostgreSQL. The search path of the connections begins with it. */
   readonly name: string
-  /** Written into the database, so that one of another program is never taken for ours. */
+  /** Recorded in the database, to recognize the schema of another program. */
   readonly product: string
-  /** The first of them makes the tables that record them. */
+  /** The first one creates the tables that record migrations. */
   readonly migrations: readonly Migration[]
-  /** What everything that keeps the server from using it is raised as. */
+  /** Code of every failure that prevents the use of the schema. */
   readonly unavailable: StartupCode
 }
 
@@ -37,7 +38,7 @@ export const IDENTITY_SCHEMA: Schema = {
 }
 
 export interface MigrationResult {
-  /** Version before; 0 for an empty database. */
+  /** The previous version; 0 for an empty database. */
   readonly from: number
   readonly to: number
 }
@@ -47,8 +48,8 @@ const MIGRATION_TIMEOUT_MS = 600_000
 export const SCHEMA_VERSION = MIGRATIONS.length
 
 /**
- * Safe to repeat. Throws the schema's code, with the reason as detail, where the database cannot be
- * reached, is too old or not durable, or records something unknown.
+ * Applies pending migrations; it can be repeated. Throws the code of the schema, with the reason as
+ * detail, where the database is unreachable, too old or not durable, or has unknown migrations.
  */
 export async function migrate(
   database: Database,
@@ -61,20 +62,20 @@ export async function migrate(
       await checkServer(connection)
       return await migrateOn(connection, atMicros, schema)
     } finally {
-      // Its session settings are those of a migration.
+      // Discarded, since its settings are those of a migration.
       connection.discard()
     }
   } catch (error) {
-    if (error instanceof OperationError)
+    if (error instanceof MigrationError)
       throw new Fault(schema.unavailable, { detail: error.message })
     throw toStartupFault(error, schema.unavailable)
   }
 }
 
-/** Why the database is not used. */
-class OperationError extends Error {}
+/** Reason why the database cannot be used. */
+class MigrationError extends Error {}
 
-/** What was acknowledged must survive a power cut, so a server that trades that away is refused. */
+/** Rejects a PostgreSQL server that is too old or that can lose acknowledged commits. */
 async function checkServer(connection: Connection): Promise<void> {
   const { rows } = await connection.query(
     `select current_setting('server_version_num')::integer as version,
@@ -84,17 +85,17 @@ async function checkServer(connection: Connection): Promise<void> {
             current_setting('server_encoding') as server_encoding,
             pg_is_in_recovery() as standby`,
   )
-  const refusal = serverRefusal(rows[0] ?? {})
-  if (refusal !== null) throw new OperationError(refusal)
+  const reason = unsupportedReason(rows[0] ?? {})
+  if (reason !== null) throw new MigrationError(reason)
 }
 
-/** Why nothing must be kept on a server with these settings; null where it may. */
-export function serverRefusal(row: RawRow): string | null {
+/** The reason why a server with these settings cannot be used; null if it can. */
+export function unsupportedReason(row: RawRow): string | null {
   if (readInteger(row, 'version') < POSTGRESQL_MINIMUM) return 'PostgreSQL is older than 16'
   for (const setting of ['fsync', 'full_page_writes', 'synchronous_commit']) {
     if (readText(row, setting) === 'off') return `PostgreSQL runs with ${setting} = off`
   }
-  // Names are Unicode; another encoding refuses some of them or counts their bytes.
+  // Names are Unicode: other encodings reject some characters or count bytes.
   if (readText(row, 'server_encoding') !== 'UTF8') return 'the database is not encoded in UTF-8'
   return readBoolean(row, 'standby') ? 'PostgreSQL is a standby' : null
 }
@@ -114,12 +115,12 @@ async function migrateOn(
     await connection.query(migration.sql, [], { timeoutMs: MIGRATION_TIMEOUT_MS })
     await record(connection, schema, migration, atMicros)
   }
-  // Loss of the connection here leaves all or nothing; the next start finds out which.
+  // If the connection is lost here, all or nothing is stored, and the next start continues.
   await connection.query('commit')
   return { from, to: migrations.length }
 }
 
-/** Answers the recorded version. Everything recorded must be exactly what this program knows. */
+/** Returns the recorded version. Throws unless all recorded migrations are known and unchanged. */
 async function verifyRecorded(connection: Connection, schema: Schema): Promise<number> {
   const present = await connection.query(`select to_regclass($1) is not null as present`, [
     `${schema.name}.service_platform_migrations`,
@@ -132,14 +133,14 @@ async function verifyRecorded(connection: Connection, schema: Schema): Promise<n
     const version = readInteger(row, 'version')
     const known = schema.migrations[i]
     if (known === undefined)
-      throw new OperationError(`schema version ${version} is unknown to this program`)
+      throw new MigrationError(`schema version ${version} is unknown to this program`)
     if (version !== known.version)
-      throw new OperationError(`schema version ${known.version} is not recorded`)
-    const same =
+      throw new MigrationError(`schema version ${known.version} is not recorded`)
+    const isEqual =
       readText(row, 'name') === known.name &&
       digestEquals(readBytes(row, 'checksum'), checksum(known))
-    if (!same)
-      throw new OperationError(`schema version ${version} was recorded with another definition`)
+    if (!isEqual)
+      throw new MigrationError(`schema version ${version} was recorded with another definition`)
   }
   await verifyMeta(connection, schema, recorded.rows.length)
   return recorded.rows.length
@@ -155,7 +156,7 @@ async function verifyMeta(
   )
   const row = rows[0]
   if (row?.product !== product || row.schema_version !== version) {
-    throw new OperationError('the recorded schema version and its migrations contradict each other')
+    throw new MigrationError('the recorded schema version and its migrations contradict each other')
   }
 }
 

@@ -1,4 +1,4 @@
-/** Reads columns with their exact types. A row that does not fit is damage, not a bad request. */
+/** Reads columns with their exact types. A row that does not match is corrupt data. */
 import { Fault } from '../errors/fault.ts'
 import { type Capability, isCapability } from '../value/capabilities.ts'
 import { type Id, type IdPrefix, isId } from '../value/ids.ts'
@@ -7,7 +7,7 @@ import type { RawRow } from './connection.ts'
 
 const DECIMAL = /^(?:0|[1-9][0-9]*)$/
 
-/** Never contains the value. */
+/** The fault of a column that is corrupt. It never has the value. */
 export function corrupt(what: string): Fault {
   return new Fault('PLATFORM_IDENTITY_STORAGE_CORRUPT', { detail: `stored ${what}` })
 }
@@ -36,7 +36,7 @@ export function readBytes(row: RawRow, column: string): Buffer {
   return value
 }
 
-/** A bigint or numeric column that holds no negative number. */
+/** Reads a bigint or numeric column without negative numbers. */
 export function readCount(row: RawRow, column: string): bigint {
   const value = row[column]
   if (typeof value !== 'string' || !DECIMAL.test(value)) throw corrupt(column)
@@ -60,7 +60,7 @@ export function readMember<T extends string>(
   return member
 }
 
-/** null stays null. */
+/** Reads a column that may be null. */
 export function readNullable<T>(
   row: RawRow,
   column: string,
@@ -69,7 +69,7 @@ export function readNullable<T>(
   return row[column] === null ? null : reader(row, column)
 }
 
-/** The columns scope_kind, project_id and environment_id. */
+/** Reads the columns scope_kind, project_id and environment_id. */
 export function readScope(row: RawRow): Scope {
   const { scope_kind: kind, project_id: projectId, environment_id: environmentId } = row
   if (kind === 'installation' && projectId === null && environmentId === null) {
@@ -81,7 +81,7 @@ export function readScope(row: RawRow): Scope {
   return { kind, projectId, environmentId }
 }
 
-/** Known ones, strictly ascending. */
+/** Reads known capabilities, strictly ascending. */
 export function readCapabilities(row: RawRow, column: string): readonly Capability[] {
   const value = row[column]
   if (!Array.isArray(value)) throw corrupt(column)

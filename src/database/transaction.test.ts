@@ -62,7 +62,7 @@ test('a rule that throws stores nothing, and its failure passes through', async 
   expect(await counts()).toEqual([0, 0])
 })
 
-test('transactions that deadlock are run again until all of them succeed', async () => {
+test('transactions that deadlock are retried until all of them succeed', async () => {
   const orders = Array.from({ length: 4 }, (_, i) =>
     i % 2 === 0 ? (['a', 'b'] as const) : (['b', 'a'] as const),
   )
@@ -83,7 +83,7 @@ test('transactions that deadlock are run again until all of them succeed', async
   expect(runs).toBeGreaterThan(4)
 })
 
-test('serialization failures without end are unavailable after five runs', async () => {
+test('repeated serialization failures are unavailable after five attempts', async () => {
   let runs = 0
   const work = transaction(database, async (tx) => {
     runs++
@@ -121,7 +121,7 @@ test('a connection that is lost after COMMIT was sent is uncertain, stored or no
   expect(await counts()).toEqual([1, 0])
 })
 
-test('a lost COMMIT of a rule that changed nothing is no uncertainty', async () => {
+test('a lost COMMIT of a rule that changed nothing is not uncertain', async () => {
   for (const when of ['before', 'after'] as const) {
     proxy.cut(COMMIT, when)
     const work = transaction(database, async (tx) => {
@@ -153,7 +153,7 @@ test('a backend that is terminated between two statements does not end the proce
   expect(await codeOf(work)).toBe('PLATFORM_UNAVAILABLE')
 })
 
-test('a constraint that is checked at COMMIT undoes the transaction for certain', async () => {
+test('a constraint that fails at COMMIT certainly rolls the transaction back', async () => {
   await direct.rows(
     `create table children (name text references counters deferrable initially deferred)`,
   )
@@ -161,19 +161,19 @@ test('a constraint that is checked at COMMIT undoes the transaction for certain'
   expect(await codeOf(work)).toBe('PLATFORM_INTERNAL')
 })
 
-test('a rule that ignores a failed statement is a mistake, not a success', async () => {
+test('a rule that ignores a failed statement fails with an assertion', async () => {
   const work = transaction(database, async (tx) => {
     await tx.rows('select 1 / 0', []).catch(() => undefined)
   })
   await expect(work).rejects.toBeInstanceOf(AssertionFailure)
 })
 
-test('a transaction cannot be used behind its end', async () => {
+test('a transaction cannot be used after its end', async () => {
   const leaked = await transaction(database, async (tx) => tx)
   await expect(leaked.rows('select 1', [])).rejects.toBeInstanceOf(AssertionFailure)
 })
 
-test('failures of statements carry no stored value', async () => {
+test('failures of statements have no stored values', async () => {
   try {
     await direct.rows(`insert into counters values ('secret-value', 'secret-number')`)
   } catch (error) {
@@ -185,7 +185,7 @@ test('failures of statements carry no stored value', async () => {
   expect.unreachable('the statement is wrong')
 })
 
-test('every connection has the settings of a session, however the role is set up', async () => {
+test('every connection has the session settings, whatever the settings of the role', async () => {
   const rows = await database.rows(
     `select current_setting('search_path') as path,
             current_setting('statement_timeout') as statement_timeout,
@@ -204,7 +204,7 @@ test('every connection has the settings of a session, however the role is set up
   ])
 })
 
-test('a pool without a free connection answers unavailable within its bound', async () => {
+test('a pool without a free connection is unavailable after its timeout', async () => {
   const small = new Database({
     url: new Secret(base.url),
     connectionsMax: 1,

@@ -1,6 +1,6 @@
 /**
- * The only way to change identity state. It owns one connection, runs the rule again where the
- * server asks for it, and says exactly what is known about a commit.
+ * Runs the transactions that change identity. Each has one connection, is retried after deadlocks
+ * and serialization failures, and reports exactly what is known about its commit.
  */
 import { assert } from '../errors/assert.ts'
 import { Fault } from '../errors/fault.ts'
@@ -8,10 +8,10 @@ import type { Connection, Parameter, RawRow } from './connection.ts'
 import type { Database, Reader } from './database.ts'
 import { QueryFailure } from './errors.ts'
 
-/** Runs of one rule at most: deadlocks and serialization failures are rare and short. */
+/** Attempts of one transaction: deadlocks and serialization failures are rare and short. */
 const ATTEMPTS_MAX = 5
 
-/** A running transaction; valid until the rule returns. */
+/** A running transaction. It is valid until its rule returns. */
 export class Tx implements Reader {
   readonly #connection: Connection
   #ended = false
@@ -25,7 +25,7 @@ export class Tx implements Reader {
     return (await this.#query(sql, parameters)).rows
   }
 
-  /** Answers how many rows changed. */
+  /** Returns the number of changed rows. */
   async execute(sql: string, parameters: readonly Parameter[]): Promise<number> {
     return (await this.#query(sql, parameters)).rowCount ?? 0
   }
@@ -33,12 +33,12 @@ export class Tx implements Reader {
   async #query(sql: string, parameters: readonly Parameter[]) {
     assert(!this.#ended, 'a transaction was used after its end')
     const result = await this.#connection.query(sql, parameters, { prepare: true })
-    // Of the statements that rules run, a select changes nothing and the others count their rows.
+    // Rules run selects, which change nothing, and statements whose row count is that of changes.
     this.#wrote ||= result.command !== 'SELECT' && result.rowCount !== 0
     return result
   }
 
-  /** Whether a commit has anything to store. */
+  /** Whether the transaction has changed anything. */
   get wrote(): boolean {
     return this.#wrote
   }
@@ -50,10 +50,10 @@ export class Tx implements Reader {
 
 /**
  * Runs `rule` in one transaction (read committed; rules take the locks that they need) and commits.
- * The rule may run several times, so it has no effect outside that a rerun would not replace.
- * Throws PLATFORM_UNAVAILABLE where nothing was stored, PLATFORM_IDENTITY_RESULT_UNCERTAIN where
- * the connection was lost after COMMIT of a change was sent, and whatever the rule throws, with
- * nothing stored.
+ * The rule may run several times, so its effects outside of the transaction must be replaceable.
+ * Throws PLATFORM_UNAVAILABLE where nothing was stored and PLATFORM_IDENTITY_RESULT_UNCERTAIN where
+ * the connection was lost after the COMMIT of a change was sent. Errors of the rule are thrown
+ * after a rollback.
  */
 export async function transaction<T>(database: Database, rule: (tx: Tx) => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt++) {
@@ -90,10 +90,10 @@ async function commit(connection: Connection, wrote: boolean): Promise<void> {
   try {
     tag = (await connection.query('commit')).command
   } catch (error) {
-    if (!(error instanceof QueryFailure) || error.certainlyUndone || !wrote) throw error
+    if (!(error instanceof QueryFailure) || error.isRolledBack || !wrote) throw error
     throw new Fault('PLATFORM_IDENTITY_RESULT_UNCERTAIN', { detail: `commit: ${error.message}` })
   }
-  // The server answers ROLLBACK where a statement had failed and the rule went on regardless.
+  // PostgreSQL replies with ROLLBACK where a statement failed and the rule continued.
   assert(tag === 'COMMIT', 'a rule ignored a failed statement')
 }
 
@@ -102,11 +102,11 @@ async function rollback(connection: Connection): Promise<void> {
   try {
     await connection.query('rollback')
   } catch {
-    // The connection is closed instead of reused; the server undoes what is open on it.
+    // The connection is closed, and PostgreSQL rolls its transaction back.
   }
 }
 
-/** The row was found and locked by the same transaction, so any other count is our mistake. */
+/** Asserts that one row changed, which the same transaction has found and locked before. */
 export function expectOneRow(changed: number, expectation: string): void {
   assert(changed === 1, expectation)
 }

@@ -1,18 +1,19 @@
 /**
- * Values as bytes whose order is the order of the values. In memory a key is a binary string, one
- * character a byte, so that `<` is byte order and a Map can hold it; only a database sees buffers.
- * No encoded value is the beginning of another one, so that fields can follow each other.
+ * Encodes values as bytes whose order is the order of the values. In memory a key is a binary
+ * string with one character per byte, so that `<` is byte order and a Map can hold it; buffers are
+ * only passed to databases. No encoded value is a prefix of another one, so that fields can be
+ * concatenated.
  */
 import { binaryString } from '../system/binary-strings.ts'
 import { sortedEntries, Timestamp, TypedId, type Value, type ValueObject } from '../value/values.ts'
 
-/** Greater than every key: type marks and creation times begin with a smaller byte. */
+/** Greater than every key: type tags and creation times begin with a smaller byte. */
 export const KEY_END = '\xff'
 
-/** An index row of PostgreSQL has 2,704 bytes at most, a third of a page; SQLite splits beyond. */
+/** Bound by PostgreSQL, whose index rows have at most 2,704 bytes, a third of a page. */
 export const KEY_BYTES_MAX = 2_560
 
-/** One byte before each value, in the order of the types. Arrays and objects end below them all. */
+/** Type tags, one byte before each value. END closes arrays and objects and is below all tags. */
 const END = '\x01'
 const ABSENT = '\x02'
 const NULL = '\x03'
@@ -30,7 +31,7 @@ const OBJECT = '\x0d'
 const PLAIN = /^[\x01-\x7f]*$/
 const view = new DataView(new ArrayBuffer(8))
 
-/** Undefined is an optional field that the document does not have. */
+/** Encodes one field. Undefined is an optional field that the document does not have. */
 export function encodeValue(value: Value | undefined): string {
   switch (typeof value) {
     case 'undefined':
@@ -65,14 +66,14 @@ function encodeComposite(value: Exclude<Value, boolean | bigint | number | strin
   return text + END
 }
 
-/** Eight bytes, big-endian, the sign flipped: negative numbers come first. */
+/** Encodes eight bytes, big-endian, with the sign bit flipped: negative numbers come first. */
 export function encodeInt64(value: bigint): string {
   view.setBigInt64(0, value)
   view.setUint8(0, view.getUint8(0) ^ 0x80)
   return viewText()
 }
 
-/** IEEE bits, which order positive numbers; negative ones are inverted whole. */
+/** Encodes IEEE bits, which order positive numbers. All bits of negative ones are inverted. */
 function encodeFloat64(value: number): string {
   view.setFloat64(0, value === 0 ? 0 : value)
   const bits = view.getBigUint64(0)
@@ -99,12 +100,12 @@ function encodeText(text: string): string {
   return PLAIN.test(text) ? `${text}\0\x01` : terminated(binaryString(Buffer.from(text, 'utf8')))
 }
 
-/** 0x00 becomes 0x00 0xFF, above the end mark 0x00 0x01: a text sorts before its extensions. */
+/** Escapes 0x00 as 0x00 0xFF, above the terminator 0x00 0x01: a text sorts before longer ones. */
 function terminated(binary: string): string {
   return `${binary.includes('\0') ? binary.replaceAll('\0', '\0\xff') : binary}\0\x01`
 }
 
-/** What every index key ends with: the creation order, and the ID that makes keys unique. */
+/** The end of every index key: the creation time, and the ID, which makes the key unique. */
 export function encodeTrailer(document: {
   readonly id: string
   readonly createdAtMicros: bigint

@@ -30,7 +30,7 @@ const TYPES: readonly ValueType[] = [
   'object',
 ]
 
-/** The order that keys must have, written without any encoding. */
+/** The expected order of keys, computed from the values without any encoding. */
 function compareValues(a: Value | undefined, b: Value | undefined): number {
   if (a === undefined || b === undefined) return Number(a !== undefined) - Number(b !== undefined)
   const type = typeOf(a)
@@ -80,7 +80,7 @@ const ulid = fc
   )
   .map(([first, rest]) => first + rest.join(''))
 const id = fc.tuple(fc.constantFrom('a', 'messages', 'mess'), ulid).map(([t, u]) => `${t}_${u}`)
-// Short texts from few characters, so that equal beginnings, NUL and surrogates meet often.
+// Short texts from few characters, so that common prefixes, NUL and surrogates are frequent.
 const text = fc.oneof(
   fc
     .array(fc.constantFrom('', '\0', '\x01', 'a', 'b', 'é', '\uffff', '\u{1f600}'), {
@@ -118,7 +118,7 @@ const value: fc.Arbitrary<Value> = fc.letrec<{ value: Value }>((tie) => ({
 const field = fc.option(value, { nil: undefined, freq: 8 })
 
 describe('the order of keys', () => {
-  test('two values compare as their keys do, and no key begins another', () => {
+  test('is the order of the values, and no key is a prefix of another', () => {
     fc.assert(
       fc.property(field, field, (a, b) => {
         const [x, y] = [encodeKey([a]), encodeKey([b])]
@@ -130,7 +130,7 @@ describe('the order of keys', () => {
     )
   })
 
-  test('a list of fields compares field by field', () => {
+  test('compares a list of fields field by field', () => {
     const fields = fc.array(fc.oneof(scalar, fc.constant(undefined)), {
       minLength: 2,
       maxLength: 2,
@@ -143,7 +143,7 @@ describe('the order of keys', () => {
     )
   })
 
-  test('a value that differs by one neighbour keeps its order', () => {
+  test('is kept by containers that differ by one further element', () => {
     fc.assert(
       fc.property(value, value, (a, b) => {
         const [x, y] = [
@@ -164,12 +164,12 @@ describe('the order of keys', () => {
     )
   })
 
-  test('one zero exists, and every key is below the end', () => {
+  test('has one zero, and every key is below the end', () => {
     expect(encodeKey([-0])).toBe(encodeKey([0]))
     fc.assert(fc.property(field, (a) => encodeKey([a]) < KEY_END))
   })
 
-  test('a key survives the way through bytes, in the order that a database compares', () => {
+  test('is the same for the bytes that a database compares', () => {
     fc.assert(
       fc.property(field, field, (a, b) => {
         const [x, y] = [encodeKey([a]), encodeKey([b])]
@@ -235,7 +235,7 @@ describe('bounds of keys', () => {
     )
   })
 
-  test('a key of more than 2,560 bytes is refused with its index, one of that is not', () => {
+  test('a key of more than 2,560 bytes is rejected with the name of its index', () => {
     const longest = 'x'.repeat(KEY_BYTES_MAX - 3)
     expect(encodeKey([longest])).toHaveLength(KEY_BYTES_MAX)
     for (const make of [

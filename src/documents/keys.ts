@@ -1,10 +1,10 @@
-/** Index keys of documents and the intervals of keys that an index read asks for. */
+/** Index keys of documents, and the key intervals of index reads. */
 import { Fault } from '../errors/fault.ts'
 import type { Timestamp, Value, ValueObject } from '../value/values.ts'
 import { encodeInt64, encodeTrailer, encodeValue, KEY_BYTES_MAX, KEY_END } from './key-encoding.ts'
 import type { IndexDefinition } from './store.ts'
 
-/** Keys from `lower` up to but without `upper`. */
+/** Keys from `lower` (inclusive) to `upper` (exclusive). */
 export interface KeyInterval {
   readonly lower: string
   readonly upper: string
@@ -23,26 +23,26 @@ export interface Bound {
 }
 
 export interface IndexBounds {
-  /** Of the first fields of the index, in order. */
+  /** Values of the first fields of the index, in order. */
   readonly equals: readonly (Value | undefined)[]
-  /** Of the field after those, or of `_createdAt` (a timestamp) after all fields. */
+  /** Bound of the next field, or of `_createdAt` (a timestamp) after all fields. */
   readonly lower?: Bound
   readonly upper?: Bound
 }
 
-/** LIMIT_EXCEEDED where the key would be longer than KEY_BYTES_MAX. */
+/** Encodes values as a key. Throws LIMIT_EXCEEDED where it is longer than KEY_BYTES_MAX. */
 export function encodeKey(values: readonly (Value | undefined)[]): string {
   let key = ''
   for (const value of values) key += encodeValue(value)
-  return bounded(key, null)
+  return checkedKey(key, null)
 }
 
-/** The fields, the creation time, the ID. LIMIT_EXCEEDED as `encodeKey`. */
+/** The key of a document: fields, creation time, ID. Throws like `encodeKey`. */
 export function indexKey(definition: IndexDefinition, document: IndexedDocument): string {
   return indexKeyOf(definition, document.fields, encodeTrailer(document))
 }
 
-/** The same, for whoever makes the keys of one document in many indexes. */
+/** Like `indexKey`, for callers that encode the trailer once for many indexes. */
 export function indexKeyOf(
   definition: IndexDefinition,
   fields: ValueObject,
@@ -50,11 +50,11 @@ export function indexKeyOf(
 ): string {
   let key = ''
   for (const name of definition.fields) key += encodeValue(fields.get(name))
-  return bounded(key + trailer, definition)
+  return checkedKey(key + trailer, definition)
 }
 
-/** `index` is the one that the key is of, if that is known: perhaps of another Release alone. */
-function bounded(key: string, index: IndexDefinition | null): string {
+/** Returns the key if it is not too long. `index` is named in the fault; null if unknown. */
+function checkedKey(key: string, index: IndexDefinition | null): string {
   if (key.length <= KEY_BYTES_MAX) return key
   const of = index === null ? '' : ` of ${index.table} by ${index.fields.join(', ')}`
   throw new Fault('LIMIT_EXCEEDED', {
@@ -62,7 +62,7 @@ function bounded(key: string, index: IndexDefinition | null): string {
   })
 }
 
-/** The smallest text that is greater than every key with this beginning. */
+/** The smallest string that is greater than every key with this prefix. */
 export function prefixEnd(prefix: string): string {
   let length = prefix.length
   while (length > 0 && prefix.charCodeAt(length - 1) === 255) length--
@@ -70,21 +70,22 @@ export function prefixEnd(prefix: string): string {
   return prefix.slice(0, length - 1) + String.fromCharCode(prefix.charCodeAt(length - 1) + 1)
 }
 
-/** The smallest text that is greater than this key. */
+/** The smallest string that is greater than this key. */
 export function keySuccessor(key: string): string {
   return `${key}\0`
 }
 
 /**
- * The interval of all keys within the bounds; empty (`lower >= upper`) where no key can be. The
- * caller has checked that the values belong to fields of the index and their types to the schema.
+ * The interval of all keys within the bounds; empty (`lower >= upper`) where no key can match. The
+ * caller has checked that the values fit the fields of the index and the schema.
  */
 export function keyInterval(definition: IndexDefinition, bounds: IndexBounds): KeyInterval {
   const prefix = encodeKey(bounds.equals)
-  const last = bounds.equals.length === definition.fields.length
+  const isAfterFields = bounds.equals.length === definition.fields.length
   const encode = (bound: Bound): string =>
-    bounded(
-      prefix + (last ? encodeInt64((bound.value as Timestamp).micros) : encodeValue(bound.value)),
+    checkedKey(
+      prefix +
+        (isAfterFields ? encodeInt64((bound.value as Timestamp).micros) : encodeValue(bound.value)),
       definition,
     )
   let lower = prefix

@@ -8,7 +8,7 @@ const version = (id: string, sequence: number, text = '{}') => ({
   createdAtMicros: 0n,
 })
 
-test('a snapshot before the newest version is left to the database', () => {
+test('a snapshot before the newest version is not found in the cache', () => {
   const newest = new NewestVersions()
   newest.put(version('a', 5))
   expect(newest.find('a', 4)).toBeUndefined()
@@ -19,11 +19,11 @@ test('a snapshot before the newest version is left to the database', () => {
   expect(newest.find('a', 9)).toBeUndefined()
 })
 
-test('what was not used while half of the bound was filled twice makes room', () => {
+test('versions that were not used for a generation are evicted', () => {
   const newest = new NewestVersions(20)
   newest.put(version('a', 1, 'xxxx'))
   newest.put(version('b', 1, 'xxxx'))
-  // The third begins the second generation.
+  // The third version starts the second generation.
   newest.put(version('c', 1, 'xxxx'))
   expect(newest.find('a', 1)?.id).toBe('a')
   newest.put(version('d', 1, 'xxxx'))
@@ -33,7 +33,7 @@ test('what was not used while half of the bound was filled twice makes room', ()
   ])
 })
 
-test('a version larger than all that is kept is not found, nor what it replaces', () => {
+test('a version larger than the cache is not found, nor is the one that it replaces', () => {
   const newest = new NewestVersions(20)
   newest.put(version('a', 1, 'xxxx'))
   newest.put(version('a', 2, 'x'.repeat(30)))
@@ -45,7 +45,7 @@ test('a version larger than all that is kept is not found, nor what it replaces'
   expect(newest.find('a', 9)).toBeUndefined()
 })
 
-test('an older version of an earlier generation never stands for the newest', () => {
+test('an older version in the earlier generation is never returned as the newest', () => {
   const newest = new NewestVersions(20)
   newest.put(version('a', 1, 'xxxx'))
   for (const id of ['b', 'c', 'd']) newest.put(version(id, 1, 'xxxx'))
@@ -56,7 +56,7 @@ test('an older version of an earlier generation never stands for the newest', ()
   expect(newest.find('a', 9)).toBeUndefined()
 })
 
-test('what was read once is kept when it is read again, and another version when it is', () => {
+test('a version is cached from its second read on', () => {
   const newest = new NewestVersions()
   const first = version('a', 1)
   expect(newest.keep(first)).toBe(first)
@@ -70,7 +70,7 @@ test('what was read once is kept when it is read again, and another version when
   expect(newest.find('a', 2)).toBeUndefined()
 })
 
-test('a version that was read takes the place of an older one at once', () => {
+test('a version that was read replaces an older one at once', () => {
   const newest = new NewestVersions()
   newest.put(version('a', 1))
   newest.keep(version('a', 2))

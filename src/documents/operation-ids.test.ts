@@ -6,7 +6,7 @@ import { OperationIds } from './operation-ids.ts'
 
 const number = fc.nat({ max: 60 })
 
-test(`no ID that has a record is taken for a new one (SVC_SEED=${SEED})`, () => {
+test(`every ID that has a record may exist (SVC_SEED=${SEED})`, () => {
   const property = fc.property(fc.array(number), fc.array(number), (stored, added) => {
     const records = stored.map((n) => documentId('opn', n))
     const ids = new OperationIds(records.toSorted().at(-1) ?? '', 4)
@@ -19,7 +19,7 @@ test(`no ID that has a record is taken for a new one (SVC_SEED=${SEED})`, () => 
   fc.assert(property, { seed: SEED, numRuns: 1_000 })
 })
 
-test('an ID that was made after the newest record is new', () => {
+test('an ID that is greater than the newest record is new', () => {
   const ids = new OperationIds(documentId('opn', 10), 4)
   for (let n = 11; n < 30; n++) {
     expect(ids.mayExist(documentId('opn', n))).toBe(false)
@@ -27,7 +27,7 @@ test('an ID that was made after the newest record is new', () => {
   }
 })
 
-test('a clock that is behind by less than a generation makes new IDs too', () => {
+test('an ID of a clock that lags by less than a generation is new too', () => {
   const ids = new OperationIds('', 4)
   for (let n = 1; n < 30; n++) ids.add(documentId('opn', 2 * n))
   expect(ids.mayExist(documentId('opn', 2 * 29 - 5))).toBe(false)

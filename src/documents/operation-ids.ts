@@ -1,14 +1,14 @@
 /**
- * Which operation IDs may have a record. Every Mutation asks for its own before it runs, and nearly
- * all are new: an ID begins with the time at which it was made, so it comes after most of what is
- * stored, and what was recorded last is remembered. In PostgreSQL a question costs a third of what
- * its commit does. An ID from the future brings the questions back until retention removes it.
+ * Filter of the operation IDs that may have a record. Every Mutation looks its own ID up before it
+ * runs, and nearly all IDs are new: an ID begins with the time of its creation, so it is greater
+ * than most stored ones, and the ones recorded last are in memory. In PostgreSQL a lookup costs a
+ * third of a commit. While an ID from the future is stored, lookups are not filtered.
  */
 import { randomInt } from 'node:crypto'
 
-/** Two generations are remembered: some seconds of the highest load, for clocks that are behind. */
+/** IDs of each of the two generations: some seconds of the highest load, for clocks that lag. */
 const GENERATION_IDS = 50_000
-/** Of a place in the table of a generation; no hash is that. */
+/** Value of a free slot in the table of a generation. No hash has it. */
 const FREE = 0
 
 export class OperationIds {
@@ -26,7 +26,7 @@ export class OperationIds {
     this.#previous = new Generation(generationIds)
   }
 
-  /** Called before the record is on its way to the database. */
+  /** Adds an ID, before its record is sent to the database. */
   add(id: string): void {
     if (this.#current.size === this.#generationIds) {
       this.#boundary = greater(this.#boundary, this.#previous.newest)
@@ -36,7 +36,7 @@ export class OperationIds {
     this.#current.add(id)
   }
 
-  /** False only where no record is, or is on its way. */
+  /** Returns false only where no record is stored or being stored. */
   mayExist(id: string): boolean {
     if (id <= this.#boundary) return true
     const hash = hashOf(id)
@@ -45,11 +45,11 @@ export class OperationIds {
 }
 
 /**
- * Hashes rather than IDs: one that two share only asks the database for nothing. They stand in a
- * table of numbers, since a Set that is written to is looked through by each collection.
+ * A set of hashes of IDs. A collision only causes a lookup that finds nothing. It is a table of
+ * numbers, since each garbage collection scans a Set that was written.
  */
 class Generation {
-  /** A hash is at the place that it names, or at the next free one. */
+  /** Open addressing: a hash is in the slot that it selects, or in the next free one. */
   readonly #table: Int32Array
   newest = ''
   size = 0
@@ -60,27 +60,27 @@ class Generation {
 
   add(id: string): void {
     const hash = hashOf(id)
-    this.#table[this.#placeOf(hash)] = hash
+    this.#table[this.#slotOf(hash)] = hash
     this.newest = greater(this.newest, id)
     this.size += 1
   }
 
   has(hash: number): boolean {
-    return this.#table[this.#placeOf(hash)] === hash
+    return this.#table[this.#slotOf(hash)] === hash
   }
 
-  #placeOf(hash: number): number {
+  #slotOf(hash: number): number {
     const table = this.#table
-    let place = hash & (table.length - 1)
-    while (table[place] !== FREE && table[place] !== hash) place = (place + 1) & (table.length - 1)
-    return place
+    let slot = hash & (table.length - 1)
+    while (table[slot] !== FREE && table[slot] !== hash) slot = (slot + 1) & (table.length - 1)
+    return slot
   }
 }
 
-/** Callers make the IDs: they must not know which of them share a place. */
+/** Random, since callers choose the IDs and must not be able to produce collisions. */
 const SEED = randomInt(2 ** 32)
 
-/** Signed: half of the unsigned ones are doubles to the engine (system/seen-filter.ts). */
+/** A signed hash: the engine represents half of the unsigned ones as doubles (seen-filter.ts). */
 function hashOf(id: string): number {
   return Bun.hash.xxHash32(id, SEED) | 0 || 1
 }

@@ -1,23 +1,23 @@
 /**
- * The port of the multi-versioned document store: every version of a document has the sequence of
- * the commit that wrote it, and a read names the snapshot that it sees. Who may read, what an index
- * key is made of a document for and which commit gets which sequence is the engine's business.
+ * The port of the multi-version document store. Every version of a document has the sequence of the
+ * commit that wrote it, and a read names the snapshot that it sees. The engine decides which reads
+ * are allowed, which index keys a document has, and which sequence a commit gets.
  */
 import type { MaybePromise } from '../system/maybe-promise.ts'
 
 export interface StoredDocument {
   readonly id: string
   readonly createdAtMicros: bigint
-  /** The commit that wrote this version: `_revision`. */
+  /** Sequence of the commit that wrote this version: `_revision`. */
   readonly sequence: number
-  /** Stored JSON of the user's fields, as it was written. */
+  /** Stored JSON of the author's fields, as it was written. */
   readonly text: string
 }
 
 export interface KeyedDocument {
-  /** Of the document in the index that was read, as a binary string (keys.ts). */
+  /** Key of the document in the index that was read, a binary string (keys.ts). */
   readonly key: string
-  /** One object a version while it stays in memory: what is made of it can be kept beside it. */
+  /** One object per version while it is cached, so that derived values can be cached with it. */
   readonly document: StoredDocument
 }
 
@@ -25,41 +25,41 @@ export interface RangeRequest {
   readonly index: number
   /** Inclusive, a binary string. */
   readonly lower: string
-  /** Exclusive, a binary string; KEY_END where there is no bound. */
+  /** Exclusive, a binary string; KEY_END for no bound. */
   readonly upper: string
   readonly order: 'asc' | 'desc'
   /** 1 or more. */
   readonly limit: number
-  /** The walk ends with the document whose text reaches this sum of UTF-16 units. */
+  /** The range ends with the document at which the texts have this many UTF-16 units in total. */
   readonly textUnitsMax: number
   readonly snapshot: number
 }
 
 export interface RangeResult {
-  /** In key order, or its reverse. */
+  /** In the order of the request. */
   readonly documents: readonly KeyedDocument[]
   /**
-   * Whether the walk passed the end of the interval. Otherwise nothing beyond the last document
-   * was looked at, so a read set ends there.
+   * Whether the range was read to its end. Otherwise nothing after the last document was read, so
+   * a read set ends there.
    */
   readonly exhausted: boolean
 }
 
 export interface IndexDefinition {
   readonly table: string
-  /** Names of top-level fields; empty for the creation order, which every table has. */
+  /** Names of top-level fields; empty for the index in creation order, which every table has. */
   readonly fields: readonly string[]
 }
 
-/** One per table and field list, shared by every Release that declares it. */
+/** An index of the store. Every Release that declares its table and fields shares it. */
 export interface PhysicalIndex extends IndexDefinition {
-  /** 1 or more, never used again. */
+  /** 1 or more, never reused. */
   readonly id: number
-  /** A building index is kept by commits and cannot be read yet. */
+  /** Commits maintain a building index, but it cannot be read yet. */
   readonly state: 'building' | 'ready'
 }
 
-/** A key that a document gets (`live`) or loses in an index. A key that stays has no entry. */
+/** A key that a document gets (`live`) or loses in an index. An unchanged key has no entry. */
 export interface EntryWrite {
   readonly index: number
   readonly key: string
@@ -71,14 +71,14 @@ export interface DocumentWrite {
   readonly createdAtMicros: bigint
   /** Stored JSON; null deletes the document. */
   readonly text: string | null
-  /** For every index of the table that exists when `commit` is called, building ones too. */
+  /** Changes of every index of the table at the time of `commit`, building ones included. */
   readonly entries: readonly EntryWrite[]
 }
 
-/** What a repeated Mutation is answered from. */
+/** The idempotency record of a Mutation, which holds the result for a repeated call. */
 export interface OperationRecord {
   readonly operationId: string
-  /** Digest of everything that a repeat must have in common. */
+  /** Digest of everything that a repeated call must have in common with the first one. */
   readonly fingerprint: Uint8Array
   /** Null for a Mutation that wrote nothing. */
   readonly commitSequence: number | null
@@ -91,10 +91,10 @@ export interface OperationRecord {
 }
 
 export interface TransactionWrite {
-  /** Greater than every one before it; null where nothing but an operation is recorded. */
+  /** Greater than all sequences before; null where only an operation is recorded. */
   readonly sequence: number | null
   readonly atMicros: bigint
-  /** At most one of a document. Empty where `sequence` is null. */
+  /** At most one per document. Empty where `sequence` is null. */
   readonly writes: readonly DocumentWrite[]
   readonly operation?: OperationRecord
 }
@@ -104,32 +104,33 @@ export interface CommitBatch {
 }
 
 export interface PruneRequest {
-  /** The oldest snapshot that anybody still reads at. */
+  /** The oldest snapshot in use. */
   readonly oldestSnapshot: number
-  /** Versions that were replaced after this time are kept even if nobody reads them. */
+  /** Versions that were replaced after this time are kept even if no snapshot in use sees them. */
   readonly beforeMicros: bigint
-  /** Operation records of before this time are forgotten. */
+  /** Operation records from before this time are removed. */
   readonly operationsBeforeMicros: bigint
-  /** Rows that one call may look at: it bounds how long commits wait behind it. */
+  /** Rows that one call may read. It bounds how long commits wait for the call. */
   readonly rowsMax: number
 }
 
 export interface PruneResult {
   readonly removed: number
-  /** Whether another call would find more to do. */
+  /** Whether another call may remove more. */
   readonly more: boolean
 }
 
 export type StoreStatus =
   | { readonly state: 'open' }
-  /** It takes no commit any more; only opening it again settles what is stored. */
+  /** It accepts no commits. Open it again to find out what is stored. */
   | { readonly state: 'failed'; readonly detail: string }
   | { readonly state: 'closed' }
 
 /**
- * Reads of an embedded store answer at once, those of a remote one in a promise.
- * Every method raises UNAVAILABLE where the store cannot answer and PRODUCT_CORRUPT where what is
- * stored breaks an invariant. Sequences are safe integers; 0 is the snapshot of an empty store.
+ * The document store. Reads of an embedded store return their result at once, those of a remote
+ * store a promise. Every method raises UNAVAILABLE where the store cannot be used and
+ * PRODUCT_CORRUPT where stored data breaks an invariant. Sequences are safe integers; 0 is the
+ * snapshot of an empty store.
  */
 export interface DocumentStore {
   readonly status: StoreStatus
@@ -137,46 +138,47 @@ export interface DocumentStore {
   /** The newest durable sequence: the snapshot of a new invocation. */
   readonly latestSequence: number
 
-  /** The newest version at or before the snapshot; null where there is none or it is deleted. */
+  /** Reads the newest version at or before the snapshot; null for none, or a deleted document. */
   read(id: string, snapshot: number): MaybePromise<StoredDocument | null>
 
-  /** The version that the snapshot sees, where it is in memory. */
-  remembered(id: string, snapshot: number): StoredDocument | undefined
+  /** The version that the snapshot sees, if it is cached. */
+  findCached(id: string, snapshot: number): StoredDocument | undefined
 
-  /** The index must be ready, and have been so at the snapshot. A dropped one is UNAVAILABLE. */
+  /** Reads a range. The index must be ready at the snapshot; a dropped one raises UNAVAILABLE. */
   range(request: RangeRequest): MaybePromise<RangeResult>
 
   operation(operationId: string): MaybePromise<OperationRecord | null>
 
   /**
-   * Makes all transactions durable together, or none; batches become durable in the order of the
-   * calls. UNAVAILABLE means that nothing was stored. RESULT_UNCERTAIN means that it cannot be
-   * known before the store is opened again; then the store has failed.
+   * Makes all transactions durable together, or none. Batches become durable in the order of the
+   * calls. Raises UNAVAILABLE where nothing was stored. Raises RESULT_UNCERTAIN where that is
+   * unknown until the store is opened again; then the store has failed.
    */
   commit(batch: CommitBatch): Promise<void>
 
-  /** Every index that commits have to keep, in the order of their IDs. */
+  /** Every index that commits have to maintain, in the order of their IDs. */
   listIndexes(): readonly PhysicalIndex[]
 
-  /** The index of each definition, in that order; a new one is durable, and building. */
+  /** Returns the index of each definition, in that order. A new one is durable and building. */
   ensureIndexes(definitions: readonly IndexDefinition[]): Promise<readonly PhysicalIndex[]>
 
   /**
    * Fills a building index in chunks, between which commits run, and makes it ready for snapshots
-   * from then on. Call it only when every batch whose entries were computed without this index was
-   * handed to `commit`. LIMIT_EXCEEDED where a document's key is too long: drop the index then.
+   * from then on. Call it only after every batch whose entries were computed without this index was
+   * passed to `commit`. Raises LIMIT_EXCEEDED where the key of a document is too long: then drop
+   * the index.
    */
   buildIndex(index: number): Promise<void>
 
-  /** Forgets an index; `prune` removes its entries. */
+  /** Drops an index. `prune` removes its entries. */
   dropIndex(index: number): Promise<void>
 
   /**
-   * Removes versions, tombstones and entries that no snapshot at or after the horizon can see. The
-   * horizon only moves forward; from then on a read before it is UNAVAILABLE.
+   * Removes versions, tombstones and entries that no snapshot at or after the horizon sees. The
+   * horizon only moves forward; from then on a read before it raises UNAVAILABLE.
    */
   prune(request: PruneRequest): Promise<PruneResult>
 
-  /** Waits for the batches that were handed in. */
+  /** Waits for the pending batches, then closes the store. */
   close(): Promise<void>
 }

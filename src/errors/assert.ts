@@ -1,4 +1,4 @@
-/** Programmer errors: they stop the current request with an internal failure, never with a 4xx. */
+/** Assertions. A failed one is a programming error: its request fails with 500, never with 4xx. */
 
 export class AssertionFailure extends Error {
   constructor(message: string) {
@@ -7,11 +7,12 @@ export class AssertionFailure extends Error {
   }
 }
 
+/** Throws an AssertionFailure unless the condition holds. */
 export function assert(condition: unknown, message: string): asserts condition {
   if (!condition) throw new AssertionFailure(message)
 }
 
-/** Ends every `switch` over a union, so that a new member does not compile. */
+/** Throws. As the last case of a `switch` over a union, it makes a new member fail to compile. */
 export function unreachable(value: never): never {
   throw new AssertionFailure(`unreachable: ${String(value)}`)
 }

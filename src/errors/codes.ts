@@ -1,6 +1,6 @@
 /**
- * Every failure this product names, once. `message` is what any caller may read, so it says nothing
- * about stored values; `next` is the step that the command line prints below it.
+ * The table of error codes of the server and the client. Any caller may read `message`, so it says
+ * nothing about stored values; the command line prints `next`, the next step, below it.
  */
 import type { Kind } from './kinds.ts'
 
@@ -8,7 +8,7 @@ export interface CodeRow {
   readonly kind: Kind
   readonly message: string
   readonly next: string
-  /** Where the code differs from its kind. */
+  /** Overrides the `retryable` of the kind. */
   readonly retryable?: boolean
 }
 
@@ -17,17 +17,17 @@ export const CODES = {
   SERVER_CONFIGURATION_MISSING: {
     kind: 'startup',
     message: 'A required setting is missing or empty.',
-    next: 'Set the named variable, or its _FILE form, and start again.',
+    next: 'Set the named variable, or its _FILE form, then restart the server.',
   },
   SERVER_CONFIGURATION_INVALID: {
     kind: 'startup',
     message: 'A setting does not have the required form.',
-    next: 'Correct the named variable; `svc-server check` tells without touching anything.',
+    next: 'Correct the named variable; `svc-server check` validates it and changes nothing.',
   },
   SERVER_DATABASE_URL_INVALID: {
     kind: 'startup',
     message: 'A database URL needs the postgres scheme, a host and one database name.',
-    next: 'Correct the named variable: postgres://user:password@host:5432/database.',
+    next: 'Correct the named variable. The form is postgres://user:password@host:5432/database.',
   },
   SERVER_SECRET_CONFIGURATION_CONFLICT: {
     kind: 'startup',
@@ -36,8 +36,8 @@ export const CODES = {
   },
   SERVER_OIDC_CONFIG_INVALID: {
     kind: 'startup',
-    message: 'The OIDC configuration file breaks a rule.',
-    next: 'Correct the named field of the file.',
+    message: 'The OIDC configuration file has an invalid field.',
+    next: 'Correct the named field of the file, then restart the server.',
   },
   SERVER_MANAGED_SOURCE_AUTHORITY_INVALID: {
     kind: 'startup',
@@ -46,24 +46,28 @@ export const CODES = {
   },
   SERVER_MANAGED_SOURCE_CONFIGURATION_INCOMPLETE: {
     kind: 'startup',
-    message: 'The managed enrollment token and the source authority belong together.',
-    next: 'Set both variables or remove both.',
+    message: 'Only one of the managed enrollment token and the source authority is set.',
+    next: 'Set both variables, or remove both.',
   },
   SERVER_PLATFORM_DATABASE_UNAVAILABLE: {
     kind: 'startup',
-    message: 'The identity database could not be reached, or its version or schema does not fit.',
-    next: 'Check that PostgreSQL 16 or newer runs at the configured URL and has our schema.',
+    message: 'The identity database is unreachable, or its version or schema is not supported.',
+    next:
+      'Check that PostgreSQL 16 or newer runs at the configured URL and that no newer or foreign ' +
+      'program owns the schema.',
   },
   SERVER_DOCUMENT_DATABASE_UNAVAILABLE: {
     kind: 'startup',
-    message: 'The document database could not be used.',
-    next: 'Check that PostgreSQL 16 or newer runs at SERVICE_PLATFORM_DATABASE_URL and is ours.',
+    message: 'The document database is unreachable, unsupported or belongs to another Environment.',
+    next:
+      'Check that PostgreSQL 16 or newer runs at SERVICE_PLATFORM_DATABASE_URL and that the ' +
+      'database holds the documents of this Environment.',
   },
   SERVER_IDENTITY_PEPPER_MISMATCH: {
     kind: 'startup',
     message:
       'SERVICE_PLATFORM_IDENTITY_PEPPER is not the pepper that this identity database was used ' +
-      'with, so no session, invitation or recovery code of it could be verified.',
+      'with, so no session, invitation or recovery code in it can be verified.',
     next:
       'Restore the pepper that belongs to this database, or correct the database URL. If it is ' +
       'lost, stop the server and run `svc-server migrate` once with ' +
@@ -73,7 +77,7 @@ export const CODES = {
     kind: 'startup',
     message:
       'subjectPepper of the OIDC configuration is not the pepper that this identity database was ' +
-      'used with, so no identity link of this provider could be resolved.',
+      'used with, so no identity link of this provider can be resolved.',
     next:
       'Restore the OIDC configuration that belongs to this database, or correct the database ' +
       'URL. If the pepper is lost, stop the server and run `svc-server migrate` once with ' +
@@ -81,7 +85,7 @@ export const CODES = {
   },
   SERVER_BOOTSTRAP_FILE_MISSING: {
     kind: 'startup',
-    message: 'A first-owner code is pending but its protected file is gone.',
+    message: 'A first-owner code is pending, but the protected file that holds it is missing.',
     next: 'Restore the state directory of this database, or run `svc-server recover-bootstrap`.',
   },
   SERVER_BOOTSTRAP_RECOVERY_CONFIRMATION_INVALID: {
@@ -92,7 +96,7 @@ export const CODES = {
   SERVER_BOOTSTRAP_ALREADY_COMPLETE: {
     kind: 'startup',
     message: 'An operator exists already, so there is no first-owner code to replace.',
-    next: 'Use the session of an existing owner.',
+    next: 'Log in as an existing owner, or run `svc-server recover-owner`.',
   },
   SERVER_BOOTSTRAP_RECOVERY_RESULT_UNCERTAIN: {
     kind: 'startup',
@@ -102,11 +106,11 @@ export const CODES = {
   SERVER_OWNER_RECOVERY_CONFIRMATION_INVALID: {
     kind: 'startup',
     message: 'The recovery phrase is missing or wrong.',
-    next: 'Set SERVICE_OWNER_RECOVERY_CONFIRM=issue-owner-invitation and run it again.',
+    next: 'Run the command with SERVICE_OWNER_RECOVERY_CONFIRM=issue-owner-invitation.',
   },
   SERVER_OWNER_RECOVERY_BOOTSTRAP_PENDING: {
     kind: 'startup',
-    message: 'No operator exists yet, so there is no owner to let in again.',
+    message: 'No operator exists yet, so there is no owner whose access could be recovered.',
     next: 'Use the first-owner code of `svc-server serve`, or run `svc-server recover-bootstrap`.',
   },
   SERVER_OWNER_RECOVERY_RESULT_UNCERTAIN: {
@@ -116,24 +120,26 @@ export const CODES = {
   },
   SERVER_STATE_DIRECTORY_INVALID: {
     kind: 'startup',
-    message: 'The state directory or a file in it is not safe to use.',
-    next: 'Make it a directory that only the server user can write (mode 0700).',
+    message: 'The state directory or a file in it has an unsafe type, owner or mode.',
+    next: 'Make it a directory that only the user of the server can write (mode 0700).',
   },
   SERVER_PRODUCT_ROOT_INVALID: {
     kind: 'startup',
-    message: 'The Product root is not an initialized one, or its files cannot be used as they are.',
-    next: 'Mend what is named, or restore the whole directory; `svc init` makes a new, empty root.',
+    message: 'The Product root is not initialized, or one of its files is not valid.',
+    next:
+      'Fix the named file, or restore the whole directory from a backup; `svc init` ' +
+      'creates a new, empty root.',
   },
   SERVER_PRODUCT_ROOT_UNAVAILABLE: {
     kind: 'startup',
     message:
-      'The Product root cannot be read or written; nothing says that what it holds is wrong.',
-    next: 'Make room on its disk, have it writable, or give this user the rights that are missing.',
+      'The Product root cannot be read or written. There is no sign that its data is damaged.',
+    next: 'Free space on its disk, make it writable, or grant this user the missing permissions.',
   },
   SERVER_PRODUCT_ROOT_LOCKED: {
     kind: 'startup',
     message: 'Another process owns this Product root.',
-    next: 'Stop the other svc-server first; one process may own a Product root.',
+    next: 'Stop the other svc-server first: only one process may own a Product root.',
   },
   SERVER_LISTEN_FAILED: {
     kind: 'startup',
@@ -142,15 +148,17 @@ export const CODES = {
   },
   SERVER_SANDBOX_UNAVAILABLE: {
     kind: 'startup',
-    message: 'Functions cannot be contained on this machine.',
-    next: 'Use a kernel with Landlock and seccomp, or unset SERVICE_RUNNER_SANDBOX to run without.',
+    message: 'The kernel of this machine cannot sandbox Functions.',
+    next:
+      'Use a kernel with Landlock and seccomp, or unset SERVICE_RUNNER_SANDBOX to run Functions ' +
+      'without a sandbox.',
   },
 
   // Management origin (wire decisions, section 1).
   PLATFORM_REQUEST_INVALID: {
     kind: 'invalid',
     message: 'The request is not valid.',
-    next: 'Correct the request.',
+    next: 'Correct the request and send it again.',
   },
   PLATFORM_AUTHENTICATION_FAILED: {
     kind: 'unauthenticated',
@@ -159,33 +167,33 @@ export const CODES = {
   },
   PLATFORM_ACCESS_DENIED: {
     kind: 'forbidden',
-    message: 'The operator lacks the capability at this scope.',
+    message: 'The operator does not have the required capability at this scope.',
     next: 'Ask an owner to grant the capability at this exact scope.',
   },
   PLATFORM_NOT_FOUND: {
     kind: 'not_found',
-    message: 'There is no such resource.',
+    message: 'The resource does not exist.',
     next: 'Check the path and the identifier.',
   },
   PLATFORM_METHOD_NOT_ALLOWED: {
     kind: 'method_not_allowed',
-    message: 'The resource does not answer this method.',
+    message: 'The resource does not support this method.',
     next: 'Use one of the methods in the Allow header.',
   },
   PLATFORM_NOT_ACCEPTABLE: {
     kind: 'not_acceptable',
-    message: 'The answer is only available as JSON.',
+    message: 'The response is only available as JSON.',
     next: 'Send Accept: application/json.',
   },
   PLATFORM_MEDIA_TYPE_UNSUPPORTED: {
     kind: 'media_type',
     message: 'The body has an unsupported media type or is compressed.',
-    next: 'Send the Content-Type that the route documents, and the body as it is.',
+    next: 'Send the Content-Type that the route documents, and the body uncompressed.',
   },
   PLATFORM_CONFLICT: {
     kind: 'conflict',
     message: 'The request conflicts with the current state.',
-    next: 'Read the current state and decide again.',
+    next: 'Read the current state, then decide whether to repeat the request.',
   },
   PLATFORM_INVITATION_OPERATION_REUSED: {
     kind: 'conflict',
@@ -195,12 +203,12 @@ export const CODES = {
   PLATFORM_MANAGED_SOURCE_CONFLICT: {
     kind: 'conflict',
     message: 'The source revision was already applied with other grants.',
-    next: 'Reconcile the state of the control plane.',
+    next: 'Reconcile the control plane with the applied grants, then send a new source revision.',
   },
   PLATFORM_MANAGED_SOURCE_STALE: {
     kind: 'conflict',
     message: 'The source revision is older than the applied one.',
-    next: 'Send a greater source revision.',
+    next: 'Send a source revision that is newer than the applied one.',
   },
   PLATFORM_BODY_TOO_LARGE: {
     kind: 'too_large',
@@ -210,7 +218,7 @@ export const CODES = {
   PLATFORM_RATE_LIMITED: {
     kind: 'rate_limited',
     message: 'Too many requests.',
-    next: 'Wait for the time in Retry-After.',
+    next: 'Wait for the time given in Retry-After, then try again.',
   },
   PLATFORM_UNAVAILABLE: {
     kind: 'unavailable',
@@ -220,47 +228,50 @@ export const CODES = {
   PLATFORM_IDENTITY_RESULT_UNCERTAIN: {
     kind: 'uncertain',
     message: 'The change may or may not have been stored.',
-    next: 'Look at sessions, invitations and audit before you create new secrets.',
+    next: 'Check sessions, invitations and the audit log before you create new secrets.',
   },
   PLATFORM_IDENTITY_STORAGE_CORRUPT: {
     kind: 'corrupt',
     message: 'Stored identity data breaks an invariant.',
-    next: 'Stop writing, keep the database as it is and restore or investigate.',
+    next: 'Stop the server, keep a copy of the database, then investigate or restore a backup.',
   },
   PLATFORM_INTERNAL: {
     kind: 'internal',
-    message: 'The service failed.',
-    next: 'Look for the request ID in the server log.',
+    message: 'The service failed unexpectedly.',
+    next: 'Find the request ID in the server log: its entry has the cause.',
   },
   PRODUCT_INVALID: {
     kind: 'invalid',
     message: 'The Product request is not valid.',
-    next: 'Correct the request.',
+    next: 'Correct the request and send it again.',
   },
+  // Reserved by the contract for schema documents: nothing raises it yet.
   PRODUCT_SCHEMA_INVALID: {
     kind: 'invalid',
-    message: 'The document does not fit the schema.',
+    message: 'The document does not match the schema.',
     next: 'Correct the document.',
   },
   PRODUCT_INCOMPATIBLE: {
     kind: 'invalid',
-    message: 'The Release does not fit.',
-    next: 'Read the failed checks; correct the Workspace and publish again, or the documents.',
+    message: 'The Release is not compatible with the stored documents or the serving Releases.',
+    next: 'Read the failed checks, then correct the documents, or the Workspace and publish again.',
   },
   PRODUCT_NOT_FOUND: {
     kind: 'not_found',
-    message: 'There is no such Product resource.',
+    message: 'The Product resource does not exist.',
     next: 'Check the identifiers with `svc status --remote`.',
   },
   PRODUCT_RELEASE_RETIRED: {
     kind: 'gone',
     message: 'The Release is retired.',
-    next: 'Choose another Release.',
+    next: 'Choose a Release that is not retired.',
   },
   PRODUCT_CAS_CONFLICT: {
     kind: 'conflict',
-    message: 'The expected state is not the current one.',
-    next: 'Read `svc status --remote` or `svc config list --remote`, reconcile and try again.',
+    message: 'The current state is not the one that the request expects.',
+    next:
+      'Read the current state with `svc status --remote` or `svc config list --remote`, then ' +
+      'repeat the change from there.',
   },
   PRODUCT_OPERATION_REUSED: {
     kind: 'conflict',
@@ -269,30 +280,30 @@ export const CODES = {
   },
   PRODUCT_STATE_CONFLICT: {
     kind: 'conflict',
-    message: 'The resource is not in a state that allows this.',
-    next: 'Read the state with `svc status --remote` and decide again.',
+    message: 'The current state of the resource does not allow this change.',
+    next: 'Read the state with `svc status --remote`, then decide whether to repeat the change.',
   },
   PRODUCT_UNAVAILABLE: {
     kind: 'unavailable',
     message: 'The Product Environment is temporarily unavailable.',
-    next: 'Try again in a moment, with the same bytes.',
+    next: 'Send the same request, byte for byte, again in a moment.',
   },
   PRODUCT_CORRUPT: {
     kind: 'corrupt',
     message: 'Stored Product data breaks an invariant.',
-    next: 'Stop writing, keep the Product root as it is and restore or investigate.',
+    next: 'Stop the server, keep a copy of the Product root, then investigate or restore a backup.',
   },
 
   // Application origin (wire decisions, section 1).
   REQUEST_INVALID: {
     kind: 'invalid',
     message: 'The request is not valid.',
-    next: 'Correct the request.',
+    next: 'Correct the request and send it again.',
   },
   ARGUMENTS_INVALID: {
     kind: 'invalid',
-    message: 'The arguments do not fit the Function.',
-    next: 'Compare the arguments with the validators of the Function.',
+    message: 'The arguments do not match the validators of the Function.',
+    next: 'Correct the arguments: compare them with the argument validators of the Function.',
   },
   APPLICATION_KEY_REQUIRED: {
     kind: 'unauthenticated',
@@ -307,13 +318,14 @@ export const CODES = {
   FUNCTIONAL_TOKEN_REQUIRED: {
     kind: 'unauthenticated',
     message: 'The Function requires a functional token.',
-    next: 'Send the token in Authorization.',
+    next: 'Send the token in the Authorization header.',
   },
   FUNCTIONAL_TOKEN_INVALID: {
     kind: 'unauthenticated',
     message: 'The functional token is not valid.',
     next: 'Obtain a fresh token.',
   },
+  // Reserved by the contract for upload and download grants: nothing raises it yet.
   GRANT_INVALID: {
     kind: 'unauthenticated',
     message: 'The grant is not valid.',
@@ -324,7 +336,7 @@ export const CODES = {
     message: 'The key or identity may not call this Function.',
     next:
       'Use a key and an identity of the kinds that the Function allows, and a key whose scopes ' +
-      'hold the kind of the Function: query, mutation or action. The log of the server says which.',
+      'include the kind of the Function: query, mutation or action. The server log names the rule.',
   },
   ORIGIN_DENIED: {
     kind: 'forbidden',
@@ -334,11 +346,11 @@ export const CODES = {
   TARGET_DENIED: {
     kind: 'forbidden',
     message: 'The target may not be used with this key.',
-    next: 'Use a target that the key and the Environment allow.',
+    next: 'Use a target that both the key and the Environment allow.',
   },
   TARGET_NOT_FOUND: {
     kind: 'not_found',
-    message: 'The target does not exist or serves nothing.',
+    message: 'The target does not exist or does not serve a Release.',
     next: 'Check Channels and Releases with `svc status --remote`.',
   },
   FUNCTION_NOT_FOUND: {
@@ -346,25 +358,26 @@ export const CODES = {
     message: 'The target has no such public Function of this kind.',
     next: 'Check the Function name and its kind.',
   },
+  // Reserved by the contract for stored files: nothing raises it yet.
   FILE_NOT_FOUND: {
     kind: 'not_found',
-    message: 'There is no such file.',
+    message: 'The file does not exist.',
     next: 'Check the file ID.',
   },
   ROUTE_NOT_FOUND: {
     kind: 'not_found',
-    message: 'There is no such route.',
+    message: 'The route does not exist.',
     next: 'Check the path.',
   },
   METHOD_NOT_ALLOWED: {
     kind: 'method_not_allowed',
-    message: 'The route does not answer this method.',
+    message: 'The route does not support this method.',
     next: 'Use one of the methods in the Allow header.',
   },
   MEDIA_TYPE_UNSUPPORTED: {
     kind: 'media_type',
     message: 'The body has an unsupported media type or is compressed.',
-    next: 'Send Content-Type: application/json, and the body as it is.',
+    next: 'Send Content-Type: application/json, and the body uncompressed.',
   },
   OPERATION_REUSED: {
     kind: 'conflict',
@@ -374,52 +387,53 @@ export const CODES = {
   UNIQUE_VIOLATION: {
     kind: 'conflict',
     message: 'Another document has the same value where a unique index allows it once.',
-    next: 'Change the value, or read the document that has it. The server log names the index.',
+    next: 'Change the value, or update the document that has it. The server log names the index.',
   },
   WRITE_CONFLICT: {
     kind: 'conflict',
-    message: 'The Mutation lost against concurrent ones too often.',
+    message: 'The Mutation conflicted with concurrent Mutations until its deadline.',
     next: 'Send the same Mutation again.',
     retryable: true,
   },
   RELEASE_RETIRED: {
     kind: 'gone',
     message: 'The Release is retired.',
-    next: 'Select a supported target.',
+    next: 'Choose a target that is not retired.',
   },
   LIMIT_EXCEEDED: {
     kind: 'too_large',
-    message: 'A limit was exceeded.',
-    next: 'Reduce the request; the server log names the limit.',
+    message: 'The request or its result exceeds a limit.',
+    next: 'Reduce the size of the request. The server log names the limit.',
   },
+  // Reserved by the contract for range requests for stored files: nothing raises it yet.
   RANGE_INVALID: {
     kind: 'range',
-    message: 'The range cannot be served.',
-    next: 'Ask for a range inside the file.',
+    message: 'The requested range is outside the file.',
+    next: 'Request a range inside the file.',
   },
   RATE_LIMITED: {
     kind: 'rate_limited',
     message: 'Too many requests.',
-    next: 'Wait for the time in Retry-After.',
+    next: 'Wait for the time given in Retry-After, then try again.',
   },
   INTERNAL: {
     kind: 'internal',
-    message: 'The service failed.',
-    next: 'Look for the request ID in the server log.',
+    message: 'The service failed unexpectedly.',
+    next: 'Find the request ID in the server log: its entry has the cause.',
   },
   FUNCTION_FAILED: {
     kind: 'internal',
     message: 'The Function failed.',
-    next: 'Look for the request ID in the server log: it has the stack trace.',
+    next: 'Find the request ID in the server log: its entry has the stack trace.',
   },
   RESULT_INVALID: {
     kind: 'internal',
-    message: 'The Function answered something that its own validator rejects.',
-    next: 'Look for the request ID in the server log: it names the field.',
+    message: 'The Function returned a value that its own validator rejects.',
+    next: 'Find the request ID in the server log: its entry names the field.',
   },
   BUSY: {
     kind: 'unavailable',
-    message: 'The service is busy.',
+    message: 'The service is at its capacity.',
     next: 'Try again in a moment.',
   },
   UNAVAILABLE: {
@@ -430,20 +444,20 @@ export const CODES = {
   RESULT_UNCERTAIN: {
     kind: 'uncertain',
     message: 'The Mutation may or may not have been stored.',
-    next: 'Send the same Mutation with the same operation ID: it settles the outcome.',
+    next: 'Send the same Mutation with the same operation ID again: its reply has the outcome.',
     retryable: true,
   },
   DEADLINE_EXCEEDED: {
     kind: 'deadline',
-    message: 'The invocation took too long.',
-    next: 'Try again, or make the Function do less in one call.',
+    message: 'The invocation did not finish before its deadline.',
+    next: 'Try again, or have the Function do less in one call.',
   },
 
   // The command line.
   CLIENT_USAGE: {
     kind: 'usage',
-    message: 'The command was used wrongly.',
-    next: 'See `svc --help`.',
+    message: 'The command line is not valid.',
+    next: 'Correct the command; `svc --help` lists commands and options.',
   },
   CLIENT_NOT_LOGGED_IN: {
     kind: 'unauthenticated',
@@ -452,48 +466,50 @@ export const CODES = {
   },
   CLIENT_CREDENTIALS_INVALID: {
     kind: 'corrupt',
-    message: 'The credentials file is not one of ours.',
+    message: 'The credentials file was not written by this client, or it is damaged.',
     next: 'Move the file away and log in again.',
   },
   CLIENT_ORIGIN_INVALID: {
     kind: 'usage',
     message: 'A server origin must be HTTPS, or http://127.0.0.1:3220 for a local one.',
-    next: 'Give the exact origin, without a path.',
+    next: 'Specify the exact origin, without a path.',
   },
   CLIENT_ORIGIN_MISMATCH: {
     kind: 'conflict',
-    message: 'The session is of another Management origin.',
-    next: 'Log in to that origin, or use a root that is linked to the one of the session.',
+    message: 'The session belongs to another Management origin.',
+    next: 'Log in to that origin, or use a root that is linked to the origin of the session.',
   },
   CLIENT_ROOT_INVALID: {
     kind: 'invalid',
     message: 'The directory is not an initialized root.',
-    next: 'Create one with `svc init` or connect one with `svc link`.',
+    next: 'Create a root with `svc init`, or connect one with `svc link`.',
   },
   CLIENT_SERVER_UNREACHABLE: {
     kind: 'unavailable',
-    message: 'The server did not answer.',
-    next: 'Check the address and that the server runs, then try again.',
+    message: 'The server did not respond.',
+    next: 'Check the address and that the server is running, then try again.',
   },
   CLIENT_RESULT_UNCERTAIN: {
     kind: 'uncertain',
-    message: 'The connection was lost before the answer; the change may have been made.',
+    message: 'The connection was lost before the response. The change may have been made.',
     next: 'Read the current state with `svc status --remote` before you try again.',
   },
   CLIENT_CODE_UNDELIVERED: {
     kind: 'uncertain',
-    message: 'The invitation is issued, but its code was not delivered and is shown only once.',
+    message: 'The invitation is issued, but its code, which is shown only once, was not delivered.',
     next: 'Revoke the invitation and issue a new one, with a new Operation ID.',
   },
   CLIENT_BROWSER_LOGIN_FAILED: {
     kind: 'unauthenticated',
     message: 'The login in the browser did not succeed.',
-    next: 'Run the command again; if it fails again, ask who runs the identity provider.',
+    next: 'Run the command again. If it fails again, contact the administrator of the provider.',
   },
   CLIENT_RESPONSE_INVALID: {
     kind: 'internal',
-    message: 'The server answered something this client does not understand.',
-    next: 'Check that the address is the Management origin and that versions fit.',
+    message: 'The server sent a response that this client does not understand.',
+    next:
+      'Check that the address is the Management origin and that client and server have the same ' +
+      'version.',
   },
   CLIENT_FILE_FAILED: {
     kind: 'internal',
@@ -503,36 +519,36 @@ export const CODES = {
   CLIENT_PACKAGE_INVALID: {
     kind: 'invalid',
     message: 'The package cannot be published.',
-    next: 'Build one with `svc build --out FILE` in a root of the same Project.',
+    next: 'Build a package with `svc build --out FILE` in a root of the same Project.',
   },
   CLIENT_ROOT_EXISTS: {
     kind: 'conflict',
-    message: 'The directory is a root already.',
-    next: 'Use it as it is, or give another directory.',
+    message: 'The directory is already a root.',
+    next: 'Use the existing root, or specify another directory.',
   },
   CLIENT_FAILED: {
     kind: 'internal',
-    message: 'The client failed.',
-    next: 'Run the command again; if it fails again, report it with its output.',
+    message: 'The client failed unexpectedly.',
+    next: 'Run the command again. If it fails again, report the failure with its output.',
   },
   CLIENT_INTERRUPTED: {
     kind: 'internal',
-    message: 'Interrupted.',
+    message: 'The command was interrupted.',
     next: 'Run the command again.',
   },
   CLIENT_CHANGE_INTERRUPTED: {
     kind: 'uncertain',
-    message: 'Interrupted; the change may have been made.',
+    message: 'The command was interrupted. The change may have been made.',
     next: 'Read the current state with `svc status --remote` before you try again.',
   },
   WORKSPACE_INVALID: {
     kind: 'invalid',
-    message: 'The Workspace does not build.',
-    next: 'Correct the named file and line.',
+    message: 'The Workspace could not be built.',
+    next: 'Correct the named file at the named line.',
   },
 } as const satisfies Record<string, CodeRow>
 
 export type TableCode = keyof typeof CODES
-/** `APP_*` codes are declared by a Function; their kind travels with the Fault. */
+/** A code that a Function declares. Its kind is passed with the Fault. */
 export type ApplicationCode = `APP_${string}`
 export type Code = TableCode | ApplicationCode

@@ -1,14 +1,14 @@
 /**
- * The one error class of operating failures. Callers branch on `code`; whatever is not a Fault is
- * a programmer's error and reaches a caller only as an internal one.
+ * The error class of all expected failures. Callers branch on `code`. Any other exception is a
+ * programming error, which a caller only sees as an internal failure.
  */
 import { CODES, type Code, type CodeRow, type TableCode } from './codes.ts'
 import { KINDS, type Kind } from './kinds.ts'
 
 export interface Violation {
-  /** Where in the request, such as `grants[0].role`. Never a value. */
+  /** Path of the invalid part of the request, such as `grants[0].role`. Never a value. */
   readonly path: string
-  /** What is expected there. Never what was received. */
+  /** The rule that the part violates. Never the received value. */
   readonly rule: string
 }
 
@@ -23,11 +23,11 @@ export interface FaultOptions {
 export class Fault extends Error {
   readonly code: Code
   readonly kind: Kind
-  /** For the log only. Never sent to a caller, never contains a secret or a stored value. */
+  /** Detail for the log. It is never sent to a caller and has no secret and no stored value. */
   readonly detail: string | undefined
   readonly violations: readonly Violation[]
   readonly retryable: boolean
-  /** Seconds for Retry-After; null where the kind has none. */
+  /** Value of the Retry-After header in seconds; undefined for none. */
   readonly retryAfterSeconds: number | undefined
 
   constructor(code: TableCode, options?: FaultOptions)
@@ -36,7 +36,7 @@ export class Fault extends Error {
     const row: CodeRow | undefined = Object.hasOwn(CODES, code)
       ? CODES[code as TableCode]
       : undefined
-    super(row?.message ?? 'The Function refused the request.', { cause: options.cause })
+    super(row?.message ?? 'The Function rejected the request.', { cause: options.cause })
     this.name = 'Fault'
     this.code = code
     this.kind = row?.kind ?? options.kind ?? 'internal'
@@ -50,12 +50,13 @@ export class Fault extends Error {
     return KINDS[this.kind].status
   }
 
-  /** The exit code of a command that ends with this failure. */
+  /** Exit code of a command that ends with this failure. */
   get exit(): number {
     return KINDS[this.kind].exit
   }
 }
 
+/** Tells whether the error is a Fault with one of the codes, or any Fault if none is given. */
 export function isFault(error: unknown, ...codes: readonly Code[]): error is Fault {
   return error instanceof Fault && (codes.length === 0 || codes.includes(error.code))
 }

@@ -1,10 +1,10 @@
 /**
- * What a failure means to a transport, apart from its name. Every code of codes.ts has one kind;
- * HTTP, the command line and Realtime read their answer from this table and from nowhere else.
+ * Kinds of failures: how HTTP, the command line and Realtime report them. Every code of codes.ts
+ * has one kind.
  */
 
 export interface KindRow {
-  /** HTTP status. */
+  /** HTTP status code. */
   readonly status: number
   /** Exit code of the command line (wire decisions, section 6). */
   readonly exit: number
@@ -30,9 +30,9 @@ export const KINDS = {
   unavailable: { status: 503, exit: 5, retryable: true },
   uncertain: { status: 503, exit: 9, retryable: false },
   deadline: { status: 504, exit: 5, retryable: true },
-  /** A server that refuses to start. Never rendered over HTTP. */
+  /** The server cannot start. Never sent over HTTP. */
   startup: { status: 500, exit: 1, retryable: false },
-  /** A command line that was used wrongly. Never rendered over HTTP. */
+  /** The command line is not valid. Never sent over HTTP. */
   usage: { status: 400, exit: 2, retryable: false },
 } as const satisfies Record<string, KindRow>
 

@@ -51,7 +51,7 @@ export async function openDocuments(options: DocumentsOptions): Promise<Document
     environmentId,
     databaseId,
     system,
-    onTrouble: (event, detail) => {
+    onProblem: (event, detail) => {
       if (event === 'connection_lost') metrics.counters.documentConnectionsLost.add()
       const level = event === 'failed' ? 'error' : 'warn'
       log[level](`documents.${event}`, { detail })

@@ -10,7 +10,7 @@ describe('a failure of the server', () => {
       text:
         'svc-server: SERVER_CONFIGURATION_INVALID: SERVICE_X: A setting does not have the' +
         ' required form. Expected: a number. Correct the named variable; `svc-server check`' +
-        ' tells without touching anything.\n',
+        ' validates it and changes nothing.\n',
       exit: 1,
     })
   })
@@ -27,11 +27,11 @@ describe('a failure of the server', () => {
     expect(renderFailure(new Fault('PLATFORM_IDENTITY_STORAGE_CORRUPT')).exit).toBe(6)
   })
 
-  it('that nobody named is internal and shows its stack, without credentials', () => {
+  it('without a code is internal and shows its stack, without credentials', () => {
     const error = new TypeError('cannot use rk_at_v1_abc at postgres://u:p@db/x')
     const { text, exit } = renderFailure(error)
     expect(exit).toBe(1)
-    expect(text).toMatch(/^svc-server: PLATFORM_INTERNAL: The service failed\.\n/)
+    expect(text).toMatch(/^svc-server: PLATFORM_INTERNAL: The service failed unexpectedly\.\n/)
     expect(text).toContain('failures.test')
     expect(text).toContain('cannot use rk_at_v1_[redacted] at postgres://[redacted]@db/x')
     expect(renderFailure('thrown text').text).toContain('thrown text')

@@ -1,6 +1,6 @@
 /**
- * Keyed and plain digests. Credentials are stored as HMAC-SHA-256 under a label of their own, so
- * that a digest of one kind can never stand for another (wire decisions, section 1).
+ * Keyed and plain digests. Credentials are stored as HMAC-SHA-256 with a label per purpose, so that
+ * a digest of one kind is never valid as another (wire decisions, section 1).
  */
 import { createHash, createHmac, hash, timingSafeEqual } from 'node:crypto'
 import { encodeBase64Url } from '../value/base64url.ts'
@@ -22,36 +22,36 @@ export type Purpose =
   | 'download-grant'
   | 'storage-key'
 
-/** 32 bytes: HMAC-SHA-256(key, "service/<purpose>/v1" || 0x00 || text). */
+/** Returns 32 bytes: HMAC-SHA-256(key, "service/<purpose>/v1" || 0x00 || text). */
 export function secretDigest(key: Uint8Array, purpose: Purpose, secret: Secret | string): Buffer {
   const text = typeof secret === 'string' ? secret : secret.reveal()
   return createHmac('sha256', key).update(`service/${purpose}/v1\0`).update(text).digest()
 }
 
-/** 32 bytes. */
+/** Returns 32 bytes: SHA-256 of the concatenated parts. */
 export function sha256(...parts: readonly (Uint8Array | string)[]): Buffer {
-  // Half of what a hash object costs.
+  // Half of the cost of a hash object.
   if (parts.length === 1) return hash('sha256', parts[0]!, 'buffer')
-  const all = createHash('sha256')
-  for (const part of parts) all.update(part)
-  return all.digest()
+  const digest = createHash('sha256')
+  for (const part of parts) digest.update(part)
+  return digest.digest()
 }
 
 export function sha256Hex(...parts: readonly (Uint8Array | string)[]): string {
   return sha256(...parts).toString('hex')
 }
 
-/** SHA-256 of what comes in parts. */
+/** SHA-256 of a stream. */
 export function sha256Stream(): { update(bytes: Uint8Array): unknown; digest(): Buffer } {
   return createHash('sha256')
 }
 
-/** Constant time for equal lengths; digests of one kind always have one length. */
+/** Compares digests, in constant time where their lengths are equal. */
 export function digestEquals(a: Uint8Array, b: Uint8Array): boolean {
   return a.length === b.length && timingSafeEqual(a, b)
 }
 
-/** prefix + 43 characters: base64url of 32 random bytes. */
+/** Returns the prefix and 43 characters: base64url of 32 random bytes. */
 export function randomSecret(
   source: { randomBytes(length: number): Uint8Array },
   prefix: string,

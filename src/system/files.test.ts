@@ -55,7 +55,7 @@ function reasonOf(work: () => unknown): FileReason | 'none' {
 describe('readSecretFile', () => {
   const read = (path: string, bytesMax = 100) => readSecretFile(path, { bytesMax })
 
-  it('reads up to the bound and not one byte more', () => {
+  it('reads a file up to the bound and rejects one byte more', () => {
     writeFileSync(at('full'), 'x'.repeat(100))
     writeFileSync(at('over'), 'x'.repeat(101))
     writeFileSync(at('empty'), '')
@@ -64,7 +64,7 @@ describe('readSecretFile', () => {
     expect(read(at('empty'))).toHaveLength(0)
   })
 
-  it('bounds a file whose size is not what it holds', () => {
+  it('bounds a file whose content is longer than its size', () => {
     // Files under /proc report the size 0.
     expect(reasonOf(() => read('/proc/self/maps'))).toBe('too_large')
   })
@@ -76,7 +76,7 @@ describe('readSecretFile', () => {
     ['a FIFO', 'not_regular', (path) => spawnSync('mkfifo', [path])],
     ['a directory', 'not_regular', (path) => mkdirSync(path)],
   ]
-  it.each(kinds)('refuses %s without blocking', (_what, reason, make) => {
+  it.each(kinds)('rejects %s without blocking', (_what, reason, make) => {
     make(at('file'))
     const start = performance.now()
     expect(reasonOf(() => read(at('file')))).toBe(reason)
@@ -93,7 +93,7 @@ describe('readSecretFile', () => {
     expect(reasonOf(() => read(path))).toBe(reason)
   })
 
-  it('never reads through a link that takes the place of the file', async () => {
+  it('never follows a link that replaces the file', async () => {
     // A second thread replaces the file by a link and back, as fast as it can.
     writeFileSync(at('outside'), 'outside')
     const worker = new Worker(SWAPPER, { eval: true, workerData: { dir, swaps: 10_000 } })
@@ -136,7 +136,7 @@ const SWAPPER = `
 describe('readProtectedFile', () => {
   const reason = () => reasonOf(() => readProtectedFile(at('file'), { bytesMax: 100 }))
 
-  it('reads what only the owner and the group can write, and what others can only read', () => {
+  it('reads files that others cannot write', () => {
     writeFileSync(at('file'), 'x')
     for (const mode of [0o600, 0o664, 0o444]) {
       chmodSync(at('file'), mode)
@@ -146,7 +146,7 @@ describe('readProtectedFile', () => {
     expect(isReadableByOthers(at('missing'))).toBe(false)
   })
 
-  it('refuses what others can write or replace', () => {
+  it('rejects files that others can write or replace', () => {
     writeFileSync(at('file'), 'x')
     chmodSync(at('file'), 0o602)
     expect(reason()).toBe('not_protected')
@@ -157,7 +157,7 @@ describe('readProtectedFile', () => {
     expect(reason()).toBe('none')
   })
 
-  it('looks at the directory that a link leads to', () => {
+  it('checks the directory that a link points to', () => {
     mkdirSync(at('open'))
     writeFileSync(at('open/file'), 'x', { mode: 0o600 })
     chmodSync(at('open'), 0o777)
@@ -168,7 +168,7 @@ describe('readProtectedFile', () => {
 })
 
 describe('restrictToOwner', () => {
-  it('takes a file away from everybody but its owner, once', () => {
+  it('removes the permissions of others once', () => {
     writeFileSync(at('file'), 'x')
     chmodSync(at('file'), 0o644)
     expect(restrictToOwner(at('file'))).toEqual({ before: 0o644, after: 0o600 })
@@ -176,7 +176,7 @@ describe('restrictToOwner', () => {
     expect(statSync(at('file')).mode & 0o777).toBe(0o600)
   })
 
-  it('follows no link', () => {
+  it('does not follow a link', () => {
     writeFileSync(at('file'), 'x')
     chmodSync(at('file'), 0o644)
     symlinkSync(at('file'), at('link'))
@@ -194,7 +194,7 @@ describe('restrictToOwner', () => {
 })
 
 describe('writeFileAtomic', () => {
-  it('writes bytes and text, and replaces what was there', () => {
+  it('writes bytes and text, and replaces an existing file', () => {
     writeFileAtomic(at('file'), Uint8Array.of(1, 2, 3))
     expect([...readFileSync(at('file'))]).toEqual([1, 2, 3])
     writeFileAtomic(at('file'), 'grün')
@@ -202,7 +202,7 @@ describe('writeFileAtomic', () => {
     expect(readdirSync(dir)).toEqual(['file'])
   })
 
-  it('gives exactly the mode, whatever the umask and the old file were', () => {
+  it('sets exactly the mode, whatever the umask and the old mode', () => {
     writeFileSync(at('file'), 'old')
     chmodSync(at('file'), 0o644)
     const umask = process.umask(0)
@@ -250,7 +250,7 @@ describe('writeFileAtomic', () => {
 })
 
 describe('removeFileDurably', () => {
-  it('removes a file and says whether there was one', () => {
+  it('removes a file and returns whether there was one', () => {
     writeFileSync(at('file'), '')
     expect(removeFileDurably(at('file'))).toBe(true)
     expect(removeFileDurably(at('file'))).toBe(false)
@@ -276,19 +276,19 @@ describe('ensurePrivateDirectory', () => {
     ensurePrivateDirectory(at('a/b/c'))
   })
 
-  it.each([0o700, 0o750, 0o755])('accepts an existing one with mode %o', (mode) => {
+  it.each([0o700, 0o750, 0o755])('accepts an existing directory with mode %o', (mode) => {
     mkdirSync(at('state'))
     chmodSync(at('state'), mode)
     ensurePrivateDirectory(at('state'))
   })
 
-  it.each([0o720, 0o702, 0o777, 0o1777])('refuses one with mode %o', (mode) => {
+  it.each([0o720, 0o702, 0o777, 0o1777])('rejects a directory with mode %o', (mode) => {
     mkdirSync(at('state'))
     chmodSync(at('state'), mode)
     expect(reasonOf(() => ensurePrivateDirectory(at('state')))).toBe('not_private')
   })
 
-  it('refuses a link, a file and a relative path', () => {
+  it('rejects a link, a file and a relative path', () => {
     mkdirSync(at('real'), { mode: 0o700 })
     symlinkSync(at('real'), at('link'))
     symlinkSync('/nowhere/at/all', at('dangling'))
@@ -323,7 +323,7 @@ describe('absolutePath', () => {
     expect(absolutePath(path)).toBe(expected)
   })
 
-  it('tells the root from everything else', () => {
+  it('recognizes the root of the file system', () => {
     expect([isRootPath('/'), isRootPath('/a'), isRootPath('')]).toEqual([true, false, false])
   })
 })

@@ -1,6 +1,6 @@
 /**
- * Careful access to the few files that hold secrets or must survive a crash. Whatever is checked is
- * checked on the open descriptor, since a path may name another file a moment later.
+ * Safe access to files that have secrets or must survive a crash. Checks use the open descriptor,
+ * since a path may name another file a moment later.
  */
 import { randomBytes } from 'node:crypto'
 import {
@@ -24,7 +24,7 @@ import {
 } from 'node:fs'
 import { basename, dirname, isAbsolute, join, normalize, parse } from 'node:path'
 
-/** What is wrong with a file, in words that hold neither its path nor its content. */
+/** Rules for files by failure reason. The texts have neither path nor content of a file. */
 export const FILE_RULES = {
   not_absolute: 'an absolute path',
   missing: 'an existing file',
@@ -43,7 +43,7 @@ export type FileReason = keyof typeof FILE_RULES
 export class FileFailure extends Error {
   readonly reason: FileReason
 
-  /** The cause is the operating system's error; its message names the path. */
+  /** `cause` is the error of the operating system, whose message has the path. */
   constructor(reason: FileReason, cause?: unknown) {
     super(FILE_RULES[reason], { cause })
     this.name = 'FileFailure'
@@ -51,13 +51,13 @@ export class FileFailure extends Error {
   }
 }
 
-/** Windows has neither flag; there the check is by lstat alone. */
+/** Windows has none of these flags: there only lstat checks the file. */
 const NOFOLLOW = constants.O_NOFOLLOW ?? 0
 const NONBLOCK = constants.O_NONBLOCK ?? 0
 const DIRECTORY = constants.O_DIRECTORY ?? 0
 const WINDOWS = process.platform === 'win32'
 
-/** Without `.`, `..`, doubled or trailing separators; null for a relative path or a NUL. */
+/** Normalizes an absolute path, without a trailing separator. Null for a relative path or a NUL. */
 export function absolutePath(path: string): string | null {
   if (!isAbsolute(path) || path.includes('\0')) return null
   const plain = normalize(path)
@@ -69,8 +69,8 @@ export function isRootPath(path: string): boolean {
 }
 
 /**
- * The bytes of a regular file that is no symbolic link. Never blocks, not on a FIFO or a device
- * either. Throws FileFailure.
+ * Reads a regular file that is not a symbolic link. Never blocks, even on a FIFO or a device.
+ * Throws FileFailure.
  */
 export function readSecretFile(path: string, { bytesMax }: { bytesMax: number }): Uint8Array {
   return readRegularFile(path, bytesMax, () => {})
@@ -93,8 +93,8 @@ const WRITE_BY_OTHERS = 0o002
 const STICKY = 0o1000
 
 /**
- * Rejects a directory that others can write, and one above it: they could replace the file. The
- * sticky bit leaves that to owners.
+ * Rejects directories in which other users could replace the file: they can write the directory or
+ * an ancestor, and no sticky bit restricts removal to owners.
  */
 function requireLastingNames(directory: string): void {
   for (let at = realpathSync(directory); ; at = dirname(at)) {
@@ -106,7 +106,7 @@ function requireLastingNames(directory: string): void {
   }
 }
 
-/** Whether every user of the machine can read the file; false where it cannot be told. */
+/** Tells whether every user of the machine can read the file; false where that is unknown. */
 export function isReadableByOthers(path: string): boolean {
   const stats = WINDOWS ? undefined : lstatSync(path, { throwIfNoEntry: false })
   return stats !== undefined && (stats.mode & READ_BY_OTHERS) !== 0
@@ -136,19 +136,19 @@ function readRegularFile(
 }
 
 const PRIVATE_FILE = 0o600
-/** Bits of a mode that let anybody but the owner use a file. */
+/** Permission bits of group and others. */
 const NOT_OWNER = 0o077
 
 /** The mode of a file before and after `restrictToOwner`. */
 export interface RestrictedMode {
   readonly before: number
-  /** Still open where the file system keeps no modes. */
+  /** Unchanged where the file system has no modes. */
   readonly after: number
 }
 
 /**
- * Takes a regular file of this user away from everybody else; null where nobody else could use it,
- * or where it is of another user. Throws FileFailure.
+ * Removes the permissions of group and others from a file of this user. Returns null where they had
+ * none or the file belongs to another user. Throws FileFailure.
  */
 export function restrictToOwner(path: string): RestrictedMode | null {
   requireAbsolute(path)
@@ -167,7 +167,7 @@ export function restrictToOwner(path: string): RestrictedMode | null {
   })
 }
 
-/** Reads one byte more than allowed, because a file may grow after its size was looked at. */
+/** Reads up to one byte more than allowed, since a file may grow after its size was checked. */
 function readBounded(file: number, bytesMax: number): Uint8Array {
   const bytes = new Uint8Array(bytesMax + 1)
   let length = 0
@@ -181,9 +181,9 @@ function readBounded(file: number, bytesMax: number): Uint8Array {
 }
 
 /**
- * After it returns the file holds `bytes` and survives a power cut; whenever it stops before, the
- * file is the old one or the new one, whole. A symbolic link at `path` is replaced, not followed.
- * Throws FileFailure; the directory must exist.
+ * Writes a file atomically and durably: after a crash at any moment it is the complete old or new
+ * one. A symbolic link at `path` is replaced, not followed. The directory must exist. Throws
+ * FileFailure.
  */
 export function writeFileAtomic(
   path: string,
@@ -195,7 +195,7 @@ export function writeFileAtomic(
   const suffix = randomBytes(6).toString('hex')
   const temporary = join(dirname(path), `.${basename(path)}.${suffix}.tmp`)
   attempt(() => {
-    // The flags of O_EXCL: nobody can have prepared this name, as a link or otherwise.
+    // O_EXCL fails where the name exists, so no other user can have prepared it as a link.
     const flags = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | NOFOLLOW
     const file = openSync(temporary, flags, mode)
     try {
@@ -215,7 +215,7 @@ export function writeFileAtomic(
   })
 }
 
-/** Whether there was a file; after it returns there is none, also after a power cut. */
+/** Removes a file durably. Returns whether there was one. */
 export function removeFileDurably(path: string): boolean {
   requireAbsolute(path)
   return attempt(() => {
@@ -231,8 +231,8 @@ export function removeFileDurably(path: string): boolean {
 }
 
 /**
- * Creates the directory (0700, parents too) where it is missing. Throws FileFailure unless it is a
- * real directory, owned by the user of this process, that nobody else can write.
+ * Creates the directory and its parents with mode 0700 if they are missing. Throws FileFailure
+ * unless it is a real directory that belongs to this user and that no other user can write.
  */
 export function ensurePrivateDirectory(path: string): void {
   requireAbsolute(path)
@@ -248,20 +248,20 @@ export function ensurePrivateDirectory(path: string): void {
 }
 
 /**
- * Throws FileFailure where `ensurePrivateDirectory` would, as far as that can be told without
+ * Throws FileFailure where `ensurePrivateDirectory` would, as far as that can be predicted without
  * creating anything.
  */
 export function checkPrivateDirectory(path: string): void {
   requireAbsolute(path)
   attempt(() => {
-    if (isThere(path)) return requirePrivateDirectory(path)
+    if (exists(path)) return requirePrivateDirectory(path)
     let ancestor = dirname(path)
-    while (!isThere(ancestor)) ancestor = dirname(ancestor)
+    while (!exists(ancestor)) ancestor = dirname(ancestor)
     accessSync(ancestor, constants.W_OK | constants.X_OK)
   })
 }
 
-function isThere(path: string): boolean {
+function exists(path: string): boolean {
   return lstatSync(path, { throwIfNoEntry: false }) !== undefined
 }
 
@@ -276,7 +276,7 @@ function requirePrivateDirectory(path: string): void {
 
 function directoryStats(path: string): Stats {
   if (WINDOWS) return lstatSync(path)
-  // Without the check by name an ENOTDIR would not tell a link from a file.
+  // Checked by name too, since ENOTDIR does not distinguish a link from a file.
   if (lstatSync(path).isSymbolicLink()) throw new FileFailure('symlink')
   const directory = openSync(path, constants.O_RDONLY | DIRECTORY | NOFOLLOW | NONBLOCK)
   try {
@@ -286,7 +286,7 @@ function directoryStats(path: string): Stats {
   }
 }
 
-/** Without it a rename, a creation or a removal may be undone by a power cut. */
+/** Makes changes of names in the directory durable: a power loss may undo them otherwise. */
 function syncDirectory(path: string): void {
   if (WINDOWS) return
   const directory = openSync(path, constants.O_RDONLY | DIRECTORY)
@@ -313,9 +313,10 @@ const REASONS: Readonly<Record<string, FileReason>> = {
   EPERM: 'denied',
 }
 
-function attempt<T>(work: () => T): T {
+/** Converts errors of the operating system into FileFailure. */
+function attempt<T>(operation: () => T): T {
   try {
-    return work()
+    return operation()
   } catch (error) {
     if (error instanceof FileFailure) throw error
     throw new FileFailure(REASONS[systemCode(error) ?? ''] ?? 'failed', error)

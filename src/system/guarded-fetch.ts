@@ -1,8 +1,8 @@
 /**
- * The one way to fetch a document whose URL comes from configuration or from another document. A
- * name is resolved once, every address that it has is checked, and the connection goes to a checked
- * address, so neither a redirect nor a second answer of the resolver leads into this network.
- * node:https, not fetch: Bun's fetch follows HTTPS_PROXY, which would resolve the name again.
+ * Fetches documents whose URL comes from settings or from another document. A name is resolved
+ * once, all its addresses are checked, and the connection goes to a checked address, so neither a
+ * redirect nor a second DNS response reaches the private network. It uses node:https, since Bun's
+ * fetch follows HTTPS_PROXY, and a proxy would resolve the name again.
  */
 import { lookup } from 'node:dns/promises'
 import {
@@ -16,16 +16,16 @@ import { Duplex } from 'node:stream'
 import { isPublicAddress } from './public-addresses.ts'
 
 export interface GuardedFetchOptions {
-  /** Exact origins. */
+  /** Exact origins that may be requested. */
   readonly allowedOrigins: readonly string[]
-  /** Admits http to 127.0.0.0/8 or [::1], where such an origin is in the list. */
+  /** Allows http to 127.0.0.0/8 and [::1] for origins in the list. */
   readonly allowLoopbackHttp: boolean
   readonly bodyBytesMax: number
-  /** Of everything from the resolver to the last byte, in milliseconds. */
+  /** Timeout of the whole request, from DNS to the last byte, in milliseconds. */
   readonly timeoutMs: number
-  /** Requests at one time; one more is refused, not queued. */
+  /** Concurrent requests. Further ones are rejected, not queued. */
   readonly concurrencyMax: number
-  /** The resolver and the network unless given. */
+  /** REAL_NETWORK by default. */
   readonly network?: Network
 }
 
@@ -33,17 +33,17 @@ export interface Address {
   readonly address: string
 }
 
-/** What tests replace. */
+/** DNS and connections, which tests replace. */
 export interface Network {
   resolve(hostname: string): Promise<readonly Address[]>
-  /** Where a connection to a checked address really goes, and whom it trusts there. */
+  /** Destination and trusted authority of a connection to a checked address. */
   dial(address: string, port: number): Dial
 }
 
 export interface Dial {
   readonly host: string
   readonly port: number
-  /** PEM of the certificate authority; the machine's own unless given. */
+  /** PEM of the trusted certificate authority; those of the system by default. */
   readonly authority?: string
 }
 
@@ -52,8 +52,8 @@ export interface FetchedDocument {
   readonly body: Uint8Array
 }
 
-/** Why there is no document; for the log. */
-export type FetchRefusal =
+/** Reason of a failed fetch, for the log. */
+export type FetchFailureReason =
   | 'url'
   | 'origin'
   | 'name'
@@ -67,20 +67,20 @@ export type FetchRefusal =
   | 'headers'
   | 'encoding'
 
-/** Names no URL: one could hold what its author wants to see in our log. */
+/** A failed fetch. It does not name the URL, whose author could inject text into the log. */
 export class FetchFailure extends Error {
-  readonly reason: FetchRefusal
+  readonly reason: FetchFailureReason
 
-  constructor(reason: FetchRefusal, options: { readonly cause?: unknown } = {}) {
-    super(`fetch refused: ${reason}`, options)
+  constructor(reason: FetchFailureReason, options: { readonly cause?: unknown } = {}) {
+    super(`fetch failed: ${reason}`, options)
     this.name = 'FetchFailure'
     this.reason = reason
   }
 }
 
-/** Addresses tried in turn where one does not take the connection. */
+/** Addresses that are tried one after the other until one accepts the connection. */
 const ADDRESSES_MAX = 4
-/** Heads of status 1xx before the one that answers. */
+/** Informational responses (1xx) before the final one. */
 const INFORMATION_MAX = 100
 
 export const REAL_NETWORK: Network = {
@@ -92,7 +92,7 @@ interface Target {
   readonly url: URL
   readonly secure: boolean
   readonly port: number
-  /** An address as it stands in the URL, without brackets; null for a name. */
+  /** The address in the URL, without brackets; null for a name. */
   readonly literal: string | null
 }
 
@@ -108,7 +108,7 @@ export class GuardedFetch {
     this.#network = options.network ?? REAL_NETWORK
   }
 
-  /** Throws FetchFailure. Any status but a redirect is an answer. */
+  /** Resolves for any status except redirects. Throws FetchFailure. */
   async get(url: string): Promise<FetchedDocument> {
     const target = this.#target(url)
     if (this.#running >= this.#options.concurrencyMax) throw new FetchFailure('busy')
@@ -122,7 +122,7 @@ export class GuardedFetch {
       return await Promise.race([this.#fetch(target, ended.signal), late])
     } finally {
       clearTimeout(timer)
-      // Whatever still runs is cut: a slow sender keeps no connection.
+      // Aborts what is still running: a slow server must not keep a connection.
       ended.abort()
       this.#running -= 1
     }
@@ -136,7 +136,7 @@ export class GuardedFetch {
     if (url.username !== '' || url.password !== '' || url.href.includes('#')) {
       throw new FetchFailure('url')
     }
-    // Resolvers read a trailing dot as the same name; allow-lists and certificates do not.
+    // A trailing dot is the same name for resolvers, but not for allow-lists and certificates.
     if (url.hostname.endsWith('.')) throw new FetchFailure('url')
     if (!this.#origins.has(url.origin)) throw new FetchFailure('origin')
     const literal = literalAddress(url.hostname)
@@ -159,12 +159,12 @@ export class GuardedFetch {
     throw new FetchFailure('name')
   }
 
-  /** Every one is checked before the first is used: one private address refuses the whole name. */
+  /** Checks all addresses before the first one is used: one private address rejects the name. */
   async #addresses({ url, secure, literal }: Target): Promise<readonly string[]> {
     if (literal !== null && !secure) return [literal]
     const found = literal === null ? await this.#resolve(url.hostname) : [literal]
     if (!found.every(isPublicAddress)) throw new FetchFailure('address')
-    return inOrderOfTrial(found)
+    return inConnectOrder(found)
   }
 
   async #resolve(hostname: string): Promise<readonly string[]> {
@@ -199,8 +199,8 @@ export class GuardedFetch {
   }
 }
 
-/** A broken IPv6 route is more common than a missing IPv4 one. */
-export function inOrderOfTrial(addresses: readonly string[]): readonly string[] {
+/** Orders addresses, IPv4 first: a broken IPv6 route is more common than a missing IPv4 one. */
+export function inConnectOrder(addresses: readonly string[]): readonly string[] {
   const ipv4 = addresses.filter((address) => !address.includes(':'))
   const ipv6 = addresses.filter((address) => address.includes(':'))
   return [...ipv4, ...ipv6].slice(0, ADDRESSES_MAX)
@@ -209,41 +209,41 @@ export function inOrderOfTrial(addresses: readonly string[]): readonly string[] 
 export interface SentRequest {
   readonly url: URL
   readonly method: string
-  /** All of them; none is added. */
+  /** The complete headers: none is added. */
   readonly headers: Readonly<Record<string, string | string[]>>
   readonly body: Uint8Array | null
   readonly signal: AbortSignal
 }
 
 /**
- * Sends one request over a connection of its own, or over one that is open already; resolves with
- * the head of the response. Throws FetchFailure, and what the client throws.
+ * Sends one request over a new connection, or over one that is open already. Resolves to the head
+ * of the response. Throws FetchFailure and errors of the HTTP client.
  */
 export function send(dial: Dial | Duplex, request: SentRequest): Promise<IncomingMessage> {
   const { url, method, headers, body, signal } = request
   return new Promise((resolve, reject) => {
     const options = { path: url.pathname + url.search, method, signal, headers }
-    const made =
+    const outgoing =
       dial instanceof Duplex
         ? requestHttp({ ...options, createConnection: () => dial })
         : requestOver(dial, url, options)
-    made.on('error', reject)
-    made.on('response', resolve)
-    // All that comes of an answer that changes the protocol.
-    made.on('close', () => reject(new FetchFailure('connection')))
-    let heads = 0
-    made.on('information', () => {
-      heads += 1
-      // Read without end, they take a processor.
-      if (heads > INFORMATION_MAX) made.destroy(new FetchFailure('headers'))
+    outgoing.on('error', reject)
+    outgoing.on('response', resolve)
+    // After a response that switches protocols no other event follows.
+    outgoing.on('close', () => reject(new FetchFailure('connection')))
+    let informational = 0
+    outgoing.on('information', () => {
+      informational += 1
+      // An endless sequence of them would occupy a processor.
+      if (informational > INFORMATION_MAX) outgoing.destroy(new FetchFailure('headers'))
     })
-    made.end(body ?? undefined)
+    outgoing.end(body ?? undefined)
   })
 }
 
 function requestOver(dial: Dial, url: URL, options: RequestOptions): ClientRequest {
   const { host, port, authority } = dial
-  // No pool: a connection of an earlier check would outlive that check.
+  // Without a pool, since a connection must not outlive the check of its address.
   const connection = { ...options, host, port, agent: false as const }
   if (url.protocol !== 'https:') return requestHttp(connection)
   return requestHttps({
@@ -253,26 +253,26 @@ function requestOver(dial: Dial, url: URL, options: RequestOptions): ClientReque
   })
 }
 
-/** Of what `send` or `readBody` threw. */
+/** Converts an error of `send` or `readBody`. */
 export function failureOf(cause: unknown, signal: AbortSignal): FetchFailure {
   if (cause instanceof FetchFailure) return cause
   return new FetchFailure(signal.aborted ? 'time' : 'connection', { cause })
 }
 
-/** An address as it stands in a URL, without brackets; null for a name. */
+/** Returns the address of a URL's hostname, without brackets; null for a name. */
 export function literalAddress(hostname: string): string | null {
   if (hostname.startsWith('[')) return hostname.slice(1, -1)
-  // The URL parser has made dotted decimals of every other spelling of an IPv4 address.
+  // The URL parser converts every other notation of an IPv4 address to dotted decimals.
   return /^[0-9]+(?:\.[0-9]+){3}$/.test(hostname) ? hostname : null
 }
 
 export interface BodyBounds {
   readonly bodyBytesMax: number
-  /** Told of bytes before they are kept; throws FetchFailure where there is no room for them. */
+  /** Called before bytes are buffered. Throws FetchFailure where they exceed a memory limit. */
   readonly hold?: (bytes: number) => void
 }
 
-/** Throws FetchFailure for a body over its bounds, and what a connection that ends early throws. */
+/** Reads a body. Throws FetchFailure beyond the bounds, and an error of a truncated response. */
 export async function readBody(response: IncomingMessage, bounds: BodyBounds): Promise<Uint8Array> {
   if (Number(response.headers['content-length'] ?? 0) > bounds.bodyBytesMax) {
     throw new FetchFailure('size')
@@ -280,7 +280,7 @@ export async function readBody(response: IncomingMessage, bounds: BodyBounds): P
   return gather(response, bounds)
 }
 
-/** Throws FetchFailure for more than the bounds allow, and what the source throws. */
+/** Buffers a stream. Throws FetchFailure beyond the bounds, and errors of the stream. */
 export async function gather(
   source: AsyncIterable<Uint8Array>,
   { bodyBytesMax, hold }: BodyBounds,

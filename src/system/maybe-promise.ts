@@ -1,12 +1,12 @@
-/** Answers that are often at hand: a turn of the microtask queue for each would cost 0.3 us. */
+/** Results that are often available at once. Awaiting each would cost 0.3 us of microtasks. */
 
 /** A value, or a promise of it. */
 export type MaybePromise<T> = T | Promise<T>
 
-/** `then`, called at once where the value is at hand. What `use` throws then, this throws. */
+/** Calls `use` with the value, at once if it is not a promise: then its exceptions are thrown. */
 export function andThen<T, U>(
-  answer: MaybePromise<T>,
+  result: MaybePromise<T>,
   use: (value: T) => MaybePromise<U>,
 ): MaybePromise<U> {
-  return answer instanceof Promise ? answer.then(use) : use(answer)
+  return result instanceof Promise ? result.then(use) : use(result)
 }

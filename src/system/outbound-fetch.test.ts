@@ -358,12 +358,12 @@ const PROBE = `
   )`
 
 test.each([
-  ['trusts no authority that nobody named', {}, 'fetch refused: connection'],
+  ['trusts no authority that nobody named', {}, 'fetch failed: connection'],
   ['trusts the authority of NODE_EXTRA_CA_CERTS', { NODE_EXTRA_CA_CERTS: 'own.pem' }, '200'],
   [
     'asks for a certificate whatever the environment says',
     { NODE_TLS_REJECT_UNAUTHORIZED: '0' },
-    'fetch refused: connection',
+    'fetch failed: connection',
   ],
 ])('a process %s', async (_, environment, said) => {
   const directory = mkdtempSync(join(tmpdir(), 'svc-authorities-'))

@@ -1,7 +1,7 @@
 /**
- * Requests that foreign code asks for. Like guarded-fetch.ts, whose rules of addresses they follow,
- * they resolve a name once, check every address of it and connect to a checked one; the host of
- * each hop is checked too, and a redirect never changes the scheme.
+ * Sends HTTP requests of Functions. As in guarded-fetch.ts, a name is resolved once, all its
+ * addresses are checked and the connection goes to a checked one. The host of each hop is checked
+ * too, and a redirect never changes the scheme.
  */
 import type { IncomingMessage } from 'node:http'
 import type { Transform } from 'node:stream'
@@ -13,7 +13,7 @@ import {
   FetchFailure,
   failureOf,
   gather,
-  inOrderOfTrial,
+  inConnectOrder,
   literalAddress,
   type Network,
   REAL_NETWORK,
@@ -23,10 +23,10 @@ import {
 import { isPublicAddress } from './public-addresses.ts'
 
 export interface OutboundOptions {
-  /** Networks that are not public and may be called all the same, also without TLS. */
+  /** Private networks that may be called, also without TLS. */
   readonly allowedNetworks: readonly AddressRange[]
   readonly responseBytesMax: number
-  /** The resolver and the network unless given. */
+  /** REAL_NETWORK by default. */
   readonly network?: Network | undefined
 }
 
@@ -38,17 +38,17 @@ export interface OutboundRequest {
   readonly headers: readonly HeaderPair[]
   readonly body: Uint8Array | null
   readonly redirect: 'follow' | 'manual' | 'error'
-  /** Hosts as they stand in a URL, with the port where it is not the scheme's own. */
+  /** Allowed hosts in the form of a URL, with the port unless it is the default of the scheme. */
   readonly hosts: readonly string[]
   readonly signal: AbortSignal
-  /** Told of bytes of the response before they are kept; throws FetchFailure where no room is. */
+  /** Called before bytes are buffered. Throws FetchFailure where they exceed a memory limit. */
   readonly hold: (bytes: number) => void
 }
 
 export interface OutboundResponse {
   readonly status: number
   readonly statusText: string
-  /** Of the last hop. */
+  /** URL of the last hop. */
   readonly url: string
   readonly redirected: boolean
   readonly headers: readonly HeaderPair[]
@@ -59,12 +59,12 @@ const REDIRECTS_MAX = 10
 const HEADERS_MAX = 100
 const HEADER_CHARACTERS_MAX = 32 * 1024
 const REDIRECT_STATUS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308])
-/** They belong to the connection, which is not the caller's: they are left out, as browsers do. */
+/** Headers of the connection, which the caller cannot set. They are omitted, as in browsers. */
 const CONNECTION_HEADERS: ReadonlySet<string> = new Set([
   ...['accept-encoding', 'connection', 'content-length', 'expect', 'host', 'keep-alive'],
   ...['proxy-authorization', 'proxy-connection', 'te', 'trailer', 'transfer-encoding', 'upgrade'],
 ])
-/** They were meant for the first host alone. */
+/** Headers that are only sent to the first host. */
 const CREDENTIAL_HEADERS: ReadonlySet<string> = new Set(['authorization', 'cookie'])
 const BODY_HEADERS = /^content-/
 
@@ -78,7 +78,7 @@ interface Hop {
 export class OutboundFetch {
   readonly #options: OutboundOptions
   readonly #network: Network
-  /** Under way, by name: one that hangs is joined, as those that were aborted left it behind. */
+  /** Pending lookups by name. Requests share them, since an abort cannot cancel a lookup. */
   readonly #lookups = new Map<string, Promise<readonly Address[]>>()
 
   constructor(options: OutboundOptions) {
@@ -86,7 +86,7 @@ export class OutboundFetch {
     this.#network = options.network ?? REAL_NETWORK
   }
 
-  /** Throws FetchFailure. Any status is an answer. */
+  /** Resolves for any status. Throws FetchFailure. */
   async fetch(request: OutboundRequest): Promise<OutboundResponse> {
     let hop: Hop = {
       url: parseUrl(request.url),
@@ -125,7 +125,7 @@ export class OutboundFetch {
   ): Promise<Uint8Array> {
     const bounds = { bodyBytesMax: this.#options.responseBytesMax, hold }
     try {
-      // The length of a response to HEAD is that of what was not asked for.
+      // The declared length of a response to HEAD is that of a body that is not sent.
       if (method === 'HEAD') return new Uint8Array(0)
       const encoding = response.headers['content-encoding']
       return await decoded(await readBody(response, bounds), encoding, bounds)
@@ -153,7 +153,7 @@ export class OutboundFetch {
         })
       } catch (error) {
         const failure = failureOf(error, signal)
-        // Behind the first byte of a body another address would make it a second request.
+        // A body may have been sent in part, so that another attempt would repeat the request.
         const next = i + 1 < addresses.length && hop.body === null
         if (failure.reason !== 'connection' || !next) throw failure
       }
@@ -161,10 +161,10 @@ export class OutboundFetch {
     throw new FetchFailure('name')
   }
 
-  /** One address that is neither public nor allowed refuses the whole name. */
+  /** Checks all addresses: one that is neither public nor allowed rejects the name. */
   async #addresses(url: URL, secure: boolean, signal: AbortSignal): Promise<readonly string[]> {
     const { allowedNetworks } = this.#options
-    // Hosts are names; an address never stands in the list of them.
+    // Allowed hosts are names, never addresses.
     if (literalAddress(url.hostname) !== null) throw new FetchFailure('origin')
     let found: readonly Address[]
     try {
@@ -179,7 +179,7 @@ export class OutboundFetch {
       throw new FetchFailure('address')
     }
     if (!secure && !addresses.every(isAllowed)) throw new FetchFailure('scheme')
-    return inOrderOfTrial(addresses)
+    return inConnectOrder(addresses)
   }
 
   #lookup(hostname: string): Promise<readonly Address[]> {
@@ -191,14 +191,14 @@ export class OutboundFetch {
   }
 }
 
-/** Throws where the signal ends before the work, which then goes on for nobody. */
-async function unlessAborted<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
+/** Waits for a promise, and throws at once when the signal is aborted. */
+async function unlessAborted<T>(signal: AbortSignal, pending: Promise<T>): Promise<T> {
   const { promise, reject } = Promise.withResolvers<never>()
   const onAbort = () => reject(signal.reason)
   signal.addEventListener('abort', onAbort)
   try {
     if (signal.aborted) onAbort()
-    return await Promise.race([promise, work])
+    return await Promise.race([promise, pending])
   } finally {
     signal.removeEventListener('abort', onAbort)
   }
@@ -227,7 +227,7 @@ function ownHeaders(headers: readonly HeaderPair[]): HeaderPair[] {
   return kept
 }
 
-/** Of the request as it is sent; a name that stands twice keeps both of its values. */
+/** The headers that are sent. A repeated name keeps all its values. */
 function groupedHeaders({ url, headers, body, method }: Hop): Map<string, string | string[]> {
   const grouped = new Map<string, string | string[]>([
     ['user-agent', 'svc'],
@@ -271,7 +271,7 @@ const DECODERS: Readonly<Record<string, () => Transform>> = {
   br: createBrotliDecompress,
 }
 
-/** Of a server that compresses although it was asked not to. */
+/** Decompresses the body of a server that compresses despite `accept-encoding: identity`. */
 async function decoded(
   body: Uint8Array,
   encoding: string | undefined,

@@ -1,31 +1,31 @@
 /**
- * Tells what came before, so that only that is kept: most texts come once and would push out what
- * comes again. It holds a hash in a place for each, no text, which costs the collector nothing.
+ * A filter that recognizes texts seen before, so that caches only take those: most texts are seen
+ * once and would push out others. It stores hashes in a table of numbers and no text, which costs
+ * the garbage collector nothing.
  */
 
 /**
- * Places that a text may have, newest first. With one alone, two texts that share it and come in
- * turns would never have come before.
+ * Slots of a set, newest first. With one slot, two texts that share it and alternate would never be
+ * recognized.
  */
 const WAYS = 4
 
 export class SeenFilter {
   readonly #hashes: Int32Array
 
-  /** `places` is a power of two, at least 4. About as many others make a text forgotten. */
-  constructor(places: number) {
-    this.#hashes = new Int32Array(places)
+  /** `slots` is a power of two, at least 4. A text is forgotten after about as many others. */
+  constructor(slots: number) {
+    this.#hashes = new Int32Array(slots)
   }
 
   /**
-   * Whether it came before, in this version of what it names, and is not forgotten. It may be
-   * wrong, less than once in 2^30 times, for a text that never came: whoever calls only keeps more
-   * than it should.
+   * Adds the text in this version, and tells whether it was there before. False positives are rarer
+   * than one in 2^30: then the caller caches more than it should.
    */
   hasSeen(text: string | Uint8Array, version = 0): boolean {
     const hashes = this.#hashes
-    // Signed: half of the unsigned ones are doubles to the engine, which would compile this again
-    // and again.
+    // Signed: the engine represents half of the unsigned hashes as doubles, and would deoptimize
+    // this function again and again.
     const hash = Bun.hash.xxHash32(text, version >>> 0) | 0
     const first = Math.imul(hash, WAYS) & (hashes.length - 1)
     for (let way = 0; way < WAYS; way++) if (hashes[first + way] === hash) return true

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { realSystem } from './system.ts'
 
-test('random bytes never repeat and are not cleared under their holder', () => {
+test('random bytes never repeat and are not erased in a returned array', () => {
   const { randomBytes } = realSystem()
   const drawn = Array.from({ length: 2_000 }, (_, i) => randomBytes(i % 3 === 0 ? 10 : 32))
   for (const length of [1, 511, 512, 513, 5_000]) drawn.push(randomBytes(length))

@@ -1,13 +1,13 @@
-/** The world as the server sees it: clock, randomness, identifiers. Tests bring their own. */
+/** Clock, randomness and identifiers of the server. Tests replace them. */
 import { randomBytes } from 'node:crypto'
 import { IdFactory, type IdSource } from '../value/ids.ts'
 
 export interface System extends IdSource {
-  /** Milliseconds since the Unix epoch. */
+  /** Wall clock, in milliseconds since the Unix epoch. */
   nowMillis(): number
-  /** Microseconds since the Unix epoch. */
+  /** Wall clock, in microseconds since the Unix epoch. */
   nowMicros(): bigint
-  /** Milliseconds of a clock that never goes back. */
+  /** Monotonic clock, in milliseconds. */
   monotonicMillis(): number
   randomBytes(length: number): Uint8Array
   readonly ids: IdFactory
@@ -23,7 +23,7 @@ export function realSystem(): System {
   return { ...source, ids: new IdFactory(source) }
 }
 
-/** Bytes are drawn in blocks: one draw of the generator costs 1 us, whatever its length. */
+/** Random bytes are generated in blocks, since a call of the generator costs 1 us at any length. */
 const BLOCK_BYTES = 4_096
 
 function randomSource(): (length: number) => Uint8Array {
@@ -36,14 +36,14 @@ function randomSource(): (length: number) => Uint8Array {
       at = 0
     }
     const bytes = block.slice(at, at + length)
-    // What was handed out does not stay behind.
+    // Bytes that were returned are erased here.
     block.fill(0, at, at + length)
     at += length
     return bytes
   }
 }
 
-/** A clock that tests move by hand, and randomness from a seed. */
+/** A system for tests, with a manual clock and seeded randomness. */
 export class TestSystem implements System {
   #millis: number
   #state: number

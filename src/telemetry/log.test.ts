@@ -21,21 +21,21 @@ describe('a record', () => {
     ])
   })
 
-  it('has the event for its message where none is given, and no undefined field', () => {
+  it('uses the event as its message if there is none, and omits undefined fields', () => {
     const { log, records } = memoryLog()
     log.warn('a.b', { releaseId: undefined, projectId: null })
     expect(Object.keys(records()[0]!)).toEqual(['at', 'level', 'event', 'message', 'projectId'])
     expect(records()[0]?.message).toBe('a.b')
   })
 
-  it('keeps its own fields whatever a caller passes', () => {
+  it('keeps its reserved fields whatever a caller passes', () => {
     const { log, records } = memoryLog()
     log.info('real', { at: 'never', level: 'error', event: 'forged' })
     expect(records()[0]).toMatchObject({ level: 'info', event: 'real' })
     expect(records()[0]?.at).not.toBe('never')
   })
 
-  it('carries the fields of its log and then its own', () => {
+  it('has the fields of its logger and then its own', () => {
     const { log, records } = memoryLog()
     log.with({ projectId: 'prj_1', requestId: 'req_1' }).with({ requestId: 'req_2' }).debug('x')
     expect(records()[0]).toMatchObject({ projectId: 'prj_1', requestId: 'req_2' })
@@ -52,10 +52,10 @@ describe('a record', () => {
   })
 })
 
-describe('what must not be in a log', () => {
+describe('redaction', () => {
   const canary = 'canary-0123456789'
 
-  it.each(['json', 'human'] as const)('a Secret is redacted wherever it stands (%s)', (format) => {
+  it.each(['json', 'human'] as const)('removes a Secret at any depth (%s)', (format) => {
     const { log, lines } = written(format)
     const secret = new Secret(canary)
     const error = new Error('boom', { cause: secret })
@@ -87,7 +87,7 @@ describe('what must not be in a log', () => {
     expect(text()).toContain(`before ${prefix}[redacted] after`)
   })
 
-  it('a JWT is redacted by its form', () => {
+  it('removes a JWT', () => {
     const { log, text } = memoryLog()
     const part = Buffer.from(`{"sub":"${canary}"}`).toString('base64url')
     log.info('x', {
@@ -100,14 +100,14 @@ describe('what must not be in a log', () => {
     expect(text()).toContain('eyJ.x and release.js:1.2.3 are none')
   })
 
-  it('the user and password of a database URL are redacted', () => {
+  it('removes the user and password of a database URL', () => {
     const { log, text } = memoryLog()
     log.error('x', { error: new Error(`connect postgresql://user:${canary}@db.test/name failed`) })
     expect(text()).not.toContain(canary)
     expect(text()).toContain('postgresql://[redacted]@db.test/name')
   })
 
-  it('bytes, functions and objects with behaviour are named, not opened', () => {
+  it('replaces bytes, functions and class instances by their type', () => {
     class Connection {
       readonly password = canary
     }
@@ -128,7 +128,7 @@ describe('what must not be in a log', () => {
     expect(text()).not.toContain(canary)
   })
 
-  it('the detail of a database error stays out, its code does not', () => {
+  it('omits the detail of a database error, and keeps its code', () => {
     const { log, records, text } = memoryLog()
     const error = Object.assign(new Error('duplicate key'), {
       code: '23505',
@@ -140,7 +140,7 @@ describe('what must not be in a log', () => {
     expect(text()).not.toContain(canary)
   })
 
-  it('control characters cannot forge a line or move a cursor', () => {
+  it('escapes control characters, which could forge a line or move the cursor', () => {
     const hostile = 'a\n{"level":"error"}\r\u001b[2J\u009b2J\u2028\u202e\u007f\ud800b'
     for (const format of ['json', 'human'] as const) {
       const { log, lines } = written(format)
@@ -152,7 +152,7 @@ describe('what must not be in a log', () => {
 })
 
 describe('an error', () => {
-  it('of the closed list shows code, detail, rules and causes', () => {
+  it('that is a Fault is logged with code, detail, rules and causes', () => {
     const { log, records } = memoryLog()
     const cause = new Error('socket closed', { cause: new Error('reset') })
     const violations = [{ path: 'a.b', rule: 'a string' }]
@@ -168,7 +168,7 @@ describe('an error', () => {
     expect(records()[0]?.error).toHaveProperty('stack', expect.stringContaining('log.test'))
   })
 
-  it('that is its own cause ends', () => {
+  it('that is its own cause is cut off', () => {
     const { log, records } = memoryLog()
     const error = new Error('loop')
     error.cause = error
@@ -176,7 +176,7 @@ describe('an error', () => {
     expect(JSON.stringify(records())).toContain('[deep]')
   })
 
-  it('may be anything', () => {
+  it('can be any thrown value', () => {
     const { log, records } = memoryLog()
     for (const error of ['text', 1, null, undefined, Symbol('s'), [1]]) log.error('x', { error })
     expect(records().map((entry) => entry.error)).toEqual([
@@ -210,7 +210,7 @@ describe('logging', () => {
     closed.log.error('x')
   })
 
-  it('tells of every record that it could not write', async () => {
+  it('reports every record that it could not write', async () => {
     let dropped = 0
     let full = false
     const { log } = written('json', {
@@ -234,7 +234,7 @@ describe('logging', () => {
     await expect.poll(() => dropped).toBe(3)
   })
 
-  it('is bounded in text, entries and depth', () => {
+  it('limits the length, number and depth of values', () => {
     const { log, lines } = written('json')
     const cycle: Record<string, unknown> = {}
     cycle.again = cycle
@@ -246,8 +246,8 @@ describe('logging', () => {
   })
 })
 
-describe('the form for a person', () => {
-  it('aligns the level, quotes what has blanks and ends with the facts', () => {
+describe('the text format', () => {
+  it('aligns the level, quotes values with blanks and ends with the facts', () => {
     const { log, lines } = written('human')
     log.info('http.request', { message: 'Answered.', status: 200, path: '/a b', ok: true })
     expect(lines[0]).toBe(
@@ -255,7 +255,7 @@ describe('the form for a person', () => {
     )
   })
 
-  it('shows an error below with its frames and causes', () => {
+  it('shows an error on further lines with its frames and causes', () => {
     const { log, lines } = written('human')
     const cause = new Fault('PLATFORM_UNAVAILABLE', { detail: 'pool is empty' })
     log.error('boot.failed', { error: new Error('boom', { cause }) })

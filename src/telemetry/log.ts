@@ -1,6 +1,6 @@
 /**
- * The operational log: one JSON object a line, or aligned text where a person reads it. Credentials
- * are redacted by type and, as a second net, by the form of their prefix. Logging never throws.
+ * The operational log: one JSON object per line, or text for a terminal. Credentials are redacted
+ * by type and, as a second defence, by their prefix. Logging never throws.
  */
 import { Fault } from '../errors/fault.ts'
 import { type System, TestSystem } from '../system/system.ts'
@@ -9,9 +9,9 @@ import { Secret } from '../value/secret.ts'
 export const LOG_LEVELS = ['debug', 'info', 'warn', 'error'] as const
 export type LogLevel = (typeof LOG_LEVELS)[number]
 
-/** Whom and what an event is about (Document 1, Health, metrics, logs), and free facts. */
+/** The subjects of an event (Document 1, Health, metrics, logs), and any other facts. */
 export interface LogFields {
-  /** One sentence for a person; the event's name stands in where it is absent. */
+  /** One sentence for the operator. The name of the event if absent. */
   readonly message?: string | undefined
   readonly stream?: 'platform' | 'function' | 'audit' | undefined
   readonly projectId?: string | null | undefined
@@ -27,7 +27,7 @@ export interface LogFields {
   readonly durationMicros?: number | bigint | undefined
   readonly outcome?: string | undefined
   readonly errorCode?: string | undefined
-  /** A Fault gives its code, detail and causes; anything else its name, message and stack. */
+  /** Logged with code, detail and causes for a Fault, otherwise with name, message and stack. */
   readonly error?: unknown
   /** Never a body, a token, an argument, a result or a stored value. */
   readonly [name: string]: unknown
@@ -38,18 +38,18 @@ export interface Logger {
   info(event: string, fields?: LogFields): void
   warn(event: string, fields?: LogFields): void
   error(event: string, fields?: LogFields): void
-  /** The same log with fields that every record carries. */
+  /** Returns a logger that adds these fields to every record. */
   with(fields: LogFields): Logger
 }
 
-/** Receives one record with its line end. Calls `onDropped`, at once or later, if it is lost. */
+/** Writes one record, line end included. Calls `onDropped`, at once or later, if it is lost. */
 export type LogSink = (line: string, onDropped: () => void) => void
 
 export interface LogOptions {
   readonly system: Pick<System, 'nowMillis'>
   readonly sink: LogSink
   readonly format?: 'json' | 'human'
-  /** The least level that is written. */
+  /** The lowest level that is written. */
   readonly level?: LogLevel
   readonly fields?: LogFields
   /** Called for a record that could not be written. */
@@ -60,26 +60,26 @@ const TEXT_LENGTH_MAX = 8192
 const ENTRIES_MAX = 64
 const DEPTH_MAX = 4
 const CREDENTIAL = /\brk_([a-z]{2,4})_v1_[A-Za-z0-9_-]+/g
-/** Begins with a JSON object in base64url, as a functional token of a provider does. */
+/** A JWT, such as a functional token. It begins with a JSON object in base64url. */
 const JWT = /\beyJ[A-Za-z0-9_-]*\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*/g
 const DSN_USERINFO = /\b(postgres(?:ql)?:\/\/)[^\s/@"]*@/g
-/** What JSON leaves as it is although a terminal acts on it: C1, lines, bidi overrides. */
+/** Characters that JSON does not escape and terminals interpret: C1, lines, bidi overrides. */
 const UNSAFE = /[\u007f-\u009f\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]/g
 const CONTROL = /[\u0000-\u001f]/g
-/** A record's own fields, which no caller may replace. */
+/** Fields of every record, which callers cannot replace. */
 const RESERVED: ReadonlySet<string> = new Set(['at', 'level', 'event'])
 
 export function createLog(options: LogOptions): Logger {
-  const { system, sink, format = 'json', level: least = 'info', fields = {} } = options
+  const { system, sink, format = 'json', level: minimum = 'info', fields = {} } = options
   const render = format === 'json' ? jsonLine : humanLine
-  const threshold = LOG_LEVELS.indexOf(least)
+  const threshold = LOG_LEVELS.indexOf(minimum)
   const dropped = (): void => options.onDropped?.()
   const write = (level: LogLevel, event: string, given: LogFields = {}): void => {
     if (LOG_LEVELS.indexOf(level) < threshold) return
     try {
       sink(render(record(system.nowMillis(), level, event, { ...fields, ...given })), dropped)
     } catch {
-      // A hostile getter must not end the work that is being logged.
+      // A getter that throws must not fail the operation that is being logged.
       dropped()
     }
   }
@@ -94,12 +94,12 @@ export function createLog(options: LogOptions): Logger {
 
 export interface MemoryLog {
   readonly log: Logger
-  /** What was written so far, through the same redaction as the real log. */
+  /** The records so far, redacted like those of the real log. */
   records(): LogRecord[]
   text(): string
 }
 
-/** A log that tests read; it takes every level. */
+/** Creates a log of every level in memory, for tests. */
 export function memoryLog(system: Pick<System, 'nowMillis'> = new TestSystem()): MemoryLog {
   const lines: string[] = []
   return {
@@ -166,7 +166,7 @@ function plainObject(value: object, depth: number): Plain {
   if (depth >= DEPTH_MAX) return '[deep]'
   if (Array.isArray(value)) return value.slice(0, ENTRIES_MAX).map((item) => plain(item, depth + 1))
   const prototype: unknown = Object.getPrototypeOf(value)
-  // Only plain data is walked: an object with behaviour may hold a connection or a key.
+  // Only plain data is logged: any other object may hold a connection or a key.
   if (prototype !== Object.prototype && prototype !== null) return '[object]'
   const out: Record<string, Plain> = {}
   for (const [name, item] of Object.entries(value).slice(0, ENTRIES_MAX)) {
@@ -175,7 +175,7 @@ function plainObject(value: object, depth: number): Plain {
   return out
 }
 
-/** Only named fields are read: the `detail` of a database driver's error holds stored values. */
+/** Reads known fields alone: the `detail` of a database driver's error has stored values. */
 function plainError(error: unknown, depth: number): Plain {
   if (!(error instanceof Error)) return plain(error, depth)
   const out: Record<string, Plain> = { name: text(error.name), message: text(error.message) }
@@ -198,7 +198,7 @@ function text(given: string): string {
   return redactText(cut).toWellFormed()
 }
 
-/** Replaces what has the form of one of our credentials, of a JWT or of a database password. */
+/** Redacts everything that looks like a credential of svc, a JWT or a database password. */
 export function redactText(given: string): string {
   return given
     .replace(CREDENTIAL, 'rk_$1_v1_[redacted]')
@@ -217,8 +217,8 @@ function jsonLine(entry: LogRecord): string {
 function humanLine(entry: LogRecord): string {
   const { at, level, event, message, error, ...rest } = entry
   const facts = Object.entries(rest).map(([name, value]) => `${name}=${humanValue(value)}`)
-  const said = message === event ? [] : [message]
-  const head = [at, level.padEnd(5), event, ...said, ...facts].map(visible).join(' ')
+  const sentence = message === event ? [] : [message]
+  const head = [at, level.padEnd(5), event, ...sentence, ...facts].map(visible).join(' ')
   return `${head}${error === undefined ? '' : humanError(error)}\n`
 }
 

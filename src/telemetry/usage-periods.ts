@@ -1,22 +1,22 @@
 /**
- * Figures of what comes and goes, such as Functions and Application Keys, which are no names of
- * metrics: gathered for a minute, then given to whoever writes them as one log record each.
+ * Collects usage per subject, such as a Function or an Application Key, for which there are no
+ * metrics, since subjects come and go. Once a minute it writes one log record per subject.
  */
 
 const PERIOD_MILLIS = 60_000
 const SUBJECTS_MAX = 1_000
 
 export interface UsagePeriodsOptions<Usage> {
-  /** Figures that say of no subject whose they are. */
+  /** Creates the shared usage of all subjects beyond `subjectsMax`. */
   readonly others: () => Usage
   readonly write: (usage: Usage) => void
-  /** Subjects with figures of their own in one period; the others share some. 1,000 by default. */
+  /** Subjects with separate usage in one period; the others share one. 1,000 by default. */
   readonly subjectsMax?: number
 }
 
 export class UsagePeriods<Subject, Usage> {
   readonly #options: UsagePeriodsOptions<Usage>
-  #used = new Map<Subject, Usage>()
+  #usageOf = new Map<Subject, Usage>()
   #others: Usage | null = null
   readonly #timer: ReturnType<typeof setInterval>
 
@@ -26,32 +26,32 @@ export class UsagePeriods<Subject, Usage> {
     this.#timer.unref()
   }
 
-  /** Of this period; undefined where the subject was not used in it yet. */
+  /** The usage in this period; undefined where the subject was not used in it yet. */
   find(subject: Subject): Usage | undefined {
-    return this.#used.get(subject)
+    return this.#usageOf.get(subject)
   }
 
-  /** Once `find` finds none: the figures to count in, which are not the given ones for too many. */
+  /** Adds a subject that `find` does not find. Returns its usage, or the shared one. */
   begin(subject: Subject, usage: Usage): Usage {
-    if (this.#used.size >= (this.#options.subjectsMax ?? SUBJECTS_MAX)) {
+    if (this.#usageOf.size >= (this.#options.subjectsMax ?? SUBJECTS_MAX)) {
       this.#others ??= this.#options.others()
       return this.#others
     }
-    this.#used.set(subject, usage)
+    this.#usageOf.set(subject, usage)
     return usage
   }
 
-  /** Writes the figures since the last time, those of the others last, and begins anew. */
+  /** Writes the usage of the period, the shared one last, and starts a new period. */
   report(): void {
-    const used = this.#used
+    const usages = this.#usageOf
     const others = this.#others
-    this.#used = new Map()
+    this.#usageOf = new Map()
     this.#others = null
-    for (const usage of used.values()) this.#options.write(usage)
+    for (const usage of usages.values()) this.#options.write(usage)
     if (others !== null) this.#options.write(others)
   }
 
-  /** Writes what the last period still lacks. */
+  /** Writes the usage of the current period and stops. */
   stop(): void {
     clearInterval(this.#timer)
     this.report()

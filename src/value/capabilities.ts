@@ -1,31 +1,32 @@
 /**
- * Capabilities and the roles that expand to them (Document 1, Roles and capabilities; wire
- * decisions, section 2). Authorization looks at capabilities and scope, never at a role's name.
+ * Capabilities and the roles that grant them (Document 1, Roles and capabilities; wire decisions,
+ * section 2). Authorization checks capabilities and scope, never the name of a role.
  */
 
+/** Sorted. Roles grant reserved ones too: they belong to later rows of the contract. */
 export const CAPABILITIES = [
-  'backups:manage',
+  'backups:manage', // Reserved: backups.
   'channels:promote',
   'configuration:manage',
   'configuration:read',
   'credentials:manage',
   'credentials:read',
-  'cron:activate',
-  'cron:read',
-  'data:read',
-  'data:write',
+  'cron:activate', // Reserved: cron jobs.
+  'cron:read', // Reserved: cron jobs.
+  'data:read', // Reserved: access to documents.
+  'data:write', // Reserved: access to documents.
   'environments:manage',
   'environments:read',
-  'functions:invoke',
-  'logs:follow',
-  'logs:prune',
-  'logs:read',
+  'functions:invoke', // Reserved: calls by operators.
+  'logs:follow', // Reserved: stored logs.
+  'logs:prune', // Reserved: stored logs.
+  'logs:read', // Reserved: stored logs.
   'operators:manage',
   'releases:publish',
   'releases:read',
-  'schedules:read',
-  'storage:manage',
-  'storage:read',
+  'schedules:read', // Reserved: scheduled Functions.
+  'storage:manage', // Reserved: stored files.
+  'storage:read', // Reserved: stored files.
   'usage:read',
 ] as const
 export type Capability = (typeof CAPABILITIES)[number]

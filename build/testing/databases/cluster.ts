@@ -1,6 +1,6 @@
 /**
- * One real PostgreSQL, started by and for this process: durable, password protected, reachable on
- * 127.0.0.1 alone. It ends with this process, however that ends.
+ * Starts a real PostgreSQL for this process: durable, password protected, reachable on 127.0.0.1
+ * alone. It ends with this process, even if that is killed.
  */
 import { spawnSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
@@ -27,20 +27,20 @@ export interface Cluster {
   url(database: string): string
   /** Fast shutdown: open connections end, everything acknowledged is on disk. */
   stop(): Promise<void>
-  /** Kills at once, for a user who does not want to wait. Recovery runs at the next start. */
+  /** Kills PostgreSQL at once. The next start runs recovery. */
   kill(): void
-  /** Settles when PostgreSQL has ended, for whatever reason. */
+  /** Resolves when PostgreSQL has ended, for any reason. */
   readonly ended: Promise<void>
 }
 
 export interface ClusterOptions {
-  /** Made when absent. Must be reachable by the account that PostgreSQL runs as. */
+  /** Created if missing. The account of PostgreSQL must have access to it. */
   readonly dataDirectory: string
-  /** Password of the superuser; a cluster keeps the one that it was made with. */
+  /** Password of the superuser, which an existing cluster does not change. */
   readonly password: string
-  /** Taken when free, else another one. */
+  /** Used if it is free, otherwise another port. */
   readonly preferredPort?: number
-  /** Every this often a fresh port is tried when one was taken in between. */
+  /** Number of ports that are tried if another process takes one in the meantime. */
   readonly attempts?: number
   readonly connectionsMax?: number
 }
@@ -106,7 +106,7 @@ function initialize(binaries: string, options: ClusterOptions): void {
   })
   rmSync(passwordFile, { force: true })
   if (result.status !== 0) {
-    // A half-made cluster would look like a finished one to the next start.
+    // The next start would mistake an incomplete cluster for a complete one.
     rmSync(options.dataDirectory, { recursive: true, force: true })
     throw new Error(`initdb failed: ${result.error?.message ?? ''}${result.stderr}`)
   }
@@ -127,7 +127,7 @@ function launch(binaries: string, options: ClusterOptions, port: number): Run {
   for (const [name, value] of Object.entries(settings)) command.push('-c', `${name}=${value}`)
   const supervised = superviseProcess(command, {
     ...postgresAccount(),
-    // A fast shutdown: TERM would wait for every client to leave.
+    // A fast shutdown: TERM would wait for every client to disconnect.
     signal: 'INT',
     directory: '/',
     environment: { LC_ALL: 'C', TZ: 'UTC', PATH: '/usr/bin:/bin' },
@@ -140,7 +140,7 @@ function launch(binaries: string, options: ClusterOptions, port: number): Run {
   return run
 }
 
-/** null once a query was answered, else what PostgreSQL said. */
+/** Waits for the first successful query. Returns null, or the message of PostgreSQL. */
 async function untilReady(run: Run, port: number, password: string): Promise<string | null> {
   let over = false
   void run.supervised.ended.then(() => {
@@ -177,7 +177,7 @@ function urlOf(port: number, password: string, database: string): string {
   return `postgres://${SUPERUSER}:${password}@127.0.0.1:${port}/${database}`
 }
 
-/** One statement on a connection of its own. */
+/** Runs one statement on a new connection. */
 export async function execute(url: string, statement: string): Promise<void> {
   const client = new Client({ connectionString: url, connectionTimeoutMillis: 5_000 })
   client.on('error', () => undefined)
@@ -193,14 +193,14 @@ async function choosePort(preferred: number | undefined): Promise<number> {
   return preferred !== undefined && (await isFree(preferred)) ? preferred : freePort()
 }
 
-/** A PostgreSQL of one test's own, which may be stopped, killed and started again. */
+/** A PostgreSQL of one test, which can be stopped, killed and started again. */
 export interface OwnCluster {
-  /** Removed at the end; the data is in a folder of it. */
+  /** Temporary folder with the data directory. */
   readonly folder: string
-  /** The same after every start. */
+  /** Connection URL, which does not change with a restart. */
   readonly url: string
   stop(): Promise<void>
-  /** Like a crash: every session ends at once, and the next start recovers from the log. */
+  /** Ends all sessions at once, like a crash. The next start recovers from the log. */
   kill(): Promise<void>
   start(): Promise<void>
   dispose(): Promise<void>
@@ -218,7 +218,7 @@ export async function ownCluster(): Promise<OwnCluster> {
     url: cluster.url('postgres'),
     stop: () => cluster.stop(),
     kill: async () => {
-      // An immediate shutdown: SIGKILL would leave sessions that still commit for a moment.
+      // An immediate shutdown: after SIGKILL sessions could commit for another moment.
       const [pid] = readFileSync(join(options.dataDirectory, 'postmaster.pid'), 'utf8').split('\n')
       process.kill(Number(pid), 'SIGQUIT')
       await cluster.ended

@@ -1,33 +1,33 @@
 /**
- * A TCP proxy before PostgreSQL that cuts a connection at a chosen statement, or at a chosen
- * message of the protocol.
+ * A TCP proxy for PostgreSQL that cuts a connection at a chosen statement or at a chosen message of
+ * the protocol.
  */
 import { connect, createServer, type Socket } from 'node:net'
 
-/** Where a connection is cut at a message. */
+/** The point of a message at which a connection is cut. */
 export type CutPoint =
   /** The message does not reach the server. */
   | 'before'
-  /** It reaches the server, whose answer, if the message asks for one, does not come back. */
+  /** The message reaches the server. Its response, if there is one, is withheld. */
   | 'after'
-  /** The answer comes back but for its last byte. */
+  /** The response is returned without its last byte. */
   | 'within-answer'
 
 export interface PostgresProxy {
-  /** The database's URL, through the proxy. */
+  /** URL of the database through the proxy. */
   readonly url: string
   /**
-   * Cuts the connection on which the next matching statement is sent: `before` it reaches the
-   * server, or `after` it did, with the answer withheld.
+   * Cuts the connection of the next matching statement: `before` it reaches the server, or `after`
+   * it did, with the response withheld.
    */
   cut(statement: RegExp, when: 'before' | 'after'): void
-  /** Cuts at the message with this number, from 1, of those that clients send from now on. */
+  /** Cuts at the message with this number, counted from 1 over the next messages of clients. */
   cutAtMessage(number: number, point: CutPoint): void
-  /** Answers what ends it and tells the types of the messages since, such as `P`, `B`, `Q`. */
+  /** Starts a recording. Returns a function that ends it and returns message types such as `P`. */
   record(): () => readonly string[]
-  /** Cuts every connection, whatever is on its way, and each new one until it is told otherwise. */
+  /** Cuts every connection and, until it is called with false, each new one. */
   refuse(refused: boolean): void
-  /** How many statements were cut. */
+  /** Number of statements that were cut. */
   readonly cuts: number
   close(): Promise<void>
 }
@@ -36,12 +36,12 @@ interface Rules {
   statement: { readonly pattern: RegExp; readonly when: 'before' | 'after' } | null
   message: { readonly number: number; readonly point: CutPoint } | null
   refused: boolean
-  /** Types of the messages that were seen. */
+  /** Types of the recorded messages. */
   seen: string[]
   cuts: number
 }
 
-/** Messages that the server answers by themselves: Sync and Query. */
+/** Messages that have a response: Sync and Query. */
 const ANSWERED = ['S', 'Q']
 
 export async function postgresProxy(url: string): Promise<PostgresProxy> {
@@ -102,7 +102,7 @@ export async function postgresProxy(url: string): Promise<PostgresProxy> {
   }
 }
 
-/** One connection, message by message on the client's side. */
+/** Relays one connection, message by message on the side of the client. */
 function relay(client: Socket, upstream: Socket, rules: Rules): void {
   let onAnswer: 'pass' | 'withhold' | 'truncate' = 'pass'
   const split = messageSplitter()
@@ -113,7 +113,7 @@ function relay(client: Socket, upstream: Socket, rules: Rules): void {
       return
     }
     upstream.write(message)
-    // A message without an answer takes no effect either; it is only on its way.
+    // A message without a response has no effect yet.
     if (!answered) client.destroy()
     else onAnswer = point === 'after' ? 'withhold' : 'truncate'
   }
@@ -126,7 +126,7 @@ function relay(client: Socket, upstream: Socket, rules: Rules): void {
     }
     for (const { type, whole } of split(bytes)) {
       if (client.destroyed || onAnswer !== 'pass') return
-      // Neither the start of a connection nor its orderly end is part of what is done on it.
+      // Startup and orderly termination of a connection are not counted.
       const counted = !['', 'X'].includes(type)
       if (counted) rules.seen.push(type)
       if (counted && rules.message?.number === rules.seen.length) {
@@ -143,13 +143,13 @@ function relay(client: Socket, upstream: Socket, rules: Rules): void {
       client.write(bytes)
       return
     }
-    // The answer shows that the statement has taken effect; the client never sees all of it.
+    // The response proves that the statement took effect; the client does not receive all of it.
     if (onAnswer === 'truncate') client.write(bytes.subarray(0, -1), () => client.destroy())
     else client.destroy()
   })
 }
 
-/** Cuts what a client sends into messages; type '' is the startup message, which has none. */
+/** Splits the bytes of a client into messages. The startup message, which has no type, is ''. */
 function messageSplitter(): (bytes: Buffer) => { type: string; whole: Buffer }[] {
   let rest: Buffer = Buffer.alloc(0)
   let started = false

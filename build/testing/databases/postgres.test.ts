@@ -13,7 +13,7 @@ async function one(url: string, sql: string): Promise<string> {
   }
 }
 
-test('a test database is an empty one of a durable PostgreSQL 18', async () => {
+test('a test database is empty and belongs to a durable PostgreSQL 18', async () => {
   const database = await freshDatabase()
   expect(await one(database.url, 'show server_version_num')).toMatch(/^18/)
   expect(await one(database.url, 'show fsync')).toBe('on')
@@ -24,7 +24,7 @@ test('a test database is an empty one of a durable PostgreSQL 18', async () => {
   await expect(one(database.url, 'select 1')).rejects.toThrow('does not exist')
 })
 
-test('a wrong password is refused', async () => {
+test('a wrong password is rejected', async () => {
   const database = await freshDatabase()
   const url = new URL(database.url)
   url.password = 'wrong'
@@ -32,7 +32,7 @@ test('a wrong password is refused', async () => {
   await database.drop()
 })
 
-test('a template is prepared once and each clone is its own', async () => {
+test('a template is prepared once, and clones are independent', async () => {
   let prepared = 0
   const template = {
     name: `template ${crypto.randomUUID()}`,

@@ -1,6 +1,6 @@
 /**
- * Databases for tests, on the one real PostgreSQL 18 of the test run (global-setup.ts). A test file
- * takes its own; one that needs a schema names a template, which the first taker builds.
+ * Databases for tests, on the real PostgreSQL 18 of the test run (global-setup.ts). Each test file
+ * has its own. A file that needs a schema names a template, which is built at its first use.
  */
 import { createHash, randomBytes } from 'node:crypto'
 import { request } from 'node:http'
@@ -10,14 +10,14 @@ import { inject } from 'vitest'
 export interface TestDatabase {
   /** Superuser URL of this database. */
   readonly url: string
-  /** Ends its connections and removes it. */
+  /** Ends the connections of the database and removes it. */
   drop(): Promise<void>
 }
 
 export interface Template {
-  /** One per content: a migrated template is named after the checksum of its migrations. */
+  /** Name by content: a migrated template has the checksum of its migrations. */
   readonly name: string
-  /** Brings an empty database to the state that is cloned. Leaves no connection open. */
+  /** Prepares an empty database for cloning. It must leave no connection open. */
   prepare(url: string): Promise<void>
 }
 
@@ -37,7 +37,7 @@ export async function freshDatabase(template?: Template): Promise<TestDatabase> 
   }
 }
 
-/** Built once per run; an advisory lock makes the other processes wait for the first. */
+/** Builds a template once per run. An advisory lock makes other processes wait for the first. */
 async function templateDatabase(base: string, template: Template): Promise<string> {
   const digest = createHash('sha256').update(template.name).digest()
   const name = `template_${digest.toString('hex').slice(0, 24)}`

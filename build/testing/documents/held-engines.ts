@@ -1,4 +1,4 @@
-/** The engine over a real file whose commits wait for the test, and Mutations of accounts. */
+/** An engine with a real document file whose commits the test can delay, and test Mutations. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -30,7 +30,7 @@ const ACCOUNTS: TableManifest = {
 const system = realSystem()
 export const int = (value: number) => ({ $i: String(value) })
 export const turn = () => new Promise<void>((resolve) => setImmediate(resolve))
-/** Enough for whatever waits for nothing but its turn. */
+/** Lets all callbacks run that only wait for the event loop. */
 export const turns = async () => {
   for (let i = 0; i < 10; i++) await turn()
 }
@@ -44,7 +44,7 @@ function manifestOf(name: string): FunctionManifest {
   }
 }
 
-/** `handlers` are Mutations beside those below; `before` runs ahead of each commit. */
+/** Creates the engine. `handlers` are further Mutations; `before` runs before each commit. */
 export async function heldEngine(
   handlers: Readonly<Record<string, TestHandler>>,
   before?: () => Promise<void>,
@@ -94,7 +94,7 @@ export async function heldEngine(
   return { held, engine, pool, metrics, call, query, account, close }
 }
 
-/** IDs come as `{"$d":...}`. */
+/** The ID of a Stored JSON value, `{"$d":...}`. */
 export const idOf = (input: Loose): string => input.$d
 
 const HANDLERS: Readonly<Record<string, TestHandler>> = {

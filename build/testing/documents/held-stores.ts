@@ -1,22 +1,22 @@
-/** A document store whose commits wait for the test, which lets them go or makes them fail. */
+/** A document store whose commits the test can delay, release or fail. */
 import type { CommitBatch, DocumentStore } from '../../../src/documents/store.ts'
 import { Fault } from '../../../src/errors/fault.ts'
 
 export interface HeldStore {
   readonly store: DocumentStore
-  /** Those that became durable, in order. */
+  /** The durable batches, in order. */
   readonly stored: readonly CommitBatch[]
-  /** From now on commits wait. */
+  /** Delays the following commits. */
   hold(): void
-  /** Resolves when a commit waits. */
+  /** Resolves when a commit is delayed. */
   arrived(): Promise<void>
-  /** What waits becomes durable, and all that comes later at once. */
+  /** Makes the delayed commits durable, and stops delaying. */
   release(): void
-  /** What waits fails with the code, and nothing waits any more. */
+  /** Fails the delayed commits with the code, and stops delaying. */
   fail(code: 'UNAVAILABLE' | 'RESULT_UNCERTAIN'): void
 }
 
-/** `before` runs ahead of each commit; what it throws is the outcome. */
+/** Wraps a store. `before` runs before each commit, which fails if it throws. */
 export function heldStore(
   real: DocumentStore,
   before: () => Promise<void> = async () => undefined,

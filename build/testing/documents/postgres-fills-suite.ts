@@ -1,4 +1,4 @@
-/** An index is added to a table that is full, while documents of it are read and written. */
+/** Adds an index to a full table while its documents are read and written. */
 import { expect, test } from 'vitest'
 import { indexKey, keySuccessor } from '../../../src/documents/keys.ts'
 import type { DocumentStore, DocumentWrite, PhysicalIndex } from '../../../src/documents/store.ts'
@@ -11,13 +11,13 @@ import { openDocuments } from './stores.ts'
 const DEFINITION = { table: 'items', fields: ['group'] }
 const BODY = 'An item of ordinary length, as most of them are.'
 const BATCH = 2_000
-/** Of one commit, on a machine that does other things too: a checkpoint can take seconds. */
+/** Bounds of the duration of a commit. A checkpoint on a busy machine can take seconds. */
 const COMMIT_MILLIS_MEDIAN = 250
 const COMMIT_MILLIS_MAX = 5_000
 
 interface Item {
   group: bigint
-  /** Null is deleted. */
+  /** Null for a deleted document. */
   fields: ValueObject | null
 }
 
@@ -25,7 +25,7 @@ function itemOf(group: bigint): Item {
   return { group, fields: fieldsOf({ group, body: BODY }) }
 }
 
-/** Texts are written once a group: a million calls of the encoder would be most of the test. */
+/** Writes texts without the encoder, whose million calls would dominate the test. */
 function filling(from: number, count: number): DocumentWrite[] {
   return Array.from({ length: count }, (_, i) => {
     const text = `{"body":"${BODY}","group":{"$i":"${(from + i) % 100}"}}`
@@ -33,7 +33,7 @@ function filling(from: number, count: number): DocumentWrite[] {
   })
 }
 
-/** A change of one document, with the entries that its indexes need. */
+/** Changes one document, with the entries of its indexes. */
 function change(
   items: Item[],
   indexes: readonly PhysicalIndex[],
@@ -93,7 +93,7 @@ export function fillSuite(documents: number, timeout: number): void {
         })
         const waits: number[] = []
         for (let i = 0; building; i++) {
-          // All over the table: before and behind the place that the fill has reached.
+          // Documents from the whole table: before and after the position of the build.
           const number = (i * 7_919) % documents
           const next = [{ group: 0n, fields: null }, itemOf(7n), itemOf(items[number]!.group)][
             i % 3

@@ -1,4 +1,4 @@
-/** What the tests of a document store share: documents, their index entries, a model to compare. */
+/** Fixtures of document store tests: documents, their index entries, and a reference model. */
 
 import { indexKey } from '../../../src/documents/keys.ts'
 import type {
@@ -17,7 +17,7 @@ import type { Value, ValueObject } from '../../../src/value/values.ts'
 
 export interface ModelVersion {
   readonly sequence: number
-  /** Null is a tombstone. */
+  /** Null for a tombstone. */
   readonly fields: ValueObject | null
 }
 
@@ -29,7 +29,7 @@ export interface ModelDocument {
 }
 
 export interface StoreHarness {
-  /** Opens the same data each time; a store that is open must be closed before. */
+  /** Opens the same data each time. An open store must be closed before. */
   open(): Promise<DocumentStore>
   dispose(): Promise<void>
 }
@@ -63,12 +63,12 @@ export function operationRecord(number: number, more: Partial<OperationRecord> =
   } satisfies OperationRecord
 }
 
-/** A transaction log in memory that also writes to a store: the reads of both must agree. */
+/** A model with all versions in memory. Its reads must equal those of the store. */
 export class Model {
   readonly documents = new Map<string, ModelDocument>()
   sequence = 0
 
-  /** The write that makes a document `fields` at the next sequence, with its index entries. */
+  /** Creates the write that sets the fields of a document, with its index entries. */
   write(
     indexes: readonly PhysicalIndex[],
     document: { table: string; number: number },
@@ -85,7 +85,7 @@ export class Model {
     return { id, createdAtMicros, text, entries: entries(indexes, model, before, fields) }
   }
 
-  /** Commits writes that were made by `write`, as one transaction. */
+  /** Commits writes that `write` created as one transaction. */
   async commit(store: DocumentStore, writes: readonly DocumentWrite[], atMicros = 0n) {
     this.sequence += 1
     await store.commit({ transactions: [{ sequence: this.sequence, atMicros, writes }] })
@@ -136,7 +136,7 @@ export function fieldsOf(fields: { readonly [name: string]: Value }): ValueObjec
   return new Map(Object.entries(fields))
 }
 
-/** Makes the index of each definition and fills it. */
+/** Creates and builds the index of each definition. */
 export async function builtIndexes(
   store: DocumentStore,
   definitions: readonly IndexDefinition[],
@@ -146,15 +146,15 @@ export async function builtIndexes(
   return indexes.map(({ id }) => store.listIndexes().find((index) => index.id === id)!)
 }
 
-/** All of an index at a snapshot. */
+/** The request for all documents of an index. */
 export function whole(index: number, snapshot: number) {
   const bounds = { lower: '', upper: '\xff', order: 'asc' as const }
   return { index, snapshot, ...bounds, limit: 100_000, textUnitsMax: EVERYTHING }
 }
 
-/** A range as plain objects: a store may make its keys when they are asked for. */
-export async function found(answer: MaybePromise<RangeResult>): Promise<RangeResult> {
-  const { documents, exhausted } = await answer
+/** Converts a range to plain objects, since a store may compute keys lazily. */
+export async function found(result: MaybePromise<RangeResult>): Promise<RangeResult> {
+  const { documents, exhausted } = await result
   return { documents: documents.map(({ key, document }) => ({ key, document })), exhausted }
 }
 
@@ -170,7 +170,7 @@ export async function pruneAll(
   }
 }
 
-/** All that is replaced, and no operation record. */
+/** Requests the removal of all replaced versions and of no operation record. */
 export function everythingGone(rowsMax: number): PruneRequest {
   const beforeMicros = BigInt(EVERYTHING)
   return { oldestSnapshot: EVERYTHING, beforeMicros, operationsBeforeMicros: 0n, rowsMax }

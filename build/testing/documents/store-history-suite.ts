@@ -1,4 +1,4 @@
-/** Random histories of a document store against a model that keeps everything in memory. */
+/** Compares random histories of a document store with a model that has all versions in memory. */
 
 import { expect, test } from 'vitest'
 import type { DocumentStore, DocumentWrite, PhysicalIndex } from '../../../src/documents/store.ts'
@@ -42,11 +42,11 @@ const step = fc.oneof(
 type Change = typeof change extends fc.Arbitrary<infer T> ? T : never
 type Step = typeof step extends fc.Arbitrary<infer T> ? T : never
 
-/** One history: the store, what it must contain, and from which snapshots on it must answer. */
+/** One history: the store, its expected content, and the snapshots that must be readable. */
 class History {
   readonly #harness: StoreHarness
   readonly #model = new Model()
-  /** By index, the first snapshot that sees it. */
+  /** The first readable snapshot by index. */
   readonly #readable = new Map<number, number>()
   #store: DocumentStore
   #horizon = 0
@@ -99,7 +99,7 @@ class History {
     if (more) await this.#store.prune(request)
   }
 
-  /** Everything that the store can be asked has the answer of the model. */
+  /** Compares all reads of the store with those of the model. */
   async check(): Promise<void> {
     const newest = this.#model.sequence
     expect(this.#store.latestSequence).toBe(newest)
@@ -127,7 +127,7 @@ class History {
 }
 
 export function documentHistorySuite(name: string, make: () => Promise<StoreHarness>): void {
-  test(`any history of ${name} reads as if every version were kept`, async () => {
+  test(`any history of ${name} is read as if every version were kept`, async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(step, { minLength: 5, maxLength: 40 }), async (steps) => {
         const harness = await make()

@@ -1,4 +1,4 @@
-/** What retention must do in every document store. */
+/** Tests of retention for every document store. */
 import { expect, test } from 'vitest'
 import {
   BY_CHANNEL,
@@ -34,7 +34,7 @@ function retentionTests(context: StoreContext): void {
     return { store, model, indexes }
   }
 
-  test('what a snapshot at or after the horizon sees is never removed', async () => {
+  test('versions that a snapshot at or after the horizon sees are never removed', async () => {
     const { store, model, indexes } = await aged()
     for (const horizon of [3, 7, 7, 10]) {
       await pruneAll(store, { oldestSnapshot: horizon })
@@ -49,7 +49,7 @@ function retentionTests(context: StoreContext): void {
     }
   })
 
-  test('everything else is removed, a bounded number of rows at a time', async () => {
+  test('all other versions are removed, a bounded number of rows at a time', async () => {
     const { store } = await aged()
     // Documents: 5 replaced versions and 1 tombstone. Entries: 5 moved keys, 2 of the deletion.
     expect(await pruneAll(store, { oldestSnapshot: 9 })).toBe(4 + 4)
@@ -57,7 +57,7 @@ function retentionTests(context: StoreContext): void {
     expect(await pruneAll(store, {})).toBe(0)
   })
 
-  test('a commit of many documents is looked at in parts', async () => {
+  test('a commit of many documents is processed in parts', async () => {
     const { store, model } = context
     for (const [at, body] of ['a', 'b', 'c'].entries()) {
       const writes = Array.from({ length: 7 }, (_, number) =>
@@ -76,7 +76,7 @@ function retentionTests(context: StoreContext): void {
     expect((await store.read(documentId('notes', 6), model.sequence))?.text).toContain('c')
   })
 
-  test('versions that were replaced a short time ago are kept though nobody reads', async () => {
+  test('versions that were replaced recently are kept without a reader', async () => {
     const { store } = await aged()
     expect(await pruneAll(store, { beforeMicros: 55_000_000n })).toBe(2)
     const id = documentId('messages', 1)
@@ -86,7 +86,7 @@ function retentionTests(context: StoreContext): void {
 }
 
 function forgettingTests(context: StoreContext): void {
-  test('operation records are kept for their time', async () => {
+  test('operation records are kept for their retention time', async () => {
     const { store } = context
     const records = [1, 2, 3, 4].map((n) =>
       operationRecord(n, { createdAtMicros: BigInt(n) * 100n }),
@@ -105,7 +105,7 @@ function forgettingTests(context: StoreContext): void {
     expect(found.map((r) => r?.attempts ?? null)).toEqual([null, null, 1, 1])
   })
 
-  test('no row is taken for one that retention has seen', async () => {
+  test('a row after a restart is not mistaken for one that retention has processed', async () => {
     // The newest version is a tombstone, so that retention removes the last row there is.
     const { store, model, harness } = context
     const at = { table: 'messages', number: 1 }

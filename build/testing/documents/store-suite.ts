@@ -1,4 +1,4 @@
-/** What every document store must do, whatever engine holds it. */
+/** Tests of the document store port, which every store has to pass. */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { keySuccessor } from '../../../src/documents/keys.ts'
 import type { Code } from '../../../src/errors/codes.ts'
@@ -23,7 +23,7 @@ export function documentStoreSuite(name: string, make: () => Promise<StoreHarnes
   describeStore(`document store: ${name}`, make, groups)
 }
 
-/** Each test of the groups gets a store of its own. */
+/** Runs groups of tests, with a new store per test. */
 export function describeStore(
   title: string,
   make: () => Promise<StoreHarness>,
@@ -74,7 +74,7 @@ function versionTests(context: StoreContext): void {
     expect(await store.read(documentId('messages', 9), 4)).toBeNull()
   })
 
-  test('the text of a document comes back as it was written', async () => {
+  test('the text of a document is read as it was written', async () => {
     const { store } = context
     const text = `{"a":"\\u0000 é \u{1f600}","b":${'[1]'.padEnd(1_000_000)}}`
     const write = { id: documentId('notes', 1), createdAtMicros: -5n, text, entries: [] }
@@ -83,7 +83,7 @@ function versionTests(context: StoreContext): void {
     expect(document).toEqual({ id: write.id, createdAtMicros: -5n, sequence: 7, text })
   })
 
-  test('a batch is stored as a whole or not at all, and sequences only ascend', async () => {
+  test('a batch with a sequence that does not ascend stores nothing and fails the store', async () => {
     const { store, model } = context
     await model.commit(store, [model.write([], { table: 'notes', number: 1 }, fieldsOf({}))])
     const write = (number: number) => ({
@@ -120,7 +120,7 @@ function rangeTests(context: StoreContext): void {
     return { store, model, indexes, byChannel: indexes[1]! }
   }
 
-  test('a range has the documents of the interval in key order, both ways', async () => {
+  test('a range has the documents of the interval in key order, in both directions', async () => {
     const { store, model, byChannel } = await filled()
     const all = model.range(BY_CHANNEL, 20)
     const [lower, upper] = [all[3]!.key, all[15]!.key]
@@ -136,7 +136,7 @@ function rangeTests(context: StoreContext): void {
     expect(await found(store.range({ ...request, lower: upper, upper: lower }))).toEqual(empty)
   })
 
-  test('a limit ends the walk, and the next page begins after the last key', async () => {
+  test('a limit ends a range, and the next range begins after its last key', async () => {
     const { store, model, byChannel } = await filled()
     let lower = ''
     const pages: string[] = []
@@ -154,7 +154,7 @@ function rangeTests(context: StoreContext): void {
     expect(units.exhausted).toBe(false)
   })
 
-  test('old versions, moved keys and deletions between the results do not count', async () => {
+  test('old versions, moved keys and deletions are not part of a range', async () => {
     const { store, model, indexes, byChannel } = await filled()
     for (let number = 1; number <= 18; number++) {
       const at = { table: 'messages', number }
@@ -180,7 +180,7 @@ function rangeTests(context: StoreContext): void {
 }
 
 function operationTests(context: StoreContext): void {
-  test('an operation is found again, with and without a write', async () => {
+  test('an operation record is found after a restart, with and without a write', async () => {
     const { store, harness } = context
     const [none, wrote] = [operationRecord(1), operationRecord(2, { commitSequence: 3 })]
     await store.commit({
@@ -210,7 +210,7 @@ function operationTests(context: StoreContext): void {
 }
 
 function indexTests(context: StoreContext): void {
-  test('one definition has one index, which outlives the process', async () => {
+  test('a definition has one index, which survives a restart', async () => {
     const { store, harness } = context
     const [a, b] = await store.ensureIndexes([CREATION, BY_CHANNEL])
     expect((await store.ensureIndexes([BY_CHANNEL, CREATION])).map(({ id }) => id)).toEqual([
@@ -227,7 +227,7 @@ function indexTests(context: StoreContext): void {
     ])
   })
 
-  test('a fill has every document, those that change meanwhile too', async () => {
+  test('a build includes every document, also those that change meanwhile', async () => {
     const { store, model } = context
     const writes = Array.from({ length: 700 }, (_, number) =>
       model.write([], { table: 'messages', number }, fieldsOf({ channel: `${number % 9}` })),
@@ -247,7 +247,7 @@ function indexTests(context: StoreContext): void {
     expect(early).toEqual(fault('UNAVAILABLE'))
   })
 
-  test('a document whose key is too long stops the fill and nothing else', async () => {
+  test('a document whose key is too long fails only the build', async () => {
     const { store, model } = context
     const fields = fieldsOf({ channel: 'x'.repeat(20_000) })
     await model.commit(store, [model.write([], { table: 'messages', number: 1 }, fields)])
@@ -261,7 +261,7 @@ function indexTests(context: StoreContext): void {
     expect(store.status.state).toBe('open')
   })
 
-  test('entries of a dropped index are left out, and the build of one ends', async () => {
+  test('entries of a dropped index are ignored, and its build ends', async () => {
     const { store, model } = context
     const indexes = await builtIndexes(store, [BY_CHANNEL])
     const at = { table: 'messages', number: 1 }
@@ -272,7 +272,7 @@ function indexTests(context: StoreContext): void {
     await outcome
     await model.commit(store, [model.write(indexes, at, fieldsOf({ channel: 'b' }))])
     const removed = await pruneAll(store, { oldestSnapshot: model.sequence - 1 })
-    // One entry of each index: the first chunk of the build went before its drop.
+    // One entry of each index: the first chunk of the build ran before its drop.
     expect(removed).toBe(2)
     expect(store.listIndexes()).toEqual([])
     const late = await rejection(() => store.range(whole(indexes[0]!.id, model.sequence)))
@@ -283,7 +283,7 @@ function indexTests(context: StoreContext): void {
 }
 
 function lifeTests(context: StoreContext): void {
-  test('close waits for what was handed in, and nothing is taken after it', async () => {
+  test('a closing store waits for pending commits and rejects new ones', async () => {
     const { store, model, harness } = context
     const commits = Array.from({ length: 20 }, (_, number) =>
       model.commit(store, [model.write([], { table: 'notes', number }, fieldsOf({}))]),

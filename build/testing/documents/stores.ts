@@ -1,4 +1,4 @@
-/** PostgreSQL document stores on databases of their own. */
+/** Opens PostgreSQL document stores on test databases. */
 
 import { DOCUMENT_SCHEMA, migrateDocuments } from '../../../src/documents/postgres/schema.ts'
 import {
@@ -11,7 +11,7 @@ import { realSystem } from '../../../src/system/system.ts'
 import { Secret } from '../../../src/value/secret.ts'
 import type { Template } from '../databases/postgres.ts'
 
-/** A database with the whole schema of documents, which belongs to no Environment yet. */
+/** A database with the migrated schema of documents that belongs to no Environment yet. */
 export const DOCUMENT_TEMPLATE: Template = {
   name: `documents-${sha256Hex(...DOCUMENT_SCHEMA.migrations.map((migration) => migration.sql))}`,
   prepare: async (url) => {
@@ -30,7 +30,7 @@ export function openDocuments(
     environmentId: TEST_ENVIRONMENT,
     databaseId: null,
     system: realSystem(),
-    onTrouble: () => undefined,
+    onProblem: () => undefined,
     ...options,
   })
 }

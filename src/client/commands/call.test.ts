@@ -188,7 +188,7 @@ describe('call', () => {
   })
 
   it.each([
-    ['messages.list', 'CLIENT_INTERRUPTED: Interrupted.\n  Run the command again.'],
+    ['messages.list', 'CLIENT_INTERRUPTED: The command was interrupted.\n  Run the command again.'],
     ['messages.send', 'CLIENT_CHANGE_INTERRUPTED: .+ Repeat the call with --operation-id opn_'],
     ['outside.pay', 'CLIENT_CHANGE_INTERRUPTED: .+ may have been made.\n  Read the current state'],
   ])('of %s that is interrupted advises no second write', async (name, said) => {
@@ -208,7 +208,7 @@ describe('call', () => {
       path === '/v1/mutation' ? failure('AUTH_POLICY_DENIED') : null
     const ran = await call(...SEND)
     expect(ran.exit).toBe(3)
-    expect(ran.err).toContain('whose scopes hold the kind of the Function')
+    expect(ran.err).toContain('whose scopes include the kind of the Function')
   })
 
   it('prints the code that a Function declares, without advice for operators', async () => {

@@ -1,4 +1,4 @@
-/** Rows of service_platform_audit: appended, never changed. IDs only, never bearer material. */
+/** Rows of service_platform_audit, which are never changed. They have IDs, never credentials. */
 import type {
   AuditId,
   InvitationId,
@@ -15,12 +15,12 @@ const OUTCOMES = ['succeeded', 'denied', 'failed'] as const
 
 export interface AuditRecord {
   readonly auditId: AuditId
-  /** Such as `session.create`; 128 characters at most. */
+  /** Name such as `session.create`; at most 128 characters. */
   readonly operation: string
   readonly outcome: (typeof OUTCOMES)[number]
-  /** null where the server itself or a stranger acts. */
+  /** Null for the server itself and for an unauthenticated caller. */
   readonly actor: OperatorId | null
-  /** The ID of what was changed; 512 characters at most. */
+  /** ID of the changed resource; at most 512 characters. */
   readonly subject: string | null
   readonly atMicros: bigint
   readonly requestId: RequestId | null
@@ -30,8 +30,8 @@ export interface AuditRecord {
 }
 
 /**
- * In the transaction of the change. `deliver` is for a change that another store has made: the same
- * record may come twice.
+ * Inserts a record in the transaction of its change. `deliver` is for a change of another store,
+ * whose record may be delivered twice.
  */
 export async function insertAudit(
   writer: Reader,
@@ -60,7 +60,7 @@ export async function insertAudit(
   )
 }
 
-/** A place in the audit: records are ordered by time, then by ID. */
+/** A position in the audit log, whose records are ordered by time, then by ID. */
 export interface AuditPosition {
   readonly atMicros: bigint
   readonly auditId: AuditId
@@ -72,19 +72,19 @@ export interface AuditFilter {
   readonly fromMicros: bigint
   /** Exclusive. */
   readonly toMicros: bigint
-  /** Records older than this one; null begins with the newest. */
+  /** Only records older than this position; null for all. */
   readonly before: AuditPosition | null
 }
 
 const COLUMNS = `audit_id, operation, outcome, actor_operator_id, subject, at_micros, request_id,
             session_id, invitation_id, operation_id`
-/** Before every ID, and behind: its alphabet lies between the two. */
+/** Bounds before and after every ID. */
 const FIRST_ID = ''
 const LAST_ID = '~'
 
 /**
- * Newest first, along the index by time, `limit` at most. Actor and operation are looked at row by
- * row, back to `floor`; null walks the whole span.
+ * Lists at most `limit` records, newest first, along the index by time. Actor and operation are
+ * filtered row by row, back to `floor`; null reads the whole span.
  */
 export async function listAudit(
   reader: Reader,
@@ -116,7 +116,7 @@ export async function listAudit(
   return rows.map(toAuditRecord)
 }
 
-/** The last of `count` records of the span, whoever made them; null where there are fewer. */
+/** The last of `count` records of the span, of any actor; null where there are fewer. */
 export async function findAuditFloor(
   reader: Reader,
   { fromMicros, toMicros, before }: AuditFilter,
@@ -151,7 +151,7 @@ function toAuditRecord(row: RawRow): AuditRecord {
   }
 }
 
-/** Whether an invitation has a record with this operation. */
+/** Tells whether an invitation has a record of this operation. */
 export async function hasInvitationRecord(
   reader: Reader,
   invitationId: InvitationId,

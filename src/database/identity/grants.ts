@@ -11,12 +11,12 @@ export const GRANT_SOURCES = ['bootstrap', 'invitation', 'managed', 'legacy'] as
 
 export interface Grant {
   readonly scope: Scope
-  /** Sorted, each once. */
+  /** Sorted, without duplicates. */
   readonly capabilities: readonly Capability[]
   readonly source: (typeof GRANT_SOURCES)[number]
 }
 
-/** A grant of an invitation; those of managed sources are written with their revision. */
+/** Inserts a grant of an invitation. Those of managed sources are written with their revision. */
 export async function insertGrant(
   tx: Tx,
   operatorId: OperatorId,
@@ -34,7 +34,7 @@ export async function insertGrant(
   expectOneRow(inserted, 'a grant was not inserted')
 }
 
-/** Oldest first. */
+/** Lists grants, oldest first. */
 export async function listGrants(reader: Reader, operatorId: OperatorId): Promise<Grant[]> {
   const rows = await reader.rows(
     `select scope_kind, project_id, environment_id, capabilities, source

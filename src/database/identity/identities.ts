@@ -1,4 +1,4 @@
-/** Rows of service_operator_identities: which external subject is which operator. */
+/** Rows of service_operator_identities, which map external subjects to operators. */
 import type { OperatorId } from '../../value/ids.ts'
 import type { Reader } from '../database.ts'
 import { readBoolean, readId } from '../rows.ts'
@@ -34,7 +34,7 @@ export async function findLinkedOperator(
   }
 }
 
-/** Whether any provider's subject is this operator. */
+/** Tells whether the operator has an external subject of any provider. */
 export async function hasIdentity(reader: Reader, operatorId: OperatorId): Promise<boolean> {
   const rows = await reader.rows(
     `select exists (select 1 from service_operator_identities where operator_id = $1) as found`,
@@ -43,7 +43,7 @@ export async function hasIdentity(reader: Reader, operatorId: OperatorId): Promi
   return readBoolean(rows[0] ?? {}, 'found')
 }
 
-/** The caller holds the lock of the subject and has found no row. */
+/** Inserts a row. The caller has the lock of the subject and has found no row. */
 export async function insertIdentity(
   tx: Tx,
   { providerId, subjectDigest }: ExternalIdentity,

@@ -1,4 +1,4 @@
-/** Rows of service_operator_invitation_operations: what was issued under an Operation ID. */
+/** Rows of service_operator_invitation_operations: the invitation of each Operation ID. */
 import type { InvitationId, OperationId, OperatorId } from '../../value/ids.ts'
 import type { Scope } from '../../value/scope.ts'
 import type { Reader } from '../database.ts'
@@ -38,7 +38,7 @@ export async function findInvitationOperation(
   }
 }
 
-/** The caller holds the lock of the operation and has found no row. */
+/** Inserts a row. The caller has the lock of the operation and has found no row. */
 export async function insertInvitationOperation(
   tx: Tx,
   operation: InvitationOperation,

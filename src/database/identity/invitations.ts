@@ -1,4 +1,4 @@
-/** Rows of service_operator_invitations. The caller decides what a state means. */
+/** Rows of service_operator_invitations. The caller interprets their state. */
 import { type Capability, ROLES, type Role } from '../../value/capabilities.ts'
 import type { InvitationId, OperatorId } from '../../value/ids.ts'
 import type { Scope } from '../../value/scope.ts'
@@ -20,11 +20,11 @@ import { expectOneRow, type Tx } from '../transaction.ts'
 export interface Invitation {
   readonly invitationId: InvitationId
   readonly kind: 'bootstrap' | 'delegated'
-  /** Of the code; the code itself is never stored. */
+  /** Digest of the code, which is never stored. */
   readonly codeDigest: Uint8Array
-  /** null for a bootstrap: whoever uses the code chooses the name. */
+  /** Null for the bootstrap invitation: the first owner chooses the name. */
   readonly operatorName: string | null
-  /** null for a bootstrap: the server made it. */
+  /** Null for the bootstrap invitation, which the server creates. */
   readonly createdBy: OperatorId | null
   readonly role: Role
   readonly scope: Scope
@@ -37,7 +37,7 @@ export interface Invitation {
 const COLUMNS = `invitation_id, kind, code_digest, operator_name, role, scope_kind, project_id,
        environment_id, capabilities, state, created_by, created_at_micros, expires_at_micros`
 
-/** Locks the row, so that two exchanges of one code cannot both see it pending. */
+/** Finds and locks the row, so that two exchanges of one code cannot both see it as pending. */
 export async function lockInvitationByDigest(
   tx: Tx,
   codeDigest: Uint8Array,
@@ -49,7 +49,7 @@ export async function lockInvitationByDigest(
   return rows[0] === undefined ? null : toInvitation(rows[0])
 }
 
-/** Locks the row, so that it is not consumed while the caller decides about it. */
+/** Finds and locks the row, so that it is not consumed before the transaction ends. */
 export async function lockInvitation(
   tx: Tx,
   invitationId: InvitationId,
@@ -61,7 +61,7 @@ export async function lockInvitation(
   return rows[0] === undefined ? null : toInvitation(rows[0])
 }
 
-/** What an operation committed; its foreign key says that it exists. */
+/** Returns the invitation of an operation, which exists because of its foreign key. */
 export async function getInvitation(
   reader: Reader,
   invitationId: InvitationId,
@@ -74,7 +74,7 @@ export async function getInvitation(
   return toInvitation(rows[0])
 }
 
-/** Locks the row, so that it is not consumed while the caller decides about it. */
+/** Finds and locks the row, so that it is not consumed before the transaction ends. */
 export async function lockPendingBootstrap(tx: Tx): Promise<Invitation | null> {
   const rows = await tx.rows(
     `select ${COLUMNS}
@@ -143,7 +143,7 @@ export async function markInvitationRevoked(
   expectOneRow(changed, 'a locked invitation was not pending')
 }
 
-/** Revokes the pending invitations of every kind. */
+/** Revokes the pending invitations of all kinds. */
 export async function markPendingInvitationsRevoked(tx: Tx, atMicros: bigint): Promise<void> {
   await tx.execute(
     `update service_operator_invitations

@@ -1,6 +1,6 @@
 /**
- * Rows of managed sources: the sources, the revision of each operator that they last applied, and
- * the grants that they own. The caller holds the lock of the operator.
+ * Rows of managed sources: the sources, the last revision that each applied to an operator, and the
+ * grants that they own. The caller has the lock of the operator.
  */
 import type { Id, OperatorId } from '../../value/ids.ts'
 import { readBytes, readCount, readId } from '../rows.ts'
@@ -12,11 +12,11 @@ export type ManagedSourceId = Id<'mgs'>
 export interface ManagedRevision {
   /** 1 to 2^64 - 1. */
   readonly sourceRevision: bigint
-  /** Of the normalized grants. */
+  /** Digest of the normalized grants. */
   readonly contentDigest: Uint8Array
 }
 
-/** Answers the source of that authority, which is made with `sourceId` where it is new. */
+/** Returns the source of the authority, which is created with `sourceId` if it is new. */
 export async function ensureManagedSource(
   tx: Tx,
   source: { readonly sourceId: ManagedSourceId; readonly authority: string },
@@ -75,7 +75,7 @@ export async function putManagedRevision(
   expectOneRow(changed, 'a managed revision did not grow under the lock of its operator')
 }
 
-/** The source's grants of the operator become these; those of others stay. */
+/** Replaces the grants of the operator that the source owns. Grants of others are not changed. */
 export async function replaceManagedGrants(
   tx: Tx,
   sourceId: ManagedSourceId,
@@ -107,7 +107,7 @@ export async function replaceManagedGrants(
   }
 }
 
-/** Grants from before there were sources. Answers how many there were. */
+/** Deletes grants from before there were sources. Returns their number. */
 export async function deleteLegacyGrants(tx: Tx, operatorId: OperatorId): Promise<number> {
   return tx.execute(
     `delete from service_operator_grants where operator_id = $1 and source = 'legacy'`,

@@ -1,4 +1,4 @@
-/** Rows of service_operators. Who may exist is decided by the rules in identity/. */
+/** Rows of service_operators. The rules for operators are in identity/. */
 import type { OperatorId } from '../../value/ids.ts'
 import type { RawRow } from '../connection.ts'
 import type { Reader } from '../database.ts'
@@ -9,7 +9,7 @@ export interface Operator {
   readonly operatorId: OperatorId
   readonly operatorName: string
   readonly createdAtMicros: bigint
-  /** Grows with every change of the operator's grants. */
+  /** Increases with every change of the grants of the operator. */
   readonly authorizationRevision: bigint
 }
 
@@ -32,7 +32,7 @@ export async function insertOperator(
   return { ...operator, authorizationRevision: 1n }
 }
 
-/** The operator of a session; operators are never deleted. */
+/** Returns the operator of a session. Operators are never deleted. */
 export async function getOperator(reader: Reader, operatorId: OperatorId): Promise<Operator> {
   const rows = await reader.rows(
     `select operator_id, operator_name, created_at_micros, authorization_revision
@@ -44,7 +44,7 @@ export async function getOperator(reader: Reader, operatorId: OperatorId): Promi
   return toOperator(rows[0])
 }
 
-/** Locks the row: whoever changes grants or sessions of the operator together waits. */
+/** Finds and locks the row, which serializes changes of the grants and sessions of the operator. */
 export async function lockOperator(tx: Tx, operatorId: OperatorId): Promise<Operator | null> {
   const rows = await tx.rows(
     `select operator_id, operator_name, created_at_micros, authorization_revision
@@ -56,7 +56,7 @@ export async function lockOperator(tx: Tx, operatorId: OperatorId): Promise<Oper
   return rows[0] === undefined ? null : toOperator(rows[0])
 }
 
-/** Answers the new revision. */
+/** Increases the authorization revision. Returns the new one. */
 export async function raiseAuthorizationRevision(tx: Tx, operatorId: OperatorId): Promise<bigint> {
   const rows = await tx.rows(
     `update service_operators

@@ -1,4 +1,4 @@
-/** Rows of service_platform_pepper_checks: which peppers the database is used with. */
+/** Rows of service_platform_pepper_checks, which recognize the peppers of the database. */
 import type { Reader } from '../database.ts'
 import { readBoolean, readBytes } from '../rows.ts'
 import { expectOneRow, type Tx } from '../transaction.ts'
@@ -10,7 +10,7 @@ export interface PepperCheck {
   readonly digest: Uint8Array
 }
 
-/** Whether the schema has the table: its version may be older than this program. */
+/** Tells whether the table exists: the schema may be older than this program. */
 export async function hasPepperChecks(reader: Reader): Promise<boolean> {
   const rows = await reader.rows(
     `select to_regclass('public.service_platform_pepper_checks') is not null as present`,
@@ -28,7 +28,7 @@ export async function findPepperCheck(reader: Reader, pepper: string): Promise<U
   return rows[0] === undefined ? null : readBytes(rows[0], 'check_digest')
 }
 
-/** Leaves a recorded check as it is; waits for another server that records one now. */
+/** Records a check unless there is one. Waits for another server that is recording it. */
 export async function recordPepperCheck(
   tx: Tx,
   { pepper, digest }: PepperCheck,
@@ -42,7 +42,7 @@ export async function recordPepperCheck(
   )
 }
 
-/** The caller has found a recorded check. */
+/** Replaces a check, which the caller has found. */
 export async function replacePepperCheck(
   tx: Tx,
   { pepper, digest }: PepperCheck,

@@ -1,4 +1,4 @@
-/** Rows of service_operator_sessions. Only digests of tokens go in, and none comes out. */
+/** Rows of service_operator_sessions. Digests of tokens are stored and never returned. */
 import type { OperatorId, SessionId } from '../../value/ids.ts'
 import type { RawRow } from '../connection.ts'
 import type { Database, Reader } from '../database.ts'
@@ -14,7 +14,7 @@ export interface Session {
   readonly createdAtMicros: bigint
   readonly lastUsedAtMicros: bigint
   readonly accessExpiresAtMicros: bigint
-  /** Absolute: a refresh does not move it. */
+  /** Absolute expiry, which a refresh does not extend. */
   readonly refreshExpiresAtMicros: bigint
 }
 
@@ -23,7 +23,7 @@ export interface SessionDigests {
   readonly refresh: Uint8Array
 }
 
-/** What a request acts with: the session of a token, its operator and the grants of this moment. */
+/** The authority of a request: the session of its token, the operator and the current grants. */
 export interface AuthenticatedSession {
   readonly session: Session
   readonly operator: Operator
@@ -33,7 +33,7 @@ export interface AuthenticatedSession {
 const COLUMNS = `session_id, operator_id, device_name, created_at_micros, last_used_at_micros,
        access_expires_at_micros, refresh_expires_at_micros`
 
-/** Its generation is 1. */
+/** Inserts a session with generation 1. */
 export async function insertSession(
   tx: Tx,
   session: Session,
@@ -60,7 +60,7 @@ export async function insertSession(
   expectOneRow(inserted, 'a session was not inserted')
 }
 
-/** One indexed statement. null for unknown, expired, revoked and disabled alike. */
+/** Finds a session with one indexed statement. Null if unknown, expired, revoked or disabled. */
 export async function findSessionByAccess(
   reader: Reader,
   accessDigest: Uint8Array,
@@ -104,8 +104,8 @@ function toAuthenticated(row: RawRow): Omit<AuthenticatedSession, 'grants'> {
 
 /**
  * Locks a session that can still be used or refreshed, and its operator, so that neither changes
- * before the transaction ends. null for unknown, expired, revoked and disabled alike. Grants only
- * change with the operator locked, so those that are read afterwards stay too.
+ * before the transaction ends. Null if unknown, expired, revoked or disabled. Grants only change
+ * while the operator is locked, so grants that are read afterwards do not change either.
  */
 export async function lockActiveSession(
   tx: Tx,
@@ -129,7 +129,7 @@ export async function lockActiveSession(
   return rows[0] === undefined ? null : toAuthenticated(rows[0])
 }
 
-/** Only forward, so that a late writer changes nothing. */
+/** Moves the time of the last use forward. A late writer changes nothing. */
 export async function markSessionUsed(
   database: Database,
   sessionId: SessionId,
@@ -154,8 +154,8 @@ export interface Rotation {
 }
 
 /**
- * Replaces both tokens if the presented one is the current one of a live session. The condition
- * and the change are one statement, so of any number of refreshes with one token one wins.
+ * Replaces both tokens if the presented one is the current one of a live session. Condition and
+ * change are one statement, so that only one of several refreshes with one token succeeds.
  */
 export async function rotateSession(tx: Tx, rotation: Rotation): Promise<Session | null> {
   const rows = await tx.rows(
@@ -186,7 +186,7 @@ export async function rotateSession(tx: Tx, rotation: Rotation): Promise<Session
   return rows[0] === undefined ? null : toSession(rows[0])
 }
 
-/** Revokes a live session that is past `generation`; answers whose it was, null where none is. */
+/** Revokes a live session that is past `generation`. Returns its operator; null for none. */
 export async function revokeReusedSession(
   tx: Tx,
   sessionId: SessionId,
@@ -203,7 +203,7 @@ export async function revokeReusedSession(
   return rows[0] === undefined ? null : readId(rows[0], 'operator_id', 'opr')
 }
 
-/** Answers whether this call revoked it. */
+/** Revokes a session. Returns whether this call did. */
 export async function markSessionRevoked(
   tx: Tx,
   sessionId: SessionId,
@@ -236,12 +236,12 @@ export async function findSession(reader: Reader, sessionId: SessionId): Promise
   return rows[0] === undefined ? null : toSession(rows[0])
 }
 
-/** Returns those that can still be used or refreshed, newest first, at most `limit`. */
+/** Lists at most `limit` sessions that can still be used or refreshed, newest first. */
 export async function listActiveSessions(
   reader: Reader,
   operatorId: OperatorId,
   atMicros: bigint,
-  /** Only sessions that are older than this one, which need not exist; null for all. */
+  /** Only sessions older than this one, which need not exist; null for all. */
   before: SessionId | null,
   limit: number,
 ): Promise<Session[]> {

@@ -1,19 +1,17 @@
-/** The rows that a batch adds and changes, column by column, as one statement takes them. */
+/** Collects the rows that a batch adds and changes, column by column, for one statement. */
 import { assert } from '../../errors/assert.ts'
 import { binaryString } from '../../system/binary-strings.ts'
-import type { IndexRow } from '../index-rows.ts'
+import { LIVE_UNTIL, microsColumn } from '../column-values.ts'
+import type { IndexRow, IndexTable } from '../index-rows.ts'
 import type { EntryWrite, OperationRecord, TransactionWrite } from '../store.ts'
 
-/** End of an entry whose key is in use. */
-export const IN_USE = Number.MAX_SAFE_INTEGER
-
-/** Text of one statement: more is sent in several, inside one transaction. */
+/** Characters of one statement. A larger batch is sent in several, inside one transaction. */
 const PART_CHARACTERS_MAX = 4 * 1024 * 1024
 
-/** Values of one column, a row each. */
+/** The values of one column, one per row. */
 type Column<T> = T[]
 
-/** Keys that get or lose a document. */
+/** Index entries that start or end. */
 interface Entries {
   readonly index: Column<number>
   /** Binary strings. */
@@ -29,13 +27,13 @@ export interface BatchRows {
     readonly createdAt: Column<number>
     readonly text: Column<string | null>
   }
-  /** Keys in use before that lose their document at a sequence; all of a ready index exist. */
+  /** Live entries that end at a sequence. In a ready index all of them exist. */
   readonly ended: Entries & {
     readonly sequence: Column<number>
     readonly ready: Column<boolean>
     readyCount: number
   }
-  /** Keys that get a document, with the snapshots that see it. */
+  /** Entries that start, with the snapshots that see them. */
   readonly started: Entries & { readonly from: Column<number>; readonly until: Column<number> }
   readonly operations: {
     readonly id: Column<string>
@@ -52,10 +50,10 @@ export interface BatchRows {
 
 export interface BatchContext {
   readonly latestSequence: number
-  readonly indexes: ReadonlyMap<number, IndexRow>
+  readonly indexes: Pick<IndexTable, 'get'>
 }
 
-/** One part, or more where the texts are long. Asserts that sequences ascend. */
+/** Splits a batch into one part, or more where the texts are long. Asserts ascending sequences. */
 export function batchParts(
   transactions: readonly TransactionWrite[],
   { latestSequence, indexes }: BatchContext,
@@ -77,18 +75,18 @@ export function batchParts(
 class PartBuilder {
   readonly rows: BatchRows
   characters = 0
-  readonly #indexes: ReadonlyMap<number, IndexRow>
-  /** Row of `started` of each key that is in use now; -1 where this part ended it. */
-  readonly #known = new Map<number, Map<string, number>>()
+  readonly #indexes: Pick<IndexTable, 'get'>
+  /** The row in `started` of each key that is live; -1 where this part ended it. */
+  readonly #rowsOfKeys = new Map<number, Map<string, number>>()
 
-  constructor(indexes: ReadonlyMap<number, IndexRow>, latestSequence: number) {
+  constructor(indexes: Pick<IndexTable, 'get'>, latestSequence: number) {
     this.#indexes = indexes
     this.rows = emptyRows(latestSequence)
   }
 
   add({ sequence, atMicros, writes, operation }: TransactionWrite): void {
     const { rows } = this
-    rows.atMicros = micros(atMicros)
+    rows.atMicros = microsColumn(atMicros)
     if (sequence !== null) {
       const ascends = Number.isSafeInteger(sequence) && sequence > rows.latestSequence
       assert(ascends, 'sequences do not ascend')
@@ -96,7 +94,7 @@ class PartBuilder {
       for (const { id, createdAtMicros, text, entries } of writes) {
         rows.documents.id.push(id)
         rows.documents.sequence.push(sequence)
-        rows.documents.createdAt.push(micros(createdAtMicros))
+        rows.documents.createdAt.push(microsColumn(createdAtMicros))
         rows.documents.text.push(text)
         this.characters += text?.length ?? 0
         for (const entry of entries) this.#addEntry(entry, sequence)
@@ -107,31 +105,31 @@ class PartBuilder {
 
   #addEntry({ index: id, key, live }: EntryWrite, sequence: number): void {
     const index = this.#indexes.get(id)
-    // Its removal was on the way when the entries were computed.
+    // The index was being dropped when the entries were computed.
     if (index === undefined || index.state === 'dropped') return
-    let known = this.#known.get(id)
-    if (known === undefined) {
-      known = new Map()
-      this.#known.set(id, known)
+    let rows = this.#rowsOfKeys.get(id)
+    if (rows === undefined) {
+      rows = new Map()
+      this.#rowsOfKeys.set(id, rows)
     }
-    const at = known.get(key)
+    const row = rows.get(key)
     const contradiction = 'an index entry contradicts the ones before it'
     if (live) {
-      assert(at === undefined || at === -1, contradiction)
-      known.set(key, this.#start(id, key, sequence))
+      assert(row === undefined || row === -1, contradiction)
+      rows.set(key, this.#start(id, key, sequence))
       return
     }
-    assert(at !== -1, contradiction)
-    known.set(key, -1)
-    if (at === undefined) this.#end(index, key, sequence)
-    else this.rows.started.until[at] = sequence
+    assert(row !== -1, contradiction)
+    rows.set(key, -1)
+    if (row === undefined) this.#end(index, key, sequence)
+    else this.rows.started.until[row] = sequence
   }
 
   #start(index: number, key: string, sequence: number): number {
     const { started } = this.rows
     started.key.push(key)
     started.from.push(sequence)
-    started.until.push(IN_USE)
+    started.until.push(LIVE_UNTIL)
     this.characters += key.length
     return started.index.push(index) - 1
   }
@@ -156,7 +154,7 @@ class PartBuilder {
     operations.function.push(record.function)
     operations.result.push(record.result)
     operations.attempts.push(record.attempts)
-    operations.createdAt.push(micros(record.createdAtMicros))
+    operations.createdAt.push(microsColumn(record.createdAtMicros))
     this.characters += record.result.length
   }
 }
@@ -179,10 +177,4 @@ function emptyRows(latestSequence: number): BatchRows {
       createdAt: [],
     },
   }
-}
-
-export function micros(value: bigint): number {
-  const number = Number(value)
-  assert(Number.isSafeInteger(number), 'a time is outside of 53 bits')
-  return number
 }

@@ -25,14 +25,14 @@ const sent = fc.record({
   booleans: fc.array(fc.boolean()),
   integers: fc.array(fc.integer({ min: -INT32, max: INT32 - 1 })),
   bigints: fc.array(fc.option(fc.maxSafeInteger())),
-  // Text of PostgreSQL has every character but this one.
+  // Text in PostgreSQL can have every character except this one.
   texts: fc.array(
     fc.option(fc.string({ unit: 'binary' }).map((text) => text.replaceAll('\0', ''))),
   ),
   bytes: fc.array(fc.uint8Array().map((bytes) => Buffer.from(bytes))),
 })
 
-test(`arrays arrive as they were sent (SVC_SEED=${SEED})`, async () => {
+test(`encoded arrays have the values that were sent (SVC_SEED=${SEED})`, async () => {
   const property = fc.asyncProperty(sent, async ({ booleans, integers, bigints, texts, bytes }) => {
     const rows = await database.rows(
       `select $1::boolean[] as booleans, $2::integer[] as integers, $3::bigint[] as bigints,
@@ -45,7 +45,7 @@ test(`arrays arrive as they were sent (SVC_SEED=${SEED})`, async () => {
         byteaArray(bytes.map((each) => each.toString('latin1'))),
       ],
     )
-    // The driver gives a bigint as text.
+    // The driver returns a bigint as text.
     const exact = bigints.map((value) => (value === null ? null : String(value)))
     expect(rows).toEqual([{ booleans, integers, bigints: exact, texts, bytes }])
   })

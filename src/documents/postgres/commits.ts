@@ -1,14 +1,16 @@
-/** Writes a batch: one statement, committed by itself, unless the batch is very large. */
+/** Writes a batch with one statement, or a very large one with several inside a transaction. */
 import type { Connection, Parameter } from '../../database/connection.ts'
-import { type BatchRows, IN_USE } from './batch-rows.ts'
+import { LIVE_UNTIL } from '../column-values.ts'
+import type { BatchRows } from './batch-rows.ts'
 import { bigintArray, booleanArray, byteaArray, integerArray, textArray } from './binary-arrays.ts'
 import { EpochLost } from './failures.ts'
 import { number } from './rows.ts'
 
 /**
- * Whoever takes the epoch changes the row that is locked here, so it waits for this statement, or
- * this statement finds the epoch gone and stores nothing. Nor does it behind a batch that is gone,
- * as where a late standby took over.
+ * The statement of a commit. It locks the row of the epoch, which a server that takes over updates:
+ * that server waits for this statement, or this statement finds a newer epoch and stores nothing.
+ * It also stores nothing where the previous batch is missing, such as after a failover to a standby
+ * that was behind.
  */
 const statement = (entries: string, checked: string): string => `
   with held as materialized (
@@ -30,20 +32,20 @@ const statement = (entries: string, checked: string): string => `
   )${entries}
   select count(*) as stored${checked} from batch`
 
-/** Most changes touch no indexed field: a twentieth of what a commit of 25 of them costs. */
+/** Used for changes of no indexed field, which are most: saves a twentieth of a commit of 25. */
 const COMMIT = statement('', '')
 
 /**
- * A key is ended before it is started again: the count of the ended is one row, which comes after
- * all of them. An index that lacks a key which a document lost is damaged: the division fails, and
- * nothing is stored.
+ * Ends entries before it starts others with the same key: the count of the ended ones is one row,
+ * which PostgreSQL computes after all of them. If a ready index lacks an entry that ends, it is
+ * corrupt: the division by zero fails, and nothing is stored.
  */
 const COMMIT_WITH_ENTRIES = statement(
   `, ended as (
     update index_entries e set until_sequence = lost.sequence
       from held, unnest($17::integer[], $18::bytea[], $19::bigint[], $20::boolean[])
                  lost (index_id, key, sequence, ready)
-     where e.index_id = lost.index_id and e.key = lost.key and e.until_sequence = ${IN_USE}
+     where e.index_id = lost.index_id and e.key = lost.key and e.until_sequence = ${LIVE_UNTIL}
     returning lost.ready
   ), counted as materialized (
     select count(*) filter (where ready) as ready from ended
@@ -57,11 +59,11 @@ const COMMIT_WITH_ENTRIES = statement(
 
 export interface CommitPosition {
   readonly epoch: number
-  /** Number of the last batch. */
+  /** Number of the last batch that is stored. */
   readonly batch: number
 }
 
-/** Stores all parts or none, as the batches behind `position`. Throws EpochLost, QueryFailure. */
+/** Stores all parts or none, as the batches after `position`. Throws EpochLost, QueryFailure. */
 export async function writeParts(
   connection: Connection,
   position: CommitPosition,

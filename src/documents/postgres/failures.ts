@@ -1,12 +1,11 @@
-/** What a failure of PostgreSQL means for the store. */
+/** Classifies failures of PostgreSQL for the store. */
 import { QueryFailure } from '../../database/errors.ts'
-import { AssertionFailure } from '../../errors/assert.ts'
-import { Fault, isFault } from '../../errors/fault.ts'
-import { ValidationError } from '../../value/validation-error.ts'
+import { Fault } from '../../errors/fault.ts'
+import { faultOfStoredData } from '../store-faults.ts'
 
 /**
- * Another server took the epoch: this one must not write, and what it reads may be behind. Or the
- * database is no longer the one that it was: what this server has in memory may be ahead.
+ * Raised when another server took the epoch, so that this one must not write and may read stale
+ * data, or when the database lost commits, so that the memory of this server may be ahead of it.
  */
 export class EpochLost extends Error {
   constructor() {
@@ -15,14 +14,12 @@ export class EpochLost extends Error {
   }
 }
 
-/** UNAVAILABLE, or PRODUCT_CORRUPT where the same would fail again. */
+/** Returns UNAVAILABLE, or PRODUCT_CORRUPT for a failure that a retry cannot fix. */
 export function storeFault(error: unknown): Fault {
-  if (isFault(error)) return error
-  if (error instanceof AssertionFailure || error instanceof ValidationError) {
-    return new Fault('PRODUCT_CORRUPT', { detail: `documents: ${error.message}`, cause: error })
-  }
+  const known = faultOfStoredData(error)
+  if (known !== null) return known
   if (error instanceof QueryFailure) {
-    // A statement that PostgreSQL refuses shows that the tables are not what this program wrote.
+    // If PostgreSQL rejects a statement, the tables are not those of this program.
     const broken = error.kind === 'corrupt' || error.kind === 'programming'
     const detail = `documents: ${error.message}`
     return new Fault(broken ? 'PRODUCT_CORRUPT' : 'UNAVAILABLE', { detail })

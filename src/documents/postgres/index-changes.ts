@@ -1,21 +1,21 @@
-/** Makes, fills and drops physical indexes, inside the transactions of the writer. */
+/** Creates, fills and drops physical indexes, inside the transactions of the writer. */
 import type { Connection } from '../../database/connection.ts'
 import { Fault } from '../../errors/fault.ts'
 import { binaryBytes } from '../../system/binary-strings.ts'
+import { LIVE_UNTIL } from '../column-values.ts'
 import { findIndex, type IndexRow, idsOfTable, storedKey } from '../index-rows.ts'
 import type { IndexDefinition } from '../store.ts'
-import { IN_USE } from './batch-rows.ts'
 import { number, storedDocument, text } from './rows.ts'
 import type { Term } from './terms.ts'
 
-/** Commits wait behind a chunk: about 10 ms for these. */
+/** Bounds of a chunk. Commits wait for it: about 10 ms with these. */
 const CHUNK_DOCUMENTS = 500
 const CHUNK_BYTES = 1024 * 1024
 
 const INSERT = `
   insert into indexes (table_name, fields, state) values ($1, $2, 'building') returning id`
 
-/** The newest versions behind the last document that was filled in; the first one at any size. */
+/** The newest versions after the last chunk. The first version is taken whatever its size. */
 const CHUNK = `
   select id, sequence, created_at_micros, text
     from (select newest.*,
@@ -30,10 +30,10 @@ const CHUNK = `
    where coalesce(before, 0) < ${CHUNK_BYTES}
    order by id`
 
-/** A commit may have put the key in already. */
+/** Adds the entries of a chunk. A commit may have added some of them already. */
 const FILL = `
   insert into index_entries (index_id, key, from_sequence, until_sequence)
-  select $1::integer, e.key, e.sequence, ${IN_USE}
+  select $1::integer, e.key, e.sequence, ${LIVE_UNTIL}
     from unnest($2::bytea[], $3::bigint[]) e (key, sequence)
   on conflict do nothing`
 
@@ -43,6 +43,7 @@ const READY = `update indexes set state = 'ready', ready_sequence = $2 where id 
 
 const DROP = `update indexes set state = 'dropped', ready_sequence = null where id = $1`
 
+/** Returns the index of each definition, and creates those that do not exist. */
 export async function ensureIndexes(
   connection: Connection,
   term: Term,
@@ -50,7 +51,7 @@ export async function ensureIndexes(
 ): Promise<readonly IndexRow[]> {
   const rows: IndexRow[] = []
   for (const definition of definitions) {
-    const known = findIndex([...term.indexes.values(), ...rows], definition)
+    const known = findIndex([...term.indexes.rows(), ...rows], definition)
     if (known !== undefined) {
       rows.push(known)
       continue
@@ -63,7 +64,10 @@ export async function ensureIndexes(
   return rows
 }
 
-/** One chunk, in the order of document IDs; null where the index is dropped. LIMIT_EXCEEDED. */
+/**
+ * Fills one chunk, in the order of document IDs. Returns the row after it, null for a dropped
+ * index. Throws LIMIT_EXCEEDED where a key is longer than KEY_BYTES_MAX.
+ */
 export async function fillIndex(
   connection: Connection,
   term: Term,
@@ -97,7 +101,7 @@ export async function fillIndex(
   return index
 }
 
-/** The index as it is then; null where it was gone already. */
+/** Returns the row of the dropped index; null where it was dropped before. */
 export async function dropIndex(
   connection: Connection,
   term: Term,

@@ -12,14 +12,14 @@ import { isFault } from '../../errors/fault.ts'
 import type { CommitBatch, DocumentStore } from '../store.ts'
 
 /*
- * Goal: whatever message of the protocol the connection is lost at, a commit that resolves is
- * stored whole, one that is UNAVAILABLE left nothing, and the store goes on. Method: a batch runs
- * once whole, to count its messages, and then once for each message and point.
+ * Goal: at whichever protocol message the connection is lost, a commit that resolves is completely
+ * stored, one that fails with UNAVAILABLE stored nothing, and the store remains usable. Method: a
+ * batch runs once without a loss, to count its messages, and then once per message and cut point.
  */
 
 let database: TestDatabase
 let outside: Client
-/** Holds locks from outside. */
+/** A client that holds locks. */
 let holder: Client
 let proxy: PostgresProxy
 let store: DocumentStore
@@ -47,8 +47,9 @@ afterEach(async () => {
   await proxy.close()
 })
 
-/** Through the proxy, with nothing running that would be counted. */
-const reopened = () => openDocuments(proxy.url, { watchMillis: 3_600_000, settleMillis: 20_000 })
+/** Opens a store through the proxy, without background statements that would be counted. */
+const reopened = () =>
+  openDocuments(proxy.url, { epochCheckMillis: 3_600_000, reconcileMillis: 20_000 })
 
 const write = (id: number, characters: number) => ({
   id: documentId('notes', id),
@@ -57,7 +58,7 @@ const write = (id: number, characters: number) => ({
   entries: [],
 })
 
-/** One transaction with each of these sizes, the last one with an operation alone. */
+/** A batch with one transaction per size, and a last one that only records an operation. */
 function batchOf(sizes: readonly number[]): CommitBatch {
   let sequence = store.latestSequence
   const transactions = sizes.map((characters) => {
@@ -89,9 +90,9 @@ async function stored({ transactions }: CommitBatch): Promise<boolean> {
   return found[1] === 1
 }
 
-async function outcome(work: Promise<unknown>): Promise<string> {
+async function outcome(pending: Promise<unknown>): Promise<string> {
   try {
-    await work
+    await pending
     return 'stored'
   } catch (error) {
     if (isFault(error)) return error.code
@@ -101,54 +102,57 @@ async function outcome(work: Promise<unknown>): Promise<string> {
 
 const POINTS: readonly CutPoint[] = ['before', 'after', 'within-answer']
 
-/** Two parts: what one statement takes is passed by the second transaction. */
+/** A batch of two parts: the second transaction exceeds the size of one statement. */
 const LARGE = [4_500_000, 10, 10]
 
 test.each([
   ['a batch', [10, 10], 'PBDES'],
   ['a batch of several statements', LARGE, 'QPBDESBDESQ'],
-])('%s that loses its connection is told truly, and the store goes on', async (_, sizes, sent) => {
-  const stop = proxy.record()
-  await store.commit(batchOf(sizes))
-  expect(stop().join('')).toBe(sent)
-  const seen = new Set<string>()
-  for (let at = 1; at <= sent.length; at++) {
-    const answered = 'SQ'.includes(sent[at - 1]!)
-    for (const point of answered ? POINTS : POINTS.slice(0, 1)) {
-      await store.close()
-      store = await reopened()
-      const batch = batchOf(sizes)
-      proxy.cutAtMessage(at, point)
-      const told = await outcome(store.commit(batch))
-      const where = `message ${at} of ${sent}, ${point}`
-      expect(told, where).toBe((await stored(batch)) ? 'stored' : 'UNAVAILABLE')
-      seen.add(`${point} ${told}`)
-      const next = batchOf([10])
-      await store.commit(next)
-      expect(await stored(next), where).toBe(true)
-      expect(store.status, where).toEqual({ state: 'open' })
+])(
+  '%s that loses its connection has a true outcome, and the store remains usable',
+  async (_, sizes, sent) => {
+    const stop = proxy.record()
+    await store.commit(batchOf(sizes))
+    expect(stop().join('')).toBe(sent)
+    const seen = new Set<string>()
+    for (let at = 1; at <= sent.length; at++) {
+      const answered = 'SQ'.includes(sent[at - 1]!)
+      for (const point of answered ? POINTS : POINTS.slice(0, 1)) {
+        await store.close()
+        store = await reopened()
+        const batch = batchOf(sizes)
+        proxy.cutAtMessage(at, point)
+        const reported = await outcome(store.commit(batch))
+        const where = `message ${at} of ${sent}, ${point}`
+        expect(reported, where).toBe((await stored(batch)) ? 'stored' : 'UNAVAILABLE')
+        seen.add(`${point} ${reported}`)
+        const next = batchOf([10])
+        await store.commit(next)
+        expect(await stored(next), where).toBe(true)
+        expect(store.status, where).toEqual({ state: 'open' })
+      }
     }
-  }
-  expect(seen).toContain('before UNAVAILABLE')
-  expect(seen).toContain('after stored')
-  expect(seen).toContain('within-answer stored')
-})
+    expect(seen).toContain('before UNAVAILABLE')
+    expect(seen).toContain('after stored')
+    expect(seen).toContain('within-answer stored')
+  },
+)
 
-test('a statement that is still on its way cannot store anything after the answer', async () => {
-  // The row that commits lock is held from outside, so that the statement is underway when its
-  // connection dies; the server finds out about that only when it answers.
+test('a statement that is still running stores nothing once its commit failed', async () => {
+  // Another client locks the row that commits lock, so that the statement is running when its
+  // connection is lost. PostgreSQL only notices that when it sends the response.
   for (let i = 0; i < 5; i++) {
     await holder.query('begin')
     await holder.query('select from svc_documents.state for update')
     const batch = batchOf([10])
-    const told = outcome(store.commit(batch))
+    const reported = outcome(store.commit(batch))
     await blocked(1)
     proxy.refuse(true)
     proxy.refuse(false)
-    // Either order of the two that wait then is possible.
+    // Then the two that wait can run in either order.
     if (i % 2 === 0) await blocked(2)
     await holder.query('commit')
-    const answer = await told
+    const answer = await reported
     expect(await stored(batch)).toBe(answer === 'stored')
     const next = batchOf([10])
     await store.commit(next)
@@ -167,16 +171,16 @@ async function blocked(count: number): Promise<void> {
   await expect.poll(waiting, { interval: 5 }).toBe(count)
 }
 
-test('an outcome that cannot be read back in time is uncertain until a new start', async () => {
+test('an outcome that cannot be determined in time is uncertain until a restart', async () => {
   await store.close()
-  store = await openDocuments(proxy.url, { watchMillis: 3_600_000, settleMillis: 200 })
+  store = await openDocuments(proxy.url, { epochCheckMillis: 3_600_000, reconcileMillis: 200 })
   const batch = batchOf([10])
   await holder.query('begin')
   await holder.query('select from svc_documents.state for update')
-  const told = outcome(store.commit(batch))
+  const reported = outcome(store.commit(batch))
   await blocked(1)
   proxy.refuse(true)
-  expect(await told).toBe('RESULT_UNCERTAIN')
+  expect(await reported).toBe('RESULT_UNCERTAIN')
   await holder.query('commit')
   expect(store.status.state).toBe('failed')
   expect(await outcome(store.commit(batchOf([10])))).toBe('UNAVAILABLE')
@@ -187,16 +191,16 @@ test('an outcome that cannot be read back in time is uncertain until a new start
   expect(store.latestSequence).toBe((await stored(batch)) ? latest : latest! - 1)
 })
 
-test('without a connection nothing is sent, and nothing is uncertain', async () => {
+test('a commit without a connection is not sent, and so it is not uncertain', async () => {
   await store.close()
   let lost = 0
-  const onTrouble = () => {
+  const onProblem = () => {
     lost += 1
   }
-  store = await openDocuments(proxy.url, { watchMillis: 3_600_000, onTrouble })
+  store = await openDocuments(proxy.url, { epochCheckMillis: 3_600_000, onProblem })
   await store.read('notes_x', store.latestSequence)
   proxy.refuse(true)
-  // Of the writer, and of the one read.
+  // One connection of the writer and one of the read.
   await expect.poll(() => lost).toBe(2)
   const batch = batchOf([10])
   expect(await outcome(store.commit(batch))).toBe('UNAVAILABLE')
@@ -208,7 +212,7 @@ test('without a connection nothing is sent, and nothing is uncertain', async () 
   expect(store.status).toEqual({ state: 'open' })
 })
 
-test('a read that loses its connection is asked again', async () => {
+test('a read that loses its connection is repeated', async () => {
   await store.commit(batchOf([10]))
   const id = documentId('missing', 1)
   for (const when of ['before', 'after'] as const) {
@@ -228,7 +232,7 @@ test('an index change that loses its connection can be repeated', async () => {
     proxy.cut(statement, when)
     expect(await outcome(store.ensureIndexes(definitions))).toBe('UNAVAILABLE')
   }
-  // The last one was stored, so it is the same index that the next call finds.
+  // The last change was stored, so the next call finds its index.
   const [index] = await store.ensureIndexes(definitions)
   const { rows } = await outside.query('select id from svc_documents.indexes')
   expect(rows).toEqual([{ id: index!.id }])

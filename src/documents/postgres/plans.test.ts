@@ -7,8 +7,8 @@ import * as retention from './retention.ts'
 import { SETTINGS } from './schema.ts'
 
 /*
- * Goal: no statistics make PostgreSQL read a table, or sort what an index has in order. Method: the
- * plans that a connection makes for tables that it believes to be empty, and for full ones.
+ * Goal: whatever its statistics, PostgreSQL never scans a table or sorts rows that an index has in
+ * order. Method: the plans of a connection for tables that seem to be empty, and for full ones.
  */
 
 let database: TestDatabase
@@ -39,7 +39,7 @@ async function plan(execution: string): Promise<string> {
   return rows.map((row) => row['QUERY PLAN']).join('\n')
 }
 
-/** Statements of retention, and the indexes that each walks. */
+/** Statements of retention, with the indexes that each walks. */
 const RETENTION = {
   'pending (50)': ['batches_pkey'],
   'garbage (5, 0, 9, 1)': ['batches_pkey', 'documents_pkey'],
@@ -62,8 +62,8 @@ const FILL = `
 
 test.each(['empty', 'full'])(
   'reads and retention of %s tables walk indexes, and reads sort nothing',
-  async (how) => {
-    if (how === 'full') await client.query(FILL)
+  async (size) => {
+    if (size === 'full') await client.query(FILL)
     for (const order of ['asc', 'desc']) {
       const text = await plan(`range_${order} (1, '\\x00', '\\xff', 5, 10, 32)`)
       expect(text).not.toMatch(/Seq Scan|Sort|Hash|Merge|Bitmap/)

@@ -5,7 +5,7 @@ import { DOCUMENT_TEMPLATE, openDocuments } from '../../../build/testing/documen
 import { isFault } from '../../errors/fault.ts'
 import type { DocumentStore } from '../store.ts'
 
-/* What only a remote store can get wrong: something else happens while a read is on its way. */
+/* Races of a remote store: other changes happen while a read is running. */
 
 const DOCUMENTS = 200
 const READERS = 40
@@ -39,12 +39,12 @@ function commit(to: DocumentStore, numbers: readonly number[]): Promise<void> {
   return to.commit({ transactions: [{ sequence, atMicros: BigInt(sequence), writes }] })
 }
 
-test('a read that comes back behind a commit does not hide it from later reads', async () => {
+test('a read that returns after a commit does not hide that commit from later reads', async () => {
   for (let number = 0; number < DOCUMENTS; number++) {
     const id = documentId('notes', number)
     const before = store.latestSequence
     const read = async () => {
-      // Some come back before the commit and some behind it.
+      // Some reads return before the commit and some after it.
       for (let turns = number % 8; turns > 0; turns--) await new Promise(setImmediate)
       return store.read(id, before)
     }
@@ -54,17 +54,17 @@ test('a read that comes back behind a commit does not hide it from later reads',
   }
 })
 
-test('nor does one at a snapshot ahead, whose number then goes to another commit', async () => {
+test('a read at a future snapshot does not hide the commit that gets its sequence', async () => {
   for (let number = 0; number < DOCUMENTS; number++) {
     const id = documentId('notes', number)
-    // As a Mutation reads on whose snapshot held a commit that failed.
+    // The snapshot of a Mutation can include a commit that fails.
     const lost = store.latestSequence + 1
     await Promise.all([store.read(id, lost), commit(store, [number])])
     expect((await store.read(id, lost))?.sequence).toBe(lost)
   }
 })
 
-test('a read that retention overtakes is refused, never answered without its version', async () => {
+test('a read whose version is pruned meanwhile fails, and never resolves without it', async () => {
   const snapshot = store.latestSequence
   const numbers = Array.from({ length: DOCUMENTS }, (_, number) => number)
   await commit(store, numbers)
@@ -87,7 +87,7 @@ test('a read that retention overtakes is refused, never answered without its ver
       outcomes.add(isFault(error) ? error.code : String(error))
     }
   }
-  // Each goes on until the versions are gone for certain, and reads once more then.
+  // Each reader continues until the versions are removed, and then reads once more.
   const readers = numbers.slice(0, READERS).map(async (number) => {
     for (let turns = number; turns > 0; turns--) await new Promise(setImmediate)
     while (!isPruned) {

@@ -1,11 +1,12 @@
-/** The reads of the database. Whether a snapshot may be read is decided before, and again after. */
+/** Reads of the database. The caller checks before and after that the snapshot is readable. */
 import type { Parameter, RawRow } from '../../database/connection.ts'
 import type { Database } from '../../database/database.ts'
 import { QueryFailure } from '../../database/errors.ts'
 import { assert } from '../../errors/assert.ts'
 import { binaryBytes, binaryString } from '../../system/binary-strings.ts'
-import { keySuccessor } from '../keys.ts'
-import { NewestVersions } from '../newest-versions.ts'
+import { idLength } from '../index-rows.ts'
+import type { NewestVersions } from '../newest-versions.ts'
+import { type PageRequest, RangeWalk } from '../range-walk.ts'
 import type {
   KeyedDocument,
   OperationRecord,
@@ -13,21 +14,22 @@ import type {
   RangeResult,
   StoredDocument,
 } from '../store.ts'
-import { Gathering } from './gathering.ts'
+import type { StoreState } from '../store-state.ts'
+import { BatchLoader } from './batch-loader.ts'
 import { bytes, nullableNumber, number, storedDocument, text } from './rows.ts'
 
-/** Rows of a range's first statement; each further one may have twice as many. */
+/** Rows of the first page of a range; each further page may have twice as many. */
 const PAGE_ROWS_MIN = 64
 const PAGE_ROWS_MAX = 1_024
-/** Text of one page, as far as the pages before tell. */
+/** Text of one page, estimated from the previous pages. */
 const PAGE_TEXT_UNITS = 4 * 1024 * 1024
 
 export const VERSIONS = `
-  select asked.at, found.*
-    from unnest($1::text[], $2::bigint[]) with ordinality asked (id, snapshot, at)
+  select requested.at, found.*
+    from unnest($1::text[], $2::bigint[]) with ordinality requested (id, snapshot, at)
    cross join lateral (select v.id, v.sequence, v.created_at_micros, v.text
                          from documents v
-                        where v.id = asked.id and v.sequence <= asked.snapshot
+                        where v.id = requested.id and v.sequence <= requested.snapshot
                         order by v.sequence desc limit 1) found`
 
 const OPERATIONS = `
@@ -42,8 +44,9 @@ const SEQUENCE_AT = `
    order by at_micros desc, batch desc limit 1`
 
 /**
- * Walks the entries of the index in the order of its primary key, so that it ends with the limit;
- * each document is the newest version that the snapshot sees, found by its ID at the key's end.
+ * The statements of a range. They walk index entries in the order of their primary key, so that the
+ * limit ends them. A document is the newest version that the snapshot sees, found by its ID, with
+ * which the key ends.
  */
 export const RANGE = {
   asc: rangeStatement('asc'),
@@ -66,115 +69,110 @@ function rangeStatement(order: 'asc' | 'desc'): string {
      limit $5`
 }
 
-interface Version {
+interface VersionRequest {
   readonly id: string
   readonly snapshot: number
 }
 
 export class Reads {
-  readonly newest = new NewestVersions()
   readonly #database: Database
-  readonly #latestSequence: () => number
-  readonly #versions: Gathering<Version, StoredDocument | null>
-  readonly #operations: Gathering<string, OperationRecord | null>
+  readonly #state: StoreState
+  readonly #newest: NewestVersions
+  readonly #versions: BatchLoader<VersionRequest, StoredDocument | null>
+  readonly #operations: BatchLoader<string, OperationRecord | null>
 
-  /** `latestSequence` is the newest one that was acknowledged, at any time. */
-  constructor(database: Database, latestSequence: () => number) {
+  constructor(database: Database, state: StoreState) {
     this.#database = database
-    this.#latestSequence = latestSequence
-    this.#versions = new Gathering((asked) => this.#readVersions(asked))
-    this.#operations = new Gathering((asked) => this.#readOperations(asked))
+    this.#state = state
+    this.#newest = state.newest
+    this.#versions = new BatchLoader((requests) => this.#readVersions(requests))
+    this.#operations = new BatchLoader((ids) => this.#readOperations(ids))
   }
 
   async read(id: string, snapshot: number): Promise<StoredDocument | null> {
-    const seen = this.#seen(snapshot)
-    const version = await this.#versions.ask({ id, snapshot })
-    return version === null ? null : this.#kept(version, seen)
+    const known = this.#knownSequence(snapshot)
+    const version = await this.#versions.load({ id, snapshot })
+    return version === null ? null : this.#keepIfNewest(version, known)
   }
 
   operation(operationId: string): Promise<OperationRecord | null> {
-    return this.#operations.ask(operationId)
+    return this.#operations.load(operationId)
   }
 
   async range(request: RangeRequest, table: string): Promise<RangeResult> {
-    const { limit, textUnitsMax } = request
-    const documents: KeyedDocument[] = []
-    let { lower, upper } = request
-    let units = 0
+    const walk = new RangeWalk(request)
     for (let rowsMax = PAGE_ROWS_MIN; ; rowsMax = Math.min(rowsMax * 2, PAGE_ROWS_MAX)) {
-      const fitting = Math.ceil((PAGE_TEXT_UNITS * (documents.length || 1)) / (units || 1))
-      const asked = Math.min(limit - documents.length, rowsMax, fitting)
-      const page = await this.#page({ ...request, lower, upper, limit: asked }, table)
-      for (const keyed of page) {
-        documents.push(keyed)
-        units += keyed.document.text.length
-        if (units >= textUnitsMax) return { documents, exhausted: false }
-      }
-      if (page.length < asked) return { documents, exhausted: true }
-      if (documents.length === limit) return { documents, exhausted: false }
-      const { key } = documents.at(-1)!
-      if (request.order === 'asc') lower = keySuccessor(key)
-      else upper = key
+      const { documents, textUnits } = walk
+      const fitting = Math.ceil((PAGE_TEXT_UNITS * (documents.length || 1)) / (textUnits || 1))
+      walk.limitPage(Math.min(rowsMax, fitting))
+      const result = walk.add(await this.#page(walk, table))
+      if (result !== null) return result
     }
   }
 
   /** A sequence that was durable at this time; 0 if none was. */
   async sequenceAt(micros: bigint): Promise<number> {
-    const [row] = await this.#ask(SEQUENCE_AT, [micros])
+    const [row] = await this.#query(SEQUENCE_AT, [micros])
     return row === undefined ? 0 : number(row, 'latest_sequence')
   }
 
-  /** Who took the epoch last. */
-  async writer(): Promise<string> {
-    const [row] = await this.#ask('select writer from state', [])
+  /** The ID of the server that took the epoch last. */
+  async currentWriter(): Promise<string> {
+    const [row] = await this.#query('select writer from state', [])
     assert(row !== undefined, 'the state row is missing')
     return text(row, 'writer')
   }
 
-  /** A snapshot may be ahead: what is acknowledged up to it later is not in what is read now. */
-  #seen(snapshot: number): number {
-    return Math.min(snapshot, this.#latestSequence())
+  /**
+   * The newest sequence that a read of the snapshot certainly includes when it starts. A snapshot
+   * may be ahead of the commits that are acknowledged.
+   */
+  #knownSequence(snapshot: number): number {
+    return Math.min(snapshot, this.#state.latestSequence)
   }
 
-  /** While it was on its way a newer version may have been acknowledged. */
-  #kept(version: StoredDocument, seen: number): StoredDocument {
-    return seen >= this.#latestSequence() ? this.newest.keep(version) : version
+  /** Keeps the version unless a newer one may have been acknowledged during the read. */
+  #keepIfNewest(version: StoredDocument, knownSequence: number): StoredDocument {
+    return knownSequence >= this.#state.latestSequence ? this.#newest.keep(version) : version
   }
 
-  async #readVersions(asked: readonly Version[]): Promise<readonly (StoredDocument | null)[]> {
-    const ids = asked.map(({ id }) => id)
-    const snapshots = asked.map(({ snapshot }) => snapshot)
-    const answers: (StoredDocument | null)[] = asked.map(() => null)
-    for (const row of await this.#ask(VERSIONS, [ids, snapshots])) {
-      answers[number(row, 'at') - 1] = storedDocument(row)
+  async #readVersions(
+    requested: readonly VersionRequest[],
+  ): Promise<readonly (StoredDocument | null)[]> {
+    const ids = requested.map(({ id }) => id)
+    const snapshots = requested.map(({ snapshot }) => snapshot)
+    const versions: (StoredDocument | null)[] = requested.map(() => null)
+    for (const row of await this.#query(VERSIONS, [ids, snapshots])) {
+      versions[number(row, 'at') - 1] = storedDocument(row)
     }
-    return answers
+    return versions
   }
 
-  async #readOperations(asked: readonly string[]): Promise<readonly (OperationRecord | null)[]> {
-    const rows = await this.#ask(OPERATIONS, [asked])
+  async #readOperations(
+    requested: readonly string[],
+  ): Promise<readonly (OperationRecord | null)[]> {
+    const rows = await this.#query(OPERATIONS, [requested])
     const records = new Map(rows.map((row) => [text(row, 'operation_id'), operationOf(row)]))
-    return asked.map((operationId) => records.get(operationId) ?? null)
+    return requested.map((operationId) => records.get(operationId) ?? null)
   }
 
-  async #page(request: RangeRequest, table: string): Promise<KeyedDocument[]> {
+  async #page(request: PageRequest, table: string): Promise<KeyedDocument[]> {
     const { index, snapshot, limit, order } = request
     const bounds = [binaryBytes(request.lower), binaryBytes(request.upper)]
-    // An ID is its table, "_" and 26 characters.
-    const parameters = [index, ...bounds, snapshot, limit, table.length + 27]
-    const seen = this.#seen(snapshot)
-    const rows = await this.#ask(RANGE[order], parameters)
+    const parameters = [index, ...bounds, snapshot, limit, idLength(table)]
+    const known = this.#knownSequence(snapshot)
+    const rows = await this.#query(RANGE[order], parameters)
     return rows.map((row) => {
       assert(row.id !== null, 'an index entry has no document')
       const version = storedDocument(row)
       assert(version !== null, 'an index entry has no document')
-      const document = this.#kept(version, seen)
+      const document = this.#keepIfNewest(version, known)
       return { key: binaryString(bytes(row, 'key')), document }
     })
   }
 
-  /** A lost connection is tried once more on another one: reads can be repeated. */
-  async #ask(sql: string, parameters: readonly Parameter[]): Promise<readonly RawRow[]> {
+  /** Runs a read. If its connection is lost, runs it once more on another one. */
+  async #query(sql: string, parameters: readonly Parameter[]): Promise<readonly RawRow[]> {
     for (let attempt = 1; ; attempt++) {
       const connection = await this.#database.connect()
       try {

@@ -20,10 +20,10 @@ afterAll(async () => {
   await cluster.dispose()
 })
 
-/** Commits as a committer does: a batch at a time, sequences only of what is stored. */
+/** Commits like a committer: one batch at a time, with sequences after the stored ones. */
 class Traffic {
   readonly acknowledged = new Set<number>()
-  readonly refused: string[] = []
+  readonly rejected: string[] = []
   readonly #store: DocumentStore
   #running = true
   #done: Promise<void> = Promise.resolve()
@@ -51,7 +51,7 @@ class Traffic {
         for (const each of sequences) this.acknowledged.add(each)
       } catch (error) {
         if (!isFault(error)) throw error
-        this.refused.push(error.code)
+        this.rejected.push(error.code)
         await new Promise((resolve) => setTimeout(resolve, 20))
       }
     }
@@ -75,7 +75,7 @@ class Traffic {
   }
 }
 
-test('PostgreSQL stops, dies and comes back, and what was acknowledged is there', async () => {
+test('acknowledged commits survive stops, crashes and restarts of PostgreSQL', async () => {
   const store = await openDocuments(cluster.url)
   const [index] = await store.ensureIndexes([{ table: 'notes', fields: ['n'] }])
   await store.buildIndex(index!.id)
@@ -87,7 +87,7 @@ test('PostgreSQL stops, dies and comes back, and what was acknowledged is there'
       .poll(() => traffic.acknowledged.size, { timeout: 20_000 })
       .toBeGreaterThan(before + 30)
     await cluster[end]()
-    // Out of the cache it would be answered.
+    // A missing document, since a cached one would be found.
     const read = Promise.resolve().then(() => store.read(documentId('missing', 1), 1))
     const code = await read.then(String, (error) => (isFault(error) ? error.code : String(error)))
     expect(code).toBe('UNAVAILABLE')
@@ -99,7 +99,7 @@ test('PostgreSQL stops, dies and comes back, and what was acknowledged is there'
     .toBeGreaterThan(before + 30)
   await traffic.stop()
   expect(store.status).toEqual({ state: 'open' })
-  expect(traffic.refused.filter((code) => code !== 'UNAVAILABLE')).toEqual([])
+  expect(traffic.rejected.filter((code) => code !== 'UNAVAILABLE')).toEqual([])
   const latest = store.latestSequence
   const { documents } = await store.range(whole(index!.id, latest))
   expect(documents.map(({ document }) => document.sequence)).toEqual([...traffic.acknowledged])

@@ -1,24 +1,16 @@
-/** Removes what no snapshot at or after a horizon can see, some rows at a time. */
+/** Removes versions and entries that no snapshot at or after the horizon sees, in chunks. */
 import type { Connection } from '../../database/connection.ts'
+import type { PruneResult } from '../store.ts'
+import type { RetentionRequest } from '../store-state.ts'
 import { number } from './rows.ts'
 import type { Term } from './terms.ts'
 
-export interface RetentionRequest {
-  /** Snapshots before it are gone. At most the latest sequence. */
-  readonly horizon: number
-  readonly operationsBeforeMicros: bigint
-  /** Entries and versions that one call may look at, of either. */
-  readonly rowsMax: number
+export interface RetentionResult extends PruneResult {
+  /** IDs of dropped indexes whose last entry was removed. */
+  readonly deletedIndexes: readonly number[]
 }
 
-export interface RetentionResult {
-  readonly removed: number
-  readonly more: boolean
-  /** Dropped indexes whose last entry is gone. */
-  readonly forgotten: readonly number[]
-}
-
-/** That one call may look at: each is a row, which may name thousands of documents. */
+/** Batches of one call. Each is a row, which may name thousands of documents. */
 const BATCHES_MAX = 100
 
 const ENDED = `
@@ -33,8 +25,8 @@ const DROPPED = `
                             order by key limit $2))`
 
 /**
- * A batch goes with its operation records, save the last one, which is read back. Those whose
- * documents were not looked at stay as they are.
+ * Removes old operation records together with their batches. The last batch stays, since its number
+ * is read back, and so do batches whose documents retention has not processed.
  */
 export const OPERATIONS = `
   with old as materialized (
@@ -53,8 +45,8 @@ export const OPERATIONS = `
   select (select count(*) from old) as batches, (select count(*) from forgotten) as removed`
 
 /**
- * Those whose documents were not all looked at, and how many of the first one's were. The limit
- * stands inside: of those behind the horizon, some minutes of commits, none needs to be passed.
+ * The batches whose documents were not all processed, and how many documents of the first one were.
+ * The limit is inside the subquery, so that batches after the horizon are not read.
  */
 export const PENDING = `
   select b.batch, cardinality(b.written) as documents, s.pruned_documents
@@ -66,8 +58,8 @@ export const PENDING = `
    order by b.batch`
 
 /**
- * Each version is looked at once, by the batch that wrote it: it makes the older ones of its
- * document garbage, and itself where it is a tombstone.
+ * Processes each version once, through the batch that wrote it: it makes the older versions of its
+ * document garbage, and a tombstone makes itself garbage too.
  */
 export const VERSIONS = `
   with seen as materialized (
@@ -96,28 +88,26 @@ export async function prune(
   const remove = async (sql: string, bound: number): Promise<number> =>
     (await connection.query(sql, [bound, rowsMax], { prepare: true })).rowCount ?? 0
   const counts = [await remove(ENDED, horizon)]
-  const forgotten: number[] = []
-  for (const { id, state } of term.indexes.values()) {
+  const deletedIndexes: number[] = []
+  for (const { id, state } of term.indexes.rows()) {
     if (state !== 'dropped') continue
     const count = await remove(DROPPED, id)
     counts.push(count)
     if (count === rowsMax) break
     await connection.query('delete from indexes where id = $1', [id])
-    forgotten.push(id)
+    deletedIndexes.push(id)
   }
   const versions = await pruneVersions(connection, horizon, rowsMax)
-  const operations = await forgetOperations(connection, operationsBeforeMicros)
+  const operations = await removeOperations(connection, operationsBeforeMicros)
   const removed = counts.reduce((sum, count) => sum + count, versions.removed + operations.removed)
   const more = counts.includes(rowsMax) || versions.more || operations.more
-  return { removed, more, forgotten }
+  return { removed, more, deletedIndexes }
 }
 
-interface Removed {
-  readonly removed: number
-  readonly more: boolean
-}
-
-async function forgetOperations(connection: Connection, beforeMicros: bigint): Promise<Removed> {
+async function removeOperations(
+  connection: Connection,
+  beforeMicros: bigint,
+): Promise<PruneResult> {
   const { rows } = await connection.query(OPERATIONS, [beforeMicros], { prepare: true })
   const row = rows[0]!
   return { removed: number(row, 'removed'), more: number(row, 'batches') === BATCHES_MAX }
@@ -127,13 +117,13 @@ async function pruneVersions(
   connection: Connection,
   horizon: number,
   rowsMax: number,
-): Promise<Removed> {
+): Promise<PruneResult> {
   const pending = await connection.query(PENDING, [horizon], { prepare: true })
   const [first] = pending.rows
   if (first === undefined) return { removed: 0, more: false }
-  const seen = number(first, 'pruned_documents')
-  // Whole batches as far as they go, or a part of one that is too large.
-  let left = rowsMax + seen
+  const processed = number(first, 'pruned_documents')
+  // As many whole batches as fit into the limit, or a part of one that is larger.
+  let left = rowsMax + processed
   let last = { batch: 0, documents: 0, of: 0 }
   for (const row of pending.rows) {
     if (left === 0) break
@@ -141,7 +131,7 @@ async function pruneVersions(
     last = { batch: number(row, 'batch'), documents: Math.min(of, left), of }
     left -= last.documents
   }
-  const range = [number(first, 'batch'), seen, last.batch, last.documents]
+  const range = [number(first, 'batch'), processed, last.batch, last.documents]
   const { rows } = await connection.query(VERSIONS, range, { prepare: true })
   const whole = last.documents === last.of
   await connection.query(

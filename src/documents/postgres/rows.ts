@@ -1,11 +1,11 @@
-/** Columns as the driver gives them (bigint as text, bytea as Buffer), checked. */
+/** Reads columns as the driver returns them (bigint as text, bytea as Buffer), with assertions. */
 import type { RawRow } from '../../database/connection.ts'
 import { assert } from '../../errors/assert.ts'
 import type { StoredDocument } from '../store.ts'
 
 export function text(row: RawRow, column: string): string {
   const value = row[column]
-  assert(typeof value === 'string', `the column ${column} is no text`)
+  assert(typeof value === 'string', `the column ${column} is not text`)
   return value
 }
 
@@ -19,10 +19,13 @@ export function bytes(row: RawRow, column: string): Buffer {
   return value
 }
 
-/** An integer or a bigint of 53 bits. */
+/** Reads an integer, or a bigint that fits into 53 bits. */
 export function number(row: RawRow, column: string): number {
   const value = Number(row[column])
-  assert(row[column] !== null && Number.isSafeInteger(value), `the column ${column} is no integer`)
+  assert(
+    row[column] !== null && Number.isSafeInteger(value),
+    `the column ${column} is not an integer`,
+  )
   return value
 }
 
@@ -30,7 +33,7 @@ export function nullableNumber(row: RawRow, column: string): number | null {
   return row[column] === null ? null : number(row, column)
 }
 
-/** Null for a tombstone. */
+/** Reads a version; null for a tombstone. */
 export function storedDocument(row: RawRow): StoredDocument | null {
   const content = nullableText(row, 'text')
   if (content === null) return null

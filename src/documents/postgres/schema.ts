@@ -1,4 +1,4 @@
-/** The schema of documents in PostgreSQL, and how its connections are set up. */
+/** The schema of documents in PostgreSQL, and the settings of its connections. */
 import { Database } from '../../database/database.ts'
 import { type MigrationResult, migrate, type Schema } from '../../database/migrate.ts'
 import type { Secret } from '../../value/secret.ts'
@@ -12,9 +12,9 @@ export const DOCUMENT_SCHEMA: Schema = {
 }
 
 /**
- * Every statement here is a walk along an index, and ends with its limit. Statistics of a table
- * that grew a moment ago must not talk the planner out of it, and a plan that cannot change is made
- * once for each connection.
+ * Settings of each connection. Every statement walks an index and ends with its limit, so the
+ * settings forbid other plans, which PostgreSQL would choose by the stale statistics of a table
+ * that has just grown. A generic plan is made once per connection.
  */
 export const SETTINGS = `
   set search_path = svc_documents, pg_temp;
@@ -36,7 +36,7 @@ export function documentDatabase(options: DocumentDatabaseOptions): Database {
   return new Database({ ...options, settings: SETTINGS, applicationName: 'svc-server documents' })
 }
 
-/** Safe to repeat. Throws SERVER_DOCUMENT_DATABASE_UNAVAILABLE. */
+/** Applies pending migrations. Throws SERVER_DOCUMENT_DATABASE_UNAVAILABLE. */
 export async function migrateDocuments(url: Secret, atMicros: bigint): Promise<MigrationResult> {
   const database = documentDatabase({ url, connectionsMax: 1, onIdleLoss: () => undefined })
   try {

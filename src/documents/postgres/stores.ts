@@ -1,15 +1,12 @@
-/** The document store in PostgreSQL: reads on a few connections, changes one by one on another. */
+/** The document store in PostgreSQL. Reads run on some connections, changes in order on another. */
 import type { Connection } from '../../database/connection.ts'
 import type { Database } from '../../database/database.ts'
 import { toStartupFault } from '../../database/errors.ts'
-import { assert } from '../../errors/assert.ts'
-import { Fault } from '../../errors/fault.ts'
 import type { MaybePromise } from '../../system/maybe-promise.ts'
 import type { System } from '../../system/system.ts'
 import { encodeBase64Url } from '../../value/base64url.ts'
 import type { Secret } from '../../value/secret.ts'
 import { visible } from '../index-rows.ts'
-import { OperationIds } from '../operation-ids.ts'
 import type {
   CommitBatch,
   DocumentStore,
@@ -23,6 +20,7 @@ import type {
   StoredDocument,
   StoreStatus,
 } from '../store.ts'
+import { IndexBuilds, StoreState } from '../store-state.ts'
 import { EpochLost, storeFault } from './failures.ts'
 import { dropIndex, ensureIndexes, fillIndex } from './index-changes.ts'
 import { Reads } from './reads.ts'
@@ -35,38 +33,38 @@ import { Writer } from './writer.ts'
 export interface PostgresDocumentsOptions {
   readonly url: Secret
   readonly environmentId: string
-  /** Of the database that this Environment was opened with before; null if there was none. */
+  /** ID of the database that this Environment was opened with before; null for none. */
   readonly databaseId: string | null
   readonly system: Pick<System, 'monotonicMillis' | 'nowMicros' | 'randomBytes'>
-  /** A connection was lost, or the store has failed; neither names a stored value. */
-  readonly onTrouble: (event: 'connection_lost' | 'failed', detail: string) => void
-  /** How long a commit whose answer was lost waits for PostgreSQL to come back. */
-  readonly settleMillis?: number
-  /** How long a server that lost the epoch may go on reading while it has nothing to commit. */
-  readonly watchMillis?: number
+  /** Called when a connection is lost or the store fails. `detail` has no stored value. */
+  readonly onProblem: (event: 'connection_lost' | 'failed', detail: string) => void
+  /** How long a commit whose reply was lost waits for PostgreSQL to be reachable again. */
+  readonly reconcileMillis?: number
+  /** How long a server that lost the epoch may continue to read while it has no commits. */
+  readonly epochCheckMillis?: number
 }
 
 export interface PostgresDocumentStore extends DocumentStore {
-  /** For the next opening. */
+  /** To be passed as `databaseId` when the store is opened again. */
   readonly databaseId: string
 }
 
 const READ_CONNECTIONS = 8
-/** A failover of PostgreSQL takes that long. */
-const SETTLE_MILLIS = 120_000
-const WATCH_MILLIS = 2_000
+/** Long enough for a failover of PostgreSQL. */
+const RECONCILE_MILLIS = 120_000
+const EPOCH_CHECK_MILLIS = 2_000
 
 /**
- * Brings the schema up to date and takes the epoch: a server that had it fails with its next
- * commit, or within `watchMillis`. Throws SERVER_DOCUMENT_DATABASE_UNAVAILABLE where the database
- * cannot be reached, does not fit or belongs to another Environment.
+ * Migrates the schema and takes the epoch: a server that had it fails with its next commit, or
+ * within `epochCheckMillis`. Throws SERVER_DOCUMENT_DATABASE_UNAVAILABLE where the database
+ * is unreachable, has an unsupported schema or belongs to another Environment.
  */
 export async function openPostgresDocuments(
   options: PostgresDocumentsOptions,
 ): Promise<PostgresDocumentStore> {
   const { url, system, environmentId, databaseId } = options
   await migrateDocuments(url, system.nowMicros())
-  const onIdleLoss = (detail: string): void => options.onTrouble('connection_lost', detail)
+  const onIdleLoss = (detail: string): void => options.onProblem('connection_lost', detail)
   const writes = documentDatabase({ url, connectionsMax: 1, onIdleLoss })
   const reads = documentDatabase({ url, connectionsMax: READ_CONNECTIONS, onIdleLoss })
   const [newDatabaseId, writer] = [randomId(system), randomId(system)]
@@ -75,7 +73,7 @@ export async function openPostgresDocuments(
     try {
       const claim = { environmentId, databaseId, newDatabaseId, writer }
       const begun = await beginTerm(connection, claim)
-      // Under the epoch, so that nobody else records another one.
+      // Read under the epoch, so that no other server can record a newer one.
       const newestOperationId = await findNewestOperationId(connection)
       const opened = { ...begun, newestOperationId, reads, writes, writer }
       return new PostgresDocuments(options, opened)
@@ -88,7 +86,7 @@ export async function openPostgresDocuments(
   }
 }
 
-/** The greatest there is; empty where there is none. */
+/** The greatest operation ID that has a record; empty where none has. */
 async function findNewestOperationId(connection: Connection): Promise<string> {
   const { rows } = await connection.query('select max(operation_id) as id from operations')
   return nullableText(rows[0]!, 'id') ?? ''
@@ -110,86 +108,76 @@ interface Opened {
 class PostgresDocuments implements PostgresDocumentStore {
   readonly databaseId: string
   readonly #database: Database
+  readonly #state: StoreState
   readonly #reads: Reads
-  readonly #operationIds: OperationIds
   readonly #writer: Writer
   readonly #writerId: string
-  readonly #builds = new Map<number, Promise<void>>()
-  readonly #watch: ReturnType<typeof setInterval>
-  #status: StoreStatus = { state: 'open' }
-  #latestSequence: number
-  /** A version that an older snapshot saw may be gone. */
-  #horizon: number
+  readonly #builds: IndexBuilds
+  readonly #epochCheck: ReturnType<typeof setInterval>
 
   constructor(options: PostgresDocumentsOptions, opened: Opened) {
-    const { system, settleMillis = SETTLE_MILLIS, watchMillis = WATCH_MILLIS } = options
+    const { system, reconcileMillis = RECONCILE_MILLIS } = options
     const { reads, writes, writer, term, databaseId, newestOperationId } = opened
+    const state = new StoreState(term.latestSequence, newestOperationId)
     this.databaseId = databaseId
-    this.#latestSequence = term.latestSequence
-    this.#horizon = term.latestSequence
     this.#database = reads
-    this.#reads = new Reads(reads, () => this.#latestSequence)
-    this.#operationIds = new OperationIds(newestOperationId)
+    this.#state = state
+    this.#reads = new Reads(reads, state)
     this.#writerId = writer
     const onFailed = (detail: string): void => {
-      if (this.#status.state === 'open') this.#status = { state: 'failed', detail }
-      options.onTrouble('failed', detail)
+      state.fail(detail)
+      options.onProblem('failed', detail)
     }
-    this.#writer = new Writer({ database: writes, writer, term, system, settleMillis, onFailed })
-    this.#watch = setInterval(() => void this.#checkWriter(), watchMillis)
-    this.#watch.unref()
+    this.#writer = new Writer({ database: writes, writer, term, system, reconcileMillis, onFailed })
+    this.#builds = new IndexBuilds({
+      state,
+      findIndex: (id) => this.#writer.findIndex(id),
+      fillChunk: (id) =>
+        this.#writer.change(
+          (connection, term) => fillIndex(connection, term, id),
+          (indexes, row) => row !== null && indexes.set(row),
+        ),
+    })
+    const { epochCheckMillis = EPOCH_CHECK_MILLIS } = options
+    this.#epochCheck = setInterval(() => void this.#checkEpoch(), epochCheckMillis)
+    this.#epochCheck.unref()
   }
 
   get status(): StoreStatus {
-    return this.#status
+    return this.#state.status
   }
 
   get latestSequence(): number {
-    return this.#latestSequence
+    return this.#state.latestSequence
   }
 
-  remembered(id: string, snapshot: number): StoredDocument | undefined {
-    return this.#reads.newest.find(id, snapshot)
+  findCached(id: string, snapshot: number): StoredDocument | undefined {
+    return this.#state.newest.find(id, snapshot)
   }
 
   read(id: string, snapshot: number): MaybePromise<StoredDocument | null> {
-    this.#checkReadable(snapshot)
-    const known = this.#reads.newest.find(id, snapshot)
-    return known ?? this.#answer(this.#reads.read(id, snapshot), snapshot)
+    this.#state.checkReadable(snapshot)
+    const cached = this.#state.newest.find(id, snapshot)
+    return cached ?? this.#checkResult(this.#reads.read(id, snapshot), snapshot)
   }
 
   range(request: RangeRequest): Promise<RangeResult> {
     const { snapshot } = request
-    this.#checkReadable(snapshot)
-    const index = this.#writer.findIndex(request.index)
-    if (index === undefined || index.state === 'dropped') throw indexDropped()
-    assert(index.state === 'ready', 'the index is not ready')
-    // The fill put in what was newest then, not what older snapshots saw.
-    if (snapshot < index.readySequence!) throw snapshotGone()
-    assert(request.limit >= 1, 'a range has a limit')
-    return this.#answer(this.#reads.range(request, index.table), snapshot)
+    this.#state.checkReadable(snapshot)
+    const { table } = this.#state.checkRange(request, this.#writer.findIndex(request.index))
+    return this.#checkResult(this.#reads.range(request, table), snapshot)
   }
 
   operation(operationId: string): MaybePromise<OperationRecord | null> {
-    this.#checkOpen()
-    if (!this.#operationIds.mayExist(operationId)) return null
-    return this.#answer(this.#reads.operation(operationId), this.#latestSequence)
+    this.#state.checkOpen()
+    if (!this.#state.mayHaveOperation(operationId)) return null
+    return this.#checkResult(this.#reads.operation(operationId), this.latestSequence)
   }
 
   async commit({ transactions }: CommitBatch): Promise<void> {
-    this.#checkOpen()
-    for (const { operation } of transactions) {
-      if (operation !== undefined) this.#operationIds.add(operation.operationId)
-    }
+    this.#state.beginCommit(transactions)
     await this.#writer.commit(transactions)
-    for (const { sequence, writes } of transactions) {
-      if (sequence === null) continue
-      if (sequence > this.#latestSequence) this.#latestSequence = sequence
-      for (const { id, createdAtMicros, text } of writes) {
-        if (text === null) this.#reads.newest.forget(id)
-        else this.#reads.newest.put({ id, createdAtMicros, sequence, text })
-      }
-    }
+    this.#state.applyCommit(transactions)
   }
 
   listIndexes(): readonly PhysicalIndex[] {
@@ -197,117 +185,76 @@ class PostgresDocuments implements PostgresDocumentStore {
   }
 
   async ensureIndexes(definitions: readonly IndexDefinition[]): Promise<readonly PhysicalIndex[]> {
-    this.#checkOpen()
+    this.#state.checkOpen()
     const rows = await this.#writer.change(
       (connection, term) => ensureIndexes(connection, term, definitions),
-      (indexes, made) => {
-        for (const row of made) indexes.set(row.id, row)
+      (indexes, ensured) => {
+        for (const row of ensured) indexes.set(row)
       },
     )
-    // A build may have finished before this answer was looked at.
+    // A build may have finished since, so the row of the writer is the newer one.
     return rows.map((row) => visible(this.#writer.findIndex(row.id) ?? row)!)
   }
 
   buildIndex(id: number): Promise<void> {
-    const running = this.#builds.get(id)
-    if (running !== undefined) return running
-    const build = this.#build(id).finally(() => this.#builds.delete(id))
-    this.#builds.set(id, build)
-    return build
-  }
-
-  async #build(id: number): Promise<void> {
-    this.#checkOpen()
-    while (this.#writer.findIndex(id)?.state === 'building') {
-      const row = await this.#writer.change(
-        (connection, term) => fillIndex(connection, term, id),
-        (indexes, filled) => {
-          if (filled !== null) indexes.set(id, filled)
-        },
-      )
-      if (row === null) break
-    }
-    if (this.#writer.findIndex(id)?.state !== 'ready') {
-      throw indexDropped()
-    }
+    return this.#builds.build(id)
   }
 
   async dropIndex(id: number): Promise<void> {
-    this.#checkOpen()
+    this.#state.checkOpen()
     await this.#writer.change(
       (connection, term) => dropIndex(connection, term, id),
-      // Not before: an index that is left out of commits must never come back.
-      (indexes, dropped) => {
-        if (dropped !== null) indexes.set(id, dropped)
-      },
+      // Only once it is stored: an index that commits no longer maintain must never come back.
+      (indexes, dropped) => dropped !== null && indexes.set(dropped),
     )
   }
 
   async prune(request: PruneRequest): Promise<PruneResult> {
-    this.#checkOpen()
-    const { oldestSnapshot, beforeMicros } = request
-    const durable = await this.#answer(this.#reads.sequenceAt(beforeMicros), this.#latestSequence)
-    const horizon = Math.min(oldestSnapshot, durable, this.#latestSequence)
-    // Before the first row goes: a read that is on its way is refused when it comes back.
-    this.#horizon = Math.max(this.#horizon, horizon)
+    this.#state.checkOpen()
+    const reading = this.#reads.sequenceAt(request.beforeMicros)
+    const durable = await this.#checkResult(reading, this.latestSequence)
+    // A read that is running is rejected by the new horizon when it returns.
+    const retention = this.#state.advanceHorizon(request, durable)
     const { removed, more } = await this.#writer.change(
-      (connection, term) => prune(connection, term, { ...request, horizon }),
-      (indexes, { forgotten }) => {
-        for (const id of forgotten) indexes.delete(id)
+      (connection, term) => prune(connection, term, retention),
+      (indexes, { deletedIndexes }) => {
+        for (const id of deletedIndexes) indexes.delete(id)
       },
     )
     return { removed, more }
   }
 
   async close(): Promise<void> {
-    if (this.#status.state === 'closed') return
-    this.#status = { state: 'closed' }
-    clearInterval(this.#watch)
+    if (!this.#state.close()) return
+    clearInterval(this.#epochCheck)
     await this.#writer.close()
     await this.#database.close()
   }
 
-  /** Nothing else would tell a server without commits that another one has the epoch. */
-  async #checkWriter(): Promise<void> {
-    if (this.#status.state !== 'open') return
+  /** Fails a store whose epoch another server took, which only a commit would notice otherwise. */
+  async #checkEpoch(): Promise<void> {
+    if (this.status.state !== 'open') return
     try {
-      if ((await this.#reads.writer()) !== this.#writerId)
-        this.#writer.fail(storeFault(new EpochLost()))
+      const writer = await this.#reads.currentWriter()
+      if (writer !== this.#writerId) this.#writer.fail(storeFault(new EpochLost()))
     } catch {
-      // A database that cannot be asked cannot be written by anybody else either.
+      // While the database is unreachable here, the next check decides.
     }
   }
 
-  /** Whoever finds the database broken stops the store, so that nothing more is written to it. */
-  async #answer<T>(asked: Promise<T>, snapshot: number): Promise<T> {
+  /**
+   * Waits for a read and checks that its snapshot is still readable. Corrupt data fails the store,
+   * so that no write follows.
+   */
+  async #checkResult<T>(reading: Promise<T>, snapshot: number): Promise<T> {
     try {
-      const answer = await asked
-      this.#checkReadable(snapshot)
-      return answer
+      const result = await reading
+      this.#state.checkReadable(snapshot)
+      return result
     } catch (error) {
       const fault = storeFault(error)
       if (fault.code === 'PRODUCT_CORRUPT') this.#writer.fail(fault)
       throw fault
     }
   }
-
-  #checkOpen(): void {
-    if (this.#status.state === 'open') return
-    const detail = this.#status.state === 'failed' ? this.#status.detail : 'the store is closed'
-    throw new Fault('UNAVAILABLE', { detail: `documents: ${detail}` })
-  }
-
-  #checkReadable(snapshot: number): void {
-    this.#checkOpen()
-    if (snapshot < this.#horizon) throw snapshotGone()
-  }
-}
-
-/** Whoever still reads it runs a Release that was retired meanwhile. */
-function indexDropped(): Fault {
-  return new Fault('UNAVAILABLE', { detail: 'documents: the index was dropped' })
-}
-
-function snapshotGone(): Fault {
-  return new Fault('UNAVAILABLE', { detail: 'documents: the snapshot is older than what is kept' })
 }

@@ -41,35 +41,35 @@ const batch = (sequence: number) => {
   return { transactions: [{ sequence, atMicros: 0n, writes }] }
 }
 
-async function refusal(work: Promise<unknown>): Promise<string> {
+async function failureOf(pending: Promise<unknown>): Promise<string> {
   try {
-    await work
+    await pending
   } catch (error) {
     if (isFault(error)) return `${error.code}: ${error.detail}`
     throw error
   }
-  return expect.unreachable('nothing was refused')
+  return expect.unreachable('the call did not fail')
 }
 
 test('a server that lost the epoch stores nothing more and has failed', async () => {
-  const trouble: string[] = []
-  const onTrouble = (event: string, detail: string) => trouble.push(`${event}: ${detail}`)
-  const first = await open({ onTrouble })
+  const problems: string[] = []
+  const onProblem = (event: string, detail: string) => problems.push(`${event}: ${detail}`)
+  const first = await open({ onProblem })
   await first.commit(batch(1))
   const second = await open()
   expect(second.latestSequence).toBe(1)
-  // It reads on until it is told; both have the same documents so far.
+  // It can read until it notices the loss: both have the same documents so far.
   expect((await first.read(id, 1))?.sequence).toBe(1)
-  expect(await refusal(first.commit(batch(2)))).toMatch(/^UNAVAILABLE: .*taken over/)
+  expect(await failureOf(first.commit(batch(2)))).toMatch(/^UNAVAILABLE: .*taken over/)
   expect(first.status).toMatchObject({ state: 'failed' })
-  expect(trouble).toEqual([expect.stringMatching(/^failed: .*taken over/)])
-  expect(await refusal(Promise.resolve().then(() => first.read(id, 1)))).toMatch(/^UNAVAILABLE/)
+  expect(problems).toEqual([expect.stringMatching(/^failed: .*taken over/)])
+  expect(await failureOf(Promise.resolve().then(() => first.read(id, 1)))).toMatch(/^UNAVAILABLE/)
   await second.commit(batch(2))
   expect((await second.read(id, 2))?.text).toBe('{"at":2}')
-  expect(await refusal(first.ensureIndexes([{ table: 'notes', fields: [] }]))).toMatch(/^UNAVAIL/)
+  expect(await failureOf(first.ensureIndexes([{ table: 'notes', fields: [] }]))).toMatch(/^UNAVAIL/)
 })
 
-test('a statement that arrives behind a new epoch of its own server stores nothing', async () => {
+test('a statement that arrives after a new epoch of its own server stores nothing', async () => {
   const options = { url: new Secret(database.url), connectionsMax: 1, onIdleLoss: () => undefined }
   const documents = documentDatabase(options)
   const connection = await documents.connect()
@@ -88,64 +88,64 @@ test('a statement that arrives behind a new epoch of its own server stores nothi
   }
 })
 
-test('any other change finds the epoch gone too', async () => {
+test('an index change notices the lost epoch too', async () => {
   const first = await open()
   await open()
   const change = first.ensureIndexes([{ table: 'notes', fields: [] }])
-  expect(await refusal(change)).toMatch(/^UNAVAILABLE: .*taken over/)
+  expect(await failureOf(change)).toMatch(/^UNAVAILABLE: .*taken over/)
   expect(first.status.state).toBe('failed')
 })
 
-test('a database that lost commits, as a late standby has, takes no more', async () => {
+test('a database that lost commits, like a standby that is behind, accepts no more', async () => {
   const store = await open()
   for (const sequence of [1, 2, 3]) await store.commit(batch(sequence))
   await execute(database.url, 'delete from svc_documents.batches where batch = 3')
-  expect(await refusal(store.commit(batch(4)))).toMatch(/^UNAVAILABLE: .*lost commits/)
+  expect(await failureOf(store.commit(batch(4)))).toMatch(/^UNAVAILABLE: .*lost commits/)
   expect(store.status.state).toBe('failed')
   expect((await open()).latestSequence).toBe(2)
 })
 
-test('a server without commits learns it by itself', async () => {
-  const first = await open({ watchMillis: 50 })
+test('a server without commits notices the lost epoch', async () => {
+  const first = await open({ epochCheckMillis: 50 })
   await open()
   await expect.poll(() => first.status.state).toBe('failed')
 })
 
-test('a database belongs to one Environment, which belongs to it', async () => {
+test('a database and an Environment belong to each other', async () => {
   const store = await open()
   const { databaseId } = store
-  const foreign = await refusal(open({ environmentId: 'env_00000000000000000000000002' }))
+  const foreign = await failureOf(open({ environmentId: 'env_00000000000000000000000002' }))
   expect(foreign).toMatch(/^SERVER_DOCUMENT_DATABASE_UNAVAILABLE: .*another Environment/)
-  const other = await refusal(open({ databaseId: 'x' }))
+  const other = await failureOf(open({ databaseId: 'x' }))
   expect(other).toMatch(/^SERVER_DOCUMENT_DATABASE_UNAVAILABLE: .*not the one/)
-  // Whoever is refused has not taken the epoch.
+  // The rejected servers have not taken the epoch.
   await store.commit(batch(1))
   await open({ databaseId })
   const empty = await freshDatabase(DOCUMENT_TEMPLATE)
   try {
-    const fresh = await refusal(openDocuments(empty.url, { databaseId }))
+    const fresh = await failureOf(openDocuments(empty.url, { databaseId }))
     expect(fresh).toMatch(/^SERVER_DOCUMENT_DATABASE_UNAVAILABLE: .*no documents/)
   } finally {
     await empty.drop()
   }
 })
 
-test('servers that open a new database at once agree on whose it is', async () => {
+test('servers that open a new database at the same time agree on its ID', async () => {
   const stores = await Promise.all([1, 2, 3, 4].map(() => open()))
   expect(new Set(stores.map((store) => store.databaseId)).size).toBe(1)
   const outcomes = await Promise.all(
     stores.map((store) =>
       store.commit(batch(1)).then(
         () => 'stored',
-        () => 'refused',
+        () => 'rejected',
       ),
     ),
   )
-  expect(outcomes.sort()).toEqual(['refused', 'refused', 'refused', 'stored'])
+  expect(outcomes.sort()).toEqual(['rejected', 'rejected', 'rejected', 'stored'])
 })
 
-test('a database that cannot be reached is named without its password', async () => {
-  const text = await refusal(openDocuments('postgres://u:hunter2@127.0.0.1:1/x'))
+test('an unreachable database is reported without its password', async () => {
+  const text = await failureOf(openDocuments('postgres://u:hunter2@127.0.0.1:1/x'))
   expect(text).toMatch(/^SERVER_DOCUMENT_DATABASE_UNAVAILABLE/)
   expect(text).not.toContain('hunter2')
 })

@@ -1,43 +1,43 @@
 /**
- * The right to write: one server has the epoch. Whoever takes it waits for the statement that runs
- * under the epoch before, and every later statement under that one stores nothing.
+ * The term of a writer: one server has the epoch and may write. A server that takes the epoch waits
+ * for the statement that runs under the previous epoch; later statements under it store nothing.
  */
 import type { Connection, RawRow } from '../../database/connection.ts'
 import { Fault } from '../../errors/fault.ts'
-import type { IndexRow } from '../index-rows.ts'
+import { type IndexRow, IndexTable } from '../index-rows.ts'
 import { EpochLost } from './failures.ts'
 import { nullableNumber, number, text } from './rows.ts'
 
-/** What the writer knows of the database while nobody else writes. */
+/** State of the database that the writer has in memory while no other server writes. */
 export interface Term {
   readonly epoch: number
   /** Number of the last batch. */
   batch: number
   latestSequence: number
-  /** Dropped ones too, until their entries are gone. */
-  readonly indexes: Map<number, IndexRow>
+  readonly indexes: IndexTable
 }
 
 export interface Claim {
   readonly environmentId: string
-  /** Null where this Environment was not opened with any database before. */
+  /** The database that this Environment was opened with before; null for none. */
   readonly databaseId: string | null
-  /** Names the database where it is new. */
+  /** ID for a database that is new. */
   readonly newDatabaseId: string
-  /** Names this server until it ends. */
+  /** ID of this server process. */
   readonly writer: string
 }
 
 /**
- * Takes the epoch from whoever has it; answers the database's ID. Throws
- * SERVER_DOCUMENT_DATABASE_UNAVAILABLE, having changed nothing, where it belongs to another
- * Environment or is not the database that this one was opened with before.
+ * Takes the epoch from the server that has it, and returns the ID of the database. Throws
+ * SERVER_DOCUMENT_DATABASE_UNAVAILABLE without a change where the database belongs to another
+ * Environment or is not the one that this Environment was opened with before.
  */
 export async function beginTerm(
   connection: Connection,
   claim: Claim,
 ): Promise<{ term: Term; databaseId: string }> {
-  const databaseId = (await bound(connection, claim)) ?? (await bind(connection, claim))
+  const databaseId =
+    (await readBinding(connection, claim)) ?? (await bindDatabase(connection, claim))
   const { rows } = await connection.query(
     'update state set epoch = epoch + 1, writer = $1 returning epoch',
     [claim.writer],
@@ -45,7 +45,7 @@ export async function beginTerm(
   return { databaseId, term: await loadTerm(connection, number(rows[0]!, 'epoch')) }
 }
 
-/** A new epoch of the same server: no statement that was lost on the way can still store. */
+/** Takes a new epoch for the same server, so that no lost statement can store anything later. */
 export async function renewTerm(connection: Connection, writer: string): Promise<Term> {
   const { rows } = await connection.query(
     'update state set epoch = epoch + 1 where writer = $1 returning epoch',
@@ -55,37 +55,40 @@ export async function renewTerm(connection: Connection, writer: string): Promise
   return loadTerm(connection, number(rows[0], 'epoch'))
 }
 
-/** The database's ID if it is ours; null if it is nobody's. */
-async function bound(connection: Connection, claim: Claim): Promise<string | null> {
+/** Returns the ID of the database; null where it does not belong to any Environment yet. */
+async function readBinding(connection: Connection, claim: Claim): Promise<string | null> {
   const { rows } = await connection.query('select environment_id, database_id from state')
   if (rows[0] === undefined) {
-    if (claim.databaseId !== null) throw refused('it holds no documents, but this Environment has')
+    if (claim.databaseId !== null) throw rejected('it holds no documents, but this Environment has')
     return null
   }
   if (text(rows[0], 'environment_id') !== claim.environmentId) {
-    throw refused('it belongs to another Environment')
+    throw rejected('it belongs to another Environment')
   }
   const databaseId = text(rows[0], 'database_id')
   if (claim.databaseId !== null && claim.databaseId !== databaseId) {
-    throw refused('it is not the one that holds the documents of this Environment')
+    throw rejected('it is not the one that holds the documents of this Environment')
   }
   return databaseId
 }
 
-async function bind(connection: Connection, claim: Claim): Promise<string> {
+async function bindDatabase(connection: Connection, claim: Claim): Promise<string> {
   await connection.query(
     `insert into state (environment_id, database_id, writer, epoch) values ($1, $2, $3, 1)
      on conflict do nothing`,
     [claim.environmentId, claim.newDatabaseId, claim.writer],
   )
-  return (await bound(connection, claim))!
+  return (await readBinding(connection, claim))!
 }
 
-function refused(detail: string): Fault {
+function rejected(detail: string): Fault {
   return new Fault('SERVER_DOCUMENT_DATABASE_UNAVAILABLE', { detail })
 }
 
-/** In statements behind the one that took the epoch, so that they see what it waited for. */
+/**
+ * Loads the state in statements after the one that took the epoch, so that they see the changes
+ * that it waited for.
+ */
 async function loadTerm(connection: Connection, epoch: number): Promise<Term> {
   const last = await connection.query(
     'select batch, latest_sequence from batches order by batch desc limit 1',
@@ -98,7 +101,7 @@ async function loadTerm(connection: Connection, epoch: number): Promise<Term> {
     epoch,
     batch: row === undefined ? 0 : number(row, 'batch'),
     latestSequence: row === undefined ? 0 : number(row, 'latest_sequence'),
-    indexes: new Map(indexes.rows.map((each) => [number(each, 'id'), indexRow(each)])),
+    indexes: new IndexTable(indexes.rows.map(indexRow)),
   }
 }
 

@@ -1,7 +1,7 @@
 /**
- * Everything that changes the database, one change after the other. It is the one place that knows
- * whether a change is stored: where the answer was lost, a new epoch keeps the old statement from
- * storing anything later, and the number of the last batch tells what it did.
+ * Runs all changes of the database, one after the other, and determines whether a commit is stored
+ * when its reply was lost: a new epoch prevents the lost statement from storing anything later, and
+ * the number of the last batch shows whether it did.
  */
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Connection } from '../../database/connection.ts'
@@ -9,58 +9,58 @@ import type { Database } from '../../database/database.ts'
 import { assert } from '../../errors/assert.ts'
 import { Fault, isFault } from '../../errors/fault.ts'
 import type { System } from '../../system/system.ts'
-import { type IndexRow, visible } from '../index-rows.ts'
+import type { IndexRow, IndexTable } from '../index-rows.ts'
 import type { PhysicalIndex, TransactionWrite } from '../store.ts'
 import { batchParts } from './batch-rows.ts'
 import { writeParts } from './commits.ts'
 import { EpochLost, storeFault } from './failures.ts'
 import { renewTerm, type Term } from './terms.ts'
 
-const PAUSE_MILLIS_MIN = 50
-const PAUSE_MILLIS_MAX = 2_000
+const RETRY_MILLIS_MIN = 50
+const RETRY_MILLIS_MAX = 2_000
 
 export interface WriterOptions {
-  /** Of one connection: changes never run side by side. */
+  /** A pool of one connection: changes never run concurrently. */
   readonly database: Database
-  /** Who holds the term. */
+  /** ID of the server that has the term. */
   readonly writer: string
   readonly term: Term
   readonly system: Pick<System, 'monotonicMillis'>
-  /** How long a commit whose answer was lost waits for PostgreSQL to come back. */
-  readonly settleMillis: number
-  /** Called once, when the writer must not be used any more. */
+  /** How long a commit whose reply was lost waits for PostgreSQL to be reachable again. */
+  readonly reconcileMillis: number
+  /** Called once, when the writer fails for good. */
   readonly onFailed: (detail: string) => void
 }
 
 export class Writer {
   readonly #options: WriterOptions
   #term: Term
-  /** Whether a statement was lost since the term began: the next change needs a new one. */
-  #lost = false
+  /** Whether the outcome of a statement is unknown: the next change needs a new term. */
+  #needsNewTerm = false
   #failure: Fault | null = null
   #tail: Promise<unknown> = Promise.resolve()
-  #visible: readonly PhysicalIndex[] | null = null
 
   constructor(options: WriterOptions) {
     this.#options = options
     this.#term = options.term
   }
 
-  /** Those that commits have to keep, as of the last change. */
+  /** The indexes that commits have to maintain, as of the last change. */
   listIndexes(): readonly PhysicalIndex[] {
-    // Every commit asks, and they change with a Release only.
-    this.#visible ??= [...this.#term.indexes.values()].flatMap((row) => visible(row) ?? [])
-    return this.#visible
+    return this.#term.indexes.listVisible()
   }
 
   findIndex(id: number): IndexRow | undefined {
     return this.#term.indexes.get(id)
   }
 
-  /** UNAVAILABLE: nothing is stored. RESULT_UNCERTAIN: that cannot be known; it has failed. */
+  /**
+   * Stores a batch. Throws UNAVAILABLE where nothing is stored, and RESULT_UNCERTAIN where that is
+   * unknown: then the writer has failed.
+   */
   commit(transactions: readonly TransactionWrite[]): Promise<void> {
-    return this.#inOrder(async () => {
-      const term = await this.#held()
+    return this.#enqueue(async () => {
+      const term = await this.#usableTerm()
       const parts = batchParts(transactions, term)
       const last = parts.at(-1)
       if (last === undefined) return
@@ -80,61 +80,60 @@ export class Writer {
   }
 
   /**
-   * Runs any other change in a transaction of its own. Where it raises UNAVAILABLE the change may
-   * be stored or not, so it is one that can be repeated. `apply` tells the indexes what is stored.
+   * Runs any other change in its own transaction. After UNAVAILABLE the change may or may not be
+   * stored, so it must be repeatable. `apply` updates the index table once the change is stored.
    */
   change<T>(
-    work: (connection: Connection, term: Term) => Promise<T>,
-    apply: (indexes: Term['indexes'], result: T) => void,
+    execute: (connection: Connection, term: Term) => Promise<T>,
+    apply: (indexes: IndexTable, result: T) => void,
   ): Promise<T> {
-    return this.#inOrder(async () => {
-      const term = await this.#held()
+    return this.#enqueue(async () => {
+      const term = await this.#usableTerm()
       const connection = await this.#options.database.connect()
       try {
         await connection.query('begin isolation level read committed')
-        const held = await connection.query('select from state where epoch = $1 for share', [
+        const locked = await connection.query('select from state where epoch = $1 for share', [
           term.epoch,
         ])
-        if (held.rowCount !== 1) throw new EpochLost()
-        const result = await work(connection, term)
+        if (locked.rowCount !== 1) throw new EpochLost()
+        const result = await execute(connection, term)
         await connection.query('commit')
         connection.release()
         apply(term.indexes, result)
-        this.#visible = null
         return result
       } catch (error) {
-        this.#lost = true
+        this.#needsNewTerm = true
         connection.discard()
         throw error
       }
     })
   }
 
-  /** Waits for the changes that were handed in. */
+  /** Waits for the pending changes. */
   async close(): Promise<void> {
     await this.#tail
     await this.#options.database.close()
   }
 
-  /** Called where a read shows that the database must not be written any more. */
+  /** Stops all further changes, such as after a read of corrupt data. */
   fail(fault: Fault): void {
     if (this.#failure !== null) return
     this.#failure = fault
     this.#options.onFailed(fault.detail ?? fault.message)
   }
 
-  #inOrder<T>(work: () => Promise<T>): Promise<T> {
+  #enqueue<T>(task: () => Promise<T>): Promise<T> {
     const result = this.#tail.then(async () => {
       if (this.#failure !== null) {
         throw new Fault('UNAVAILABLE', { detail: this.#failure.detail, cause: this.#failure })
       }
       try {
-        return await work()
+        return await task()
       } catch (error) {
         const fault = storeFault(error)
-        const over =
+        const isFatal =
           error instanceof EpochLost || isFault(fault, 'PRODUCT_CORRUPT', 'RESULT_UNCERTAIN')
-        if (over) this.fail(fault)
+        if (isFatal) this.fail(fault)
         throw fault
       }
     })
@@ -142,8 +141,8 @@ export class Writer {
     return result
   }
 
-  async #held(): Promise<Term> {
-    if (this.#lost) await this.#renew()
+  async #usableTerm(): Promise<Term> {
+    if (this.#needsNewTerm) await this.#renew()
     return this.#term
   }
 
@@ -153,8 +152,7 @@ export class Writer {
       const term = await renewTerm(connection, this.#options.writer)
       if (term.batch < this.#term.batch) throw new EpochLost()
       this.#term = term
-      this.#lost = false
-      this.#visible = null
+      this.#needsNewTerm = false
       connection.release()
     } catch (error) {
       connection.discard()
@@ -162,13 +160,16 @@ export class Writer {
     }
   }
 
-  /** Whether the batches that were just sent are stored; in the order of one term, all or none. */
+  /**
+   * Determines whether the batches that were sent last are stored: all or none. Throws
+   * RESULT_UNCERTAIN where PostgreSQL stays unreachable.
+   */
   async #isStored(count: number): Promise<boolean> {
-    const { system, settleMillis } = this.#options
+    const { system, reconcileMillis } = this.#options
     const before = this.#term.batch
-    const until = system.monotonicMillis() + settleMillis
-    this.#lost = true
-    for (let pause = PAUSE_MILLIS_MIN; ; pause = Math.min(pause * 2, PAUSE_MILLIS_MAX)) {
+    const deadline = system.monotonicMillis() + reconcileMillis
+    this.#needsNewTerm = true
+    for (let pause = RETRY_MILLIS_MIN; ; pause = Math.min(pause * 2, RETRY_MILLIS_MAX)) {
       try {
         await this.#renew()
         const stored = this.#term.batch - before
@@ -176,8 +177,8 @@ export class Writer {
         return stored === count
       } catch (error) {
         const fault = storeFault(error)
-        const late = system.monotonicMillis() >= until
-        if (late || error instanceof EpochLost || fault.code !== 'UNAVAILABLE') {
+        const isLate = system.monotonicMillis() >= deadline
+        if (isLate || error instanceof EpochLost || fault.code !== 'UNAVAILABLE') {
           throw new Fault('RESULT_UNCERTAIN', { detail: `commit: ${fault.detail}`, cause: fault })
         }
       }

@@ -6,7 +6,7 @@ import { decodeBatch, encodeBatch } from './batch-messages.ts'
 
 const text = fc.string({ unit: 'binary', maxLength: 30 })
 const bytes = fc.uint8Array({ maxLength: 40 }).map((array) => Buffer.from(array))
-/** One character a byte. */
+/** A binary string. */
 const key = bytes.map((array) => array.toString('latin1'))
 const micros = fc.bigInt({ min: -(2n ** 53n) + 1n, max: 2n ** 53n - 1n })
 const sequence = fc.option(fc.maxSafeNat())
@@ -43,7 +43,7 @@ const batch: fc.Arbitrary<CommitBatch> = fc.record({
   ),
 })
 
-test(`a batch arrives as it was sent (SVC_SEED=${SEED})`, () => {
+test(`a decoded batch equals the encoded one (SVC_SEED=${SEED})`, () => {
   const property = fc.property(batch, (sent) => {
     expect(decodeBatch(encodeBatch(sent))).toEqual(sent)
   })

@@ -1,7 +1,7 @@
 /**
- * Batches on their way to the writing thread: all texts in one string, everything else in an array
- * of numbers. The structured clone of their objects took a third of the time that the main thread
- * spends on a Mutation; JSON takes a third as long again as this, most of it in the thread.
+ * Encodes batches for the writing thread: all texts in one string, everything else in an array of
+ * numbers. A structured clone of the objects took a third of the time that the main thread spends
+ * on a Mutation. JSON takes a third longer than this encoding, most of it in the writing thread.
  */
 import { binaryBytes, binaryString } from '../../system/binary-strings.ts'
 import type {
@@ -14,14 +14,14 @@ import type {
 
 export interface BatchMessage {
   /**
-   * In the order in which the batch is walked; a text is its length. The bytes of a Float64Array as
-   * a binary string, since what has nothing but strings crosses in half the time.
+   * The numbers in the order of the batch, with the length of each text: the bytes of a
+   * Float64Array as a binary string, since a message of strings alone is sent in half the time.
    */
   readonly numbers: string
   readonly texts: string
 }
 
-/** Stands for null; no length, count or sequence is negative. */
+/** The encoding of null. No length, count or sequence is negative. */
 const NULL = -1
 
 export function encodeBatch({ transactions }: CommitBatch): BatchMessage {
@@ -30,7 +30,7 @@ export function encodeBatch({ transactions }: CommitBatch): BatchMessage {
   return encoder.message()
 }
 
-/** What `encodeBatch` was given; times beyond 53 bits are rounded, but not into them. */
+/** Decodes a batch. Times beyond 53 bits are rounded, and stay beyond 53 bits. */
 export function decodeBatch(message: BatchMessage): CommitBatch {
   return { transactions: new Decoder(message).list(readTransaction) }
 }
@@ -146,7 +146,7 @@ class Decoder {
   #unitsRead = 0
 
   constructor({ numbers, texts }: BatchMessage) {
-    // A copy: the bytes of a Buffer need not begin where a Float64Array may.
+    // Copied, since the bytes of a Buffer may start at an offset that a Float64Array cannot have.
     this.#numbers = new Float64Array(new Uint8Array(binaryBytes(numbers)).buffer)
     this.#texts = texts
   }

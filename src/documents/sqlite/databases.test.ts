@@ -28,14 +28,14 @@ async function storeWithOneDocument(): Promise<void> {
 
 function tamper(...statements: readonly string[]): void {
   const database = new Database(path)
-  // The last connection of a closed store may still be folding the log into the file.
+  // The last connection of a closed store may still be checkpointing.
   database.run('pragma busy_timeout = 5000')
   for (const statement of statements) database.run(statement)
   database.close()
 }
 
 describe('the document file', () => {
-  test('is created for its owner only, and closing it leaves one whole file', async () => {
+  test('is created for its owner only, and is complete without its log after closing', async () => {
     const before = process.umask(0)
     try {
       await storeWithOneDocument()
@@ -51,7 +51,7 @@ describe('the document file', () => {
     expect(walBytes).toBe(0)
   })
 
-  test('is durable at each commit and takes nothing from a foreign schema', async () => {
+  test('has durable commits and does not trust its schema', async () => {
     const database = openDatabase(path, { mayBeNew: true })
     const pragma = (name: string) => Object.values(database.query(`pragma ${name}`).get() as object)
     expect(pragma('journal_mode')).toEqual(['wal'])
@@ -68,7 +68,7 @@ describe('the document file', () => {
       'the database of another application',
       () => tamper('create table other (id integer)', 'pragma application_id = 7'),
     ],
-    ['a database of nobody', () => tamper('create table other (id integer)')],
+    ['a database without an application ID', () => tamper('create table other (id integer)')],
     ['a newer version', () => tamper('pragma user_version = 1000')],
     [
       'another migration under the same number',
@@ -92,7 +92,7 @@ describe('the document file', () => {
     ],
   ]
   for (const [name, damage] of rejected) {
-    test(`${name} is refused`, async () => {
+    test(`${name} is rejected`, async () => {
       const fresh = name.startsWith('a text') || name.includes('database')
       if (!fresh) await storeWithOneDocument()
       damage()
@@ -101,7 +101,7 @@ describe('the document file', () => {
     })
   }
 
-  test('a copy without the log that holds all of it is refused where it is not new', async () => {
+  test('a copy without its write-ahead log is rejected unless it may be new', async () => {
     tamper('pragma page_size = 4096', 'pragma journal_mode = wal')
     expect(statSync(path).size).toBe(4096)
     const opening = openSqliteDocuments(path, { mayBeNew: false })
@@ -110,7 +110,7 @@ describe('the document file', () => {
     await (await openSqliteDocuments(path, { mayBeNew: false })).close()
   })
 
-  test('a directory that is not there is unavailable, not corrupt', async () => {
+  test('a missing directory is unavailable, not corrupt', async () => {
     const missing = join(directory, 'missing', 'documents.db')
     await expect(openSqliteDocuments(missing)).rejects.toEqual(fault('UNAVAILABLE'))
   })

@@ -1,43 +1,45 @@
 /**
- * Opens the document file: creates it, brings its schema up to date and refuses one that is not
- * ours or does not fit. A whole check of a large file takes minutes, so only its frame is checked.
+ * Opens the document file: creates it, migrates its schema and rejects a file of another program or
+ * of a newer version. A full check of a large file takes minutes, so only schema, migrations and
+ * newest row are checked.
  */
 import { Database, SQLiteError } from 'bun:sqlite'
 import { closeSync, constants, fsyncSync, openSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { AssertionFailure, assert } from '../../errors/assert.ts'
-import { Fault, isFault } from '../../errors/fault.ts'
+import { assert } from '../../errors/assert.ts'
+import { Fault } from '../../errors/fault.ts'
 import { digestEquals, sha256 } from '../../system/digests.ts'
 import { decodeStored } from '../../value/stored.ts'
-import { ValidationError } from '../../value/validation-error.ts'
+import { faultOfStoredData } from '../store-faults.ts'
 import { MIGRATIONS } from './migrations.generated.ts'
 import { configure } from './pragmas.ts'
 import { loadState } from './writer-state.ts'
 
 /**
- * The inner pages of some million documents, which the processor has at hand too. A read of one
- * document in a million takes 12.5 us with 8 MiB, 15 with 64, and what is hot as long with both.
+ * Page cache of the reading connection. It holds the inner pages of some million documents and
+ * fits into the processor's cache: a read of one document in a million takes 12.5 us with 8 MiB and
+ * 15 with 64, and a read of a hot document takes the same time with both.
  */
 const CACHE_MIB = 8
 
-/** "svcd": tells our file from any other one of SQLite. */
+/** "svcd", which marks the document files of this product. */
 const APPLICATION_ID = 0x73766364
 
 export interface OpenOptions {
-  /** Otherwise a file that holds no store yet is PRODUCT_CORRUPT: it has lost its log. */
+  /** If false, an empty file is PRODUCT_CORRUPT: it has lost its write-ahead log. */
   readonly mayBeNew: boolean
 }
 
 /**
- * A connection that only reads. UNAVAILABLE where the file cannot be opened, PRODUCT_CORRUPT where
- * it is not a document store that this version can use.
+ * Opens a read-only connection. Throws UNAVAILABLE where the file cannot be opened and
+ * PRODUCT_CORRUPT where it is not a document store that this version can use.
  */
 export function openDatabase(path: string, { mayBeNew }: OpenOptions): Database {
   let database: Database | undefined
   try {
     createFile(path)
     database = new Database(path, { readwrite: true, create: false })
-    refuseForeign(database, mayBeNew)
+    rejectForeignFile(database, mayBeNew)
     configure(database, { cacheMiB: CACHE_MIB })
     migrate(database)
     checkSchema(database)
@@ -50,19 +52,17 @@ export function openDatabase(path: string, { mayBeNew }: OpenOptions): Database 
   }
 }
 
-/** The fault of a failed read or opening. */
+/** Classifies the error of a failed read or opening. */
 export function storeFault(error: unknown): Fault {
-  if (isFault(error)) return error
-  if (error instanceof AssertionFailure || error instanceof ValidationError) {
-    return new Fault('PRODUCT_CORRUPT', { detail: `documents: ${error.message}`, cause: error })
-  }
+  const known = faultOfStoredData(error)
+  if (known !== null) return known
   const code = error instanceof SQLiteError ? (error.code ?? 'SQLITE_ERROR') : 'the file'
   const broken = /^SQLITE_(?:CORRUPT|NOTADB|FORMAT|SCHEMA|MISMATCH|ERROR)/.test(code)
   const detail = `documents: ${code} failed`
   return new Fault(broken ? 'PRODUCT_CORRUPT' : 'UNAVAILABLE', { detail, cause: error })
 }
 
-/** Only the server's user may read documents, whatever the umask; SQLite copies the mode. */
+/** Creates the file with mode 0600 whatever the umask. SQLite gives its other files that mode. */
 function createFile(path: string): void {
   const { O_CREAT, O_EXCL, O_NOFOLLOW, O_RDWR } = constants
   try {
@@ -73,7 +73,7 @@ function createFile(path: string): void {
   }
   const directory = openSync(dirname(path), constants.O_RDONLY)
   try {
-    // Otherwise the name of the file may be gone after a power loss, with every commit in it.
+    // Without it a power loss may remove the name of the file, and with it every commit.
     fsyncSync(directory)
   } finally {
     closeSync(directory)
@@ -84,7 +84,7 @@ function pragma(database: Database, name: 'application_id' | 'user_version'): nu
   return Number(Object.values(database.query<object, []>(`pragma ${name}`).get() ?? {})[0])
 }
 
-function refuseForeign(database: Database, mayBeNew: boolean): void {
+function rejectForeignFile(database: Database, mayBeNew: boolean): void {
   const objects = database
     .query<{ count: number }, []>('select count(*) as count from sqlite_schema')
     .get()
@@ -108,8 +108,8 @@ function migrate(database: Database): void {
           'select checksum from migrations where version = ?1',
         )
         .get(version)
-      const same = row !== null && digestEquals(row.checksum, checksum)
-      assert(same, `migration ${version} is not the one that was applied`)
+      const isEqual = row !== null && digestEquals(row.checksum, checksum)
+      assert(isEqual, `migration ${version} is not the one that was applied`)
       continue
     }
     database.transaction(() => {

@@ -23,7 +23,7 @@ beforeEach(() => {
 
 afterEach(() => rmSync(directory, { recursive: true }))
 
-/** Commits batches as fast as it can and writes each sequence only after it was acknowledged. */
+/** Commits batches without a pause and prints each sequence after it was acknowledged. */
 const CHILD = `
 import { writeSync } from 'node:fs'
 const { openSqliteDocuments } = await import(process.argv[2])
@@ -75,18 +75,18 @@ async function acknowledgedUntilKilled(script: string, path: string, millis: num
   })
   let output = ''
   child.stdout.on('data', (chunk: Buffer) => {
-    // The clock starts when there is something to lose.
+    // The time starts with the first acknowledged commit.
     if (output === '') setTimeout(() => child.kill('SIGKILL'), millis)
     output += chunk.toString()
   })
   const [, signal] = await once(child, 'close')
   expect(signal).toBe('SIGKILL')
   const lines = output.split('\n')
-  // What follows the last line break was cut off by the kill.
+  // The text after the last line break may be incomplete.
   return Number(lines.at(-2))
 }
 
-/** Reads everything back: a sequence tells which documents, keys and operations there must be. */
+/** Reads everything back: the latest sequence determines all documents, keys and operations. */
 async function sequenceOfWholeStore(): Promise<number> {
   const store = await openSqliteDocuments(path)
   const latest = store.latestSequence
@@ -102,15 +102,15 @@ async function sequenceOfWholeStore(): Promise<number> {
   return latest
 }
 
-test('what was acknowledged survives kill -9 at any moment, and a batch is whole', async () => {
-  // Kill a child that commits without a pause; then let the next one go on with the same file.
+test('acknowledged commits survive kill -9 at any moment, and batches are atomic', async () => {
+  // Each child commits without a pause until it is killed, and the next one continues its file.
   for (let kill = 0; kill < KILLS; kill++) {
     const acknowledged = await acknowledgedUntilKilled(script, path, (kill * 37) % 150)
     expect(await sequenceOfWholeStore()).toBeGreaterThanOrEqual(acknowledged)
   }
 })
 
-/** Files of the child can grow to some 2 MB, longer ones cannot be written to beyond that. */
+/** Runs a child whose files can only be written up to some 2 MB. */
 async function linesOfLimited(args: readonly string[]): Promise<string[]> {
   const limited = `trap '' XFSZ; ulimit -f 2000; exec "$0" "$@"`
   const child = spawn('sh', ['-c', limited, process.execPath, ...args], {
@@ -124,8 +124,8 @@ async function linesOfLimited(args: readonly string[]): Promise<string[]> {
   return output.trimEnd().split('\n')
 }
 
-test('a commit that the system cuts off is uncertain until the next opening', async () => {
-  // The limit makes a write inside COMMIT fail with an error that is not a full disk.
+test('a commit whose write fails is uncertain until the store is opened again', async () => {
+  // The limit makes a write inside COMMIT fail with an error other than a full disk.
   const lines = await linesOfLimited(childArguments(script, path))
   expect(lines.at(-1)).toBe('RESULT_UNCERTAIN failed')
   expect(await sequenceOfWholeStore()).toBeGreaterThanOrEqual(Number(lines.at(-2)))
@@ -142,8 +142,8 @@ await store.close().then(() => writeSync(1, 'closed'), (error) => writeSync(1, e
 process.exit(0)
 `
 
-test('a store whose log finds no room in its file closes, and opens whole', async () => {
-  // One long document, and behind it, where nothing can be written, what the next one changes.
+test('a store whose log cannot be checkpointed closes, and opens completely', async () => {
+  // The pages that the next commit changes are after one long document, beyond the limit.
   const before = await openSqliteDocuments(path)
   const transactions = Array.from({ length: 100 }, (_, i) => {
     const text = JSON.stringify('x'.repeat(i === 0 ? 3_000_000 : 1_000))

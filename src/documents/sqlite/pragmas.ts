@@ -1,9 +1,9 @@
-/** Settings that each connection to the document file makes before anything else. */
+/** Settings that each connection to the document file applies first. */
 import type { Database } from 'bun:sqlite'
 
-/** A change of one document writes a page, twice; longer keys than a quarter of it overflow. */
+/** A change of one document writes a page twice. Keys longer than a quarter of a page overflow. */
 const PAGE_BYTES = 4096
-/** 16 MiB of pages: a checkpoint is rare enough and still takes some milliseconds only. */
+/** 16 MiB of pages: checkpoints are rare, and each takes only some milliseconds. */
 const CHECKPOINT_PAGES = 4096
 const WAL_BYTES_KEPT = 64 * 1024 * 1024
 
@@ -17,9 +17,9 @@ export function configure(database: Database, { cacheMiB }: PragmaOptions): void
     'journal_mode = wal',
     // A COMMIT returns after the write-ahead log is on the disk.
     'synchronous = full',
-    // Elsewhere than on macOS it changes nothing; there a plain sync stops at the drive's cache.
+    // Only macOS needs it: a plain sync there ends at the cache of the drive.
     'fullfsync = on',
-    // A file that somebody else wrote must not call functions from its schema.
+    // The schema of a manipulated file must not call functions.
     'trusted_schema = off',
     'busy_timeout = 5000',
     `cache_size = ${-cacheMiB * 1024}`,

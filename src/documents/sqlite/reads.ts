@@ -1,9 +1,10 @@
-/** The prepared reads of the document file. Whether a snapshot may be read is decided before. */
+/** Prepared reads of the document file. The caller has checked that the snapshot is readable. */
 import type { Database } from 'bun:sqlite'
 import { assert } from '../../errors/assert.ts'
 import { binaryBytes, binaryString } from '../../system/binary-strings.ts'
-import { keySuccessor } from '../keys.ts'
-import { NewestVersions } from '../newest-versions.ts'
+import { idLength } from '../index-rows.ts'
+import type { NewestVersions } from '../newest-versions.ts'
+import { type PageRequest, RangeWalk } from '../range-walk.ts'
 import type {
   KeyedDocument,
   OperationRecord,
@@ -43,7 +44,7 @@ interface OperationRow {
   readonly created_at_micros: number
 }
 
-/** Makes its key when it is asked for: most lists want that of their last entry alone. */
+/** Decodes its key only when it is read: most lists read the key of their last entry alone. */
 class Entry implements KeyedDocument {
   readonly #key: Uint8Array
   readonly document: StoredDocument
@@ -58,31 +59,31 @@ class Entry implements KeyedDocument {
   }
 }
 
-/** Rows of one statement: a generator costs more than the few that most reads want. */
+/** Rows of one statement: a generator costs more than the few rows that most reads take. */
 const PAGE_ROWS = 64
 
-/** Documents that are looked up one by one; from more on one joined statement is faster. */
+/** Documents that are looked up one by one: for more of them one joined statement is faster. */
 const LOOKUPS_MAX = 4
 
 /**
- * In the statements below a `+` stands before a parameter that SQLite would otherwise look at when
- * it plans: it would plan again with every call, which costs four times the walk itself.
+ * The statements have a `+` before each parameter whose value SQLite would otherwise use to choose
+ * a plan: it would plan again with every call, which costs four times the walk itself.
  */
 export class Reads {
-  readonly newest = new NewestVersions()
+  readonly #newest: NewestVersions
   readonly #begin
   readonly #end
-  #isHeld = false
+  #isInTransaction = false
   readonly #version
   readonly #ascending
   readonly #descending
   readonly #keysAscending
   readonly #keysDescending
   readonly #operation
-  readonly #newestOperationId
   readonly #sequenceAt
 
-  constructor(database: Database) {
+  constructor(database: Database, newest: NewestVersions) {
+    this.#newest = newest
     this.#begin = database.prepare('begin')
     this.#end = database.prepare('commit')
     this.#version = database.prepare<VersionRow, [string, number]>(
@@ -101,95 +102,80 @@ export class Reads {
          from operations
         where operation_id = ?1`,
     )
-    this.#newestOperationId = database.prepare<{ id: string | null }, []>(
-      'select max(operation_id) as id from operations',
-    )
     this.#sequenceAt = database.prepare<{ sequence: number | null }, [number]>(
       'select max(sequence) as sequence from sequence_times where at_micros <= ?1',
     )
   }
 
   /**
-   * Reads from here on share one transaction of the file: taking and leaving its locks costs as
-   * much as a read. It must end before a write, or the log of the file could never shrink.
+   * Begins a transaction that the following reads share, since taking and releasing the locks of
+   * the file costs as much as a read. It must end before a write, or the write-ahead log could
+   * never shrink.
    */
-  hold(): void {
-    if (this.#isHeld) return
+  beginTransaction(): void {
+    if (this.#isInTransaction) return
     this.#begin.run()
-    this.#isHeld = true
+    this.#isInTransaction = true
   }
 
-  release(): void {
-    if (!this.#isHeld) return
-    this.#isHeld = false
+  endTransaction(): void {
+    if (!this.#isInTransaction) return
+    this.#isInTransaction = false
     this.#end.run()
   }
 
-  /** `latest` says that nothing newer than the snapshot is durable, so what is found is newest. */
+  /** `latest` means that no newer sequence is durable, so a version that is found is the newest. */
   read(id: string, snapshot: number, latest: boolean): StoredDocument | null {
-    return this.newest.find(id, snapshot) ?? this.#stored(id, snapshot, latest)
+    return this.#newest.find(id, snapshot) ?? this.#readVersion(id, snapshot, latest)
   }
 
-  #stored(id: string, snapshot: number, latest: boolean): StoredDocument | null {
+  #readVersion(id: string, snapshot: number, latest: boolean): StoredDocument | null {
     const row = this.#version.get(id, snapshot)
     if (row === null || row.text === null) return null
     const createdAtMicros = BigInt(row.created_at_micros)
     const version = { id, createdAtMicros, sequence: row.sequence, text: row.text }
-    return latest ? this.newest.keep(version) : version
+    return latest ? this.#newest.keep(version) : version
   }
 
   range(request: RangeRequest, table: string, latest: boolean): RangeResult {
-    const { limit, textUnitsMax } = request
-    const documents: KeyedDocument[] = []
-    let { lower, upper } = request
-    let units = 0
+    const walk = new RangeWalk(request)
     for (;;) {
-      const asked = Math.min(limit - documents.length, PAGE_ROWS)
-      const page = this.#page({ ...request, lower, upper, limit: asked }, table, latest)
-      for (const keyed of page) {
-        documents.push(keyed)
-        units += keyed.document.text.length
-        if (units >= textUnitsMax) return { documents, exhausted: false }
-      }
-      if (page.length < asked) return { documents, exhausted: true }
-      if (documents.length === limit) return { documents, exhausted: false }
-      const { key } = documents.at(-1)!
-      if (request.order === 'asc') lower = keySuccessor(key)
-      else upper = key
+      walk.limitPage(PAGE_ROWS)
+      const result = walk.add(this.#page(walk, table, latest))
+      if (result !== null) return result
     }
   }
 
-  /** Keys first: most of their documents are in memory, and a few that are not are looked up. */
-  #page(request: RangeRequest, table: string, latest: boolean): KeyedDocument[] {
+  /** Reads keys alone: most documents are in memory, and the few others are looked up. */
+  #page(request: PageRequest, table: string, latest: boolean): KeyedDocument[] {
     const { index, snapshot, limit } = request
     const lower = binaryBytes(request.lower)
     const upper = binaryBytes(request.upper)
-    // An ID is its table, "_" and 26 characters.
-    const idBytes = table.length + 27
+    const idBytes = idLength(table)
     const statement = request.order === 'asc' ? this.#keysAscending : this.#keysDescending
     const documents: KeyedDocument[] = []
-    let missed = 0
+    let lookups = 0
     for (const row of statement.all(index, lower, upper, snapshot, limit)) {
       const id = binaryString(row.key, row.key.length - idBytes)
-      const known = this.newest.find(id, snapshot)
-      if (known === undefined && ++missed > LOOKUPS_MAX) {
+      const known = this.#newest.find(id, snapshot)
+      if (known === undefined && ++lookups > LOOKUPS_MAX) {
         return this.#joined(request, [index, lower, upper, snapshot, limit, idBytes], latest)
       }
-      const document = known ?? this.#stored(id, snapshot, latest)
+      const document = known ?? this.#readVersion(id, snapshot, latest)
       assert(document !== null, 'an index entry has no document')
       documents.push(new Entry(row.key, document))
     }
     return documents
   }
 
-  #joined(request: RangeRequest, parameters: RangeParameters, latest: boolean): KeyedDocument[] {
+  #joined(request: PageRequest, parameters: RangeParameters, latest: boolean): KeyedDocument[] {
     const statement = request.order === 'asc' ? this.#ascending : this.#descending
     return statement.all(...parameters).map((row) => {
       const { id, text, sequence } = row
       assert(id !== null && text !== null, 'an index entry has no document')
       const createdAtMicros = BigInt(row.created_at_micros)
       const version = { id, createdAtMicros, sequence, text }
-      const document = latest ? this.newest.keep(version) : version
+      const document = latest ? this.#newest.keep(version) : version
       return { key: binaryString(row.key), document }
     })
   }
@@ -209,20 +195,24 @@ export class Reads {
     }
   }
 
-  /** The greatest there is; empty where there is none. */
-  newestOperationId(): string {
-    return this.#newestOperationId.get()?.id ?? ''
-  }
-
-  /** A sequence that was durable at this time, at most about a second before it; 0 if none was. */
+  /** A sequence that was durable at this time or up to about a second before it; 0 if none was. */
   sequenceAt(micros: bigint): number {
     return this.#sequenceAt.get(Number(micros))?.sequence ?? 0
   }
 }
 
+/** The greatest operation ID that has a record; empty where none has. */
+export function findNewestOperationId(database: Database): string {
+  const row = database
+    .query<{ id: string | null }, []>('select max(operation_id) as id from operations')
+    .get()
+  return row?.id ?? ''
+}
+
 /**
- * Walks the entries of the index in the order of its primary key, so that it ends with the limit;
- * each document is the newest version that the snapshot sees, found by its ID at the key's end.
+ * The statement of a range. It walks index entries in the order of their primary key, so that the
+ * limit ends it. A document is the newest version that the snapshot sees, found by its ID, with
+ * which the key ends.
  */
 export function rangeStatement(order: 'asc' | 'desc'): string {
   return `

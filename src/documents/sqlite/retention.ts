@@ -1,14 +1,9 @@
-/** Removes what no snapshot at or after a horizon can see, some rows at a time. */
+/** Removes versions and entries that no snapshot at or after the horizon sees, in chunks. */
 import type { Database } from 'bun:sqlite'
-import { IN_USE, type WriterState } from './writer-state.ts'
-
-export interface RetentionRequest {
-  /** Snapshots before it are gone. At most the latest sequence. */
-  readonly horizon: number
-  readonly operationsBeforeMicros: bigint
-  /** Of each table that one call may look at. */
-  readonly rowsMax: number
-}
+import { LIVE_UNTIL } from '../column-values.ts'
+import type { PruneResult } from '../store.ts'
+import type { RetentionRequest } from '../store-state.ts'
+import type { WriterState } from './writer-state.ts'
 
 interface Version {
   readonly row: number
@@ -45,7 +40,7 @@ export class Retention {
       `delete from index_entries
         where (index_id, key, until_sequence) in
               (select index_id, key, until_sequence from index_entries
-                where until_sequence < ${IN_USE} and until_sequence <= ?1 limit ?2)`,
+                where until_sequence < ${LIVE_UNTIL} and until_sequence <= ?1 limit ?2)`,
     )
     this.#deleteDroppedEntries = database.prepare<null, [number, number]>(
       `delete from index_entries
@@ -54,24 +49,24 @@ export class Retention {
                 where index_id = ?1 limit ?2)`,
     )
     this.#deleteIndex = database.prepare<null, [number]>('delete from indexes where id = ?1')
-    // Operations are appended as time goes by, so the oldest are the first rows.
+    // Operations are appended in the order of time, so the oldest ones are the first rows.
     this.#deleteOperations = database.prepare<null, [number, number]>(
       `delete from operations
         where row in (select row from (select row, created_at_micros from operations
                                         order by row limit ?2)
                        where created_at_micros < ?1)`,
     )
-    // The newest one at or before the horizon stays: it tells the horizon's age.
+    // The newest row at or before the horizon stays: it has the age of the horizon.
     this.#deleteTimes = database.prepare<null, [number]>(
       `delete from sequence_times
         where sequence < (select max(sequence) from sequence_times where sequence <= ?1)`,
     )
   }
 
-  prune(state: WriterState, request: RetentionRequest): { removed: number; more: boolean } {
+  prune(state: WriterState, request: RetentionRequest): PruneResult {
     const { horizon, rowsMax } = request
     const counts = [this.#deleteEntries.run(horizon, rowsMax).changes]
-    for (const index of state.indexes.values()) {
+    for (const index of state.indexes.rows()) {
       if (index.state !== 'dropped') continue
       const { changes } = this.#deleteDroppedEntries.run(index.id, rowsMax)
       counts.push(changes)
@@ -85,23 +80,23 @@ export class Retention {
     const versions = this.#pruneVersions(horizon, rowsMax)
     return {
       removed: counts.reduce((sum, count) => sum + count, versions.removed),
-      more: versions.seen === rowsMax || counts.includes(rowsMax),
+      more: versions.read === rowsMax || counts.includes(rowsMax),
     }
   }
 
-  /** Each version is looked at once: it makes the older ones of its document garbage. */
-  #pruneVersions(horizon: number, rowsMax: number): { seen: number; removed: number } {
-    let seen = 0
+  /** Reads each version once: it makes the older versions of its document garbage. */
+  #pruneVersions(horizon: number, rowsMax: number): { read: number; removed: number } {
+    let read = 0
     let removed = 0
     let last = 0
     for (const version of this.#versions.all(rowsMax)) {
       if (version.sequence > horizon) break
-      seen += 1
+      read += 1
       last = version.row
       removed += this.#deleteOlder.run(version.id, version.sequence).changes
       if (version.deleted === 1) removed += this.#deleteVersion.run(version.row).changes
     }
     if (last > 0) this.#setPruned.run(last)
-    return { seen, removed }
+    return { read, removed }
   }
 }

@@ -1,9 +1,7 @@
-/** The document store in one SQLite file: reads on the calling thread, writes on another one. */
+/** The document store in one SQLite file. Reads run on the calling thread, writes on another. */
 import type { Database } from 'bun:sqlite'
-import { assert } from '../../errors/assert.ts'
-import { Fault } from '../../errors/fault.ts'
-import { type IndexRow, visible } from '../index-rows.ts'
-import { OperationIds } from '../operation-ids.ts'
+import type { Fault } from '../../errors/fault.ts'
+import { type IndexTable, visible } from '../index-rows.ts'
 import type {
   CommitBatch,
   DocumentStore,
@@ -17,17 +15,19 @@ import type {
   StoredDocument,
   StoreStatus,
 } from '../store.ts'
+import { IndexBuilds, StoreState } from '../store-state.ts'
 import { encodeBatch } from './batch-messages.ts'
 import { type OpenOptions, openDatabase, storeFault } from './databases.ts'
-import { Reads } from './reads.ts'
+import { findNewestOperationId, Reads } from './reads.ts'
 import { WRITER_SOURCE } from './writer.generated.ts'
-import type { WriterAnswers, WriterJob } from './writer-jobs.ts'
-import { loadState, type WriterState } from './writer-state.ts'
+import type { WriterJob, WriterResults } from './writer-jobs.ts'
+import { loadState } from './writer-state.ts'
 import { WriterThread } from './writer-threads.ts'
 
 /**
- * The caller holds the lock of the Product root: a second writer would break the sequences.
- * UNAVAILABLE where the file cannot be opened, PRODUCT_CORRUPT where it breaks an invariant.
+ * Opens the store. The caller holds the lock of the Product root, since a second writer would break
+ * the sequences. Throws UNAVAILABLE where the file cannot be opened and PRODUCT_CORRUPT where it
+ * breaks an invariant.
  */
 export async function openSqliteDocuments(
   path: string,
@@ -41,32 +41,32 @@ export async function openSqliteDocuments(
 
 class SqliteDocuments implements DocumentStore {
   readonly #database: Database
+  readonly #state: StoreState
   readonly #reads: Reads
-  readonly #operationIds: OperationIds
   readonly #writer: WriterThread
-  readonly #indexes: Map<number, IndexRow>
-  readonly #builds = new Map<number, Promise<void>>()
-  #visible: readonly PhysicalIndex[] | null = null
-  /** Jobs of the writer that are not done. */
-  #writing = 0
-  #status: StoreStatus = { state: 'open' }
-  #latestSequence: number
-  /** A version that an older snapshot saw may be gone. */
-  #horizon: number
+  readonly #indexes: IndexTable
+  readonly #builds: IndexBuilds
+  /** Number of writer jobs that are pending. */
+  #pendingJobs = 0
 
   constructor(database: Database) {
+    const { latestSequence, indexes } = loadState(database)
+    const state = new StoreState(latestSequence, findNewestOperationId(database))
     this.#database = database
-    this.#reads = new Reads(database)
-    this.#operationIds = new OperationIds(this.#reads.newestOperationId())
-    const state: WriterState = loadState(database)
-    this.#latestSequence = state.latestSequence
-    this.#horizon = state.latestSequence
-    this.#indexes = state.indexes
+    this.#state = state
+    this.#reads = new Reads(database, state.newest)
+    this.#indexes = indexes
+    this.#builds = new IndexBuilds({
+      state,
+      findIndex: (id) => indexes.get(id),
+      fillChunk: async (id) => {
+        const row = await this.#write({ kind: 'build', index: id })
+        return row === null ? null : indexes.set(row)
+      },
+    })
     this.#writer = new WriterThread({
       source: WRITER_SOURCE,
-      onFailed: (detail) => {
-        if (this.#status.state === 'open') this.#status = { state: 'failed', detail }
-      },
+      onFailed: (detail) => state.fail(detail),
     })
   }
 
@@ -80,48 +80,43 @@ class SqliteDocuments implements DocumentStore {
   }
 
   get status(): StoreStatus {
-    return this.#status
+    return this.#state.status
   }
 
   get latestSequence(): number {
-    return this.#latestSequence
+    return this.#state.latestSequence
   }
 
-  remembered(id: string, snapshot: number): StoredDocument | undefined {
-    return this.#reads.newest.find(id, snapshot)
+  findCached(id: string, snapshot: number): StoredDocument | undefined {
+    return this.#state.newest.find(id, snapshot)
   }
 
   read(id: string, snapshot: number): StoredDocument | null {
-    this.#checkReadable(snapshot)
+    this.#state.checkReadable(snapshot)
     try {
-      this.#holdReads()
-      return this.#reads.read(id, snapshot, snapshot >= this.#latestSequence)
+      this.#openReadTransaction()
+      return this.#reads.read(id, snapshot, snapshot >= this.#state.latestSequence)
     } catch (error) {
       throw this.#faultOf(error)
     }
   }
 
   range(request: RangeRequest): RangeResult {
-    this.#checkReadable(request.snapshot)
-    const index = this.#indexes.get(request.index)
-    if (index === undefined || index.state === 'dropped') throw indexDropped()
-    assert(index.state === 'ready', 'the index is not ready')
-    // The fill put in what was newest then, not what older snapshots saw.
-    if (request.snapshot < index.readySequence!) throw snapshotGone()
-    assert(request.limit >= 1, 'a range has a limit')
+    this.#state.checkReadable(request.snapshot)
+    const { table } = this.#state.checkRange(request, this.#indexes.get(request.index))
     try {
-      this.#holdReads()
-      return this.#reads.range(request, index.table, request.snapshot >= this.#latestSequence)
+      this.#openReadTransaction()
+      return this.#reads.range(request, table, request.snapshot >= this.#state.latestSequence)
     } catch (error) {
       throw this.#faultOf(error)
     }
   }
 
   operation(operationId: string): OperationRecord | null {
-    this.#checkOpen()
-    if (!this.#operationIds.mayExist(operationId)) return null
+    this.#state.checkOpen()
+    if (!this.#state.mayHaveOperation(operationId)) return null
     try {
-      this.#holdReads()
+      this.#openReadTransaction()
       return this.#reads.operation(operationId)
     } catch (error) {
       throw this.#faultOf(error)
@@ -129,131 +124,64 @@ class SqliteDocuments implements DocumentStore {
   }
 
   async commit(batch: CommitBatch): Promise<void> {
-    this.#checkOpen()
-    for (const { operation } of batch.transactions) {
-      if (operation !== undefined) this.#operationIds.add(operation.operationId)
-    }
+    this.#state.beginCommit(batch.transactions)
     await this.#write({ kind: 'commit', ...encodeBatch(batch) })
-    for (const { sequence, writes } of batch.transactions) {
-      if (sequence === null) continue
-      if (sequence > this.#latestSequence) this.#latestSequence = sequence
-      for (const { id, createdAtMicros, text } of writes) {
-        if (text === null) this.#reads.newest.forget(id)
-        else this.#reads.newest.put({ id, createdAtMicros, sequence, text })
-      }
-    }
+    this.#state.applyCommit(batch.transactions)
   }
 
   listIndexes(): readonly PhysicalIndex[] {
-    // Every commit asks, and they change with a Release only.
-    this.#visible ??= [...this.#indexes.values()].flatMap((row) => visible(row) ?? [])
-    return this.#visible
+    return this.#indexes.listVisible()
   }
 
   async ensureIndexes(definitions: readonly IndexDefinition[]): Promise<readonly PhysicalIndex[]> {
-    this.#checkOpen()
+    this.#state.checkOpen()
     const rows = await this.#write({ kind: 'ensure', definitions })
-    return rows.map((row) => {
-      // A build may have finished before this answer was looked at.
-      const known = this.#indexes.get(row.id)
-      if (known === undefined) this.#setIndex(row)
-      return visible(known ?? row)!
-    })
+    // A build may have finished since, so a row that is known is the newer one.
+    return rows.map((row) => visible(this.#indexes.get(row.id) ?? this.#indexes.set(row))!)
   }
 
   buildIndex(id: number): Promise<void> {
-    const running = this.#builds.get(id)
-    if (running !== undefined) return running
-    const build = this.#build(id).finally(() => this.#builds.delete(id))
-    this.#builds.set(id, build)
-    return build
-  }
-
-  async #build(id: number): Promise<void> {
-    this.#checkOpen()
-    while (this.#indexes.get(id)?.state === 'building') {
-      const row = await this.#write({ kind: 'build', index: id })
-      if (row === 'gone') break
-      this.#setIndex(row)
-    }
-    if (this.#indexes.get(id)?.state !== 'ready') {
-      throw indexDropped()
-    }
+    return this.#builds.build(id)
   }
 
   async dropIndex(id: number): Promise<void> {
-    this.#checkOpen()
+    this.#state.checkOpen()
     await this.#write({ kind: 'drop', index: id })
-    // Not before: an index that is left out of commits must never come back.
+    // Only once it is stored: an index that commits no longer maintain must never come back.
     this.#indexes.delete(id)
-    this.#visible = null
-  }
-
-  #setIndex(row: IndexRow): void {
-    this.#indexes.set(row.id, row)
-    this.#visible = null
   }
 
   async prune(request: PruneRequest): Promise<PruneResult> {
-    this.#checkOpen()
-    const horizon = Math.min(
-      request.oldestSnapshot,
-      this.#reads.sequenceAt(request.beforeMicros),
-      this.#latestSequence,
-    )
-    this.#horizon = Math.max(this.#horizon, horizon)
-    const { operationsBeforeMicros, rowsMax } = request
-    return this.#write({ kind: 'prune', horizon, operationsBeforeMicros, rowsMax })
+    this.#state.checkOpen()
+    const durable = this.#reads.sequenceAt(request.beforeMicros)
+    return this.#write({ kind: 'prune', ...this.#state.advanceHorizon(request, durable) })
   }
 
   async close(): Promise<void> {
-    if (this.#status.state === 'closed') return
-    this.#status = { state: 'closed' }
-    this.#reads.release()
+    if (!this.#state.close()) return
+    this.#reads.endTransaction()
     this.#database.close()
     await this.#writer.close()
   }
 
-  #holdReads(): void {
-    if (this.#writing === 0) this.#reads.hold()
+  #openReadTransaction(): void {
+    if (this.#pendingJobs === 0) this.#reads.beginTransaction()
   }
 
-  async #write<Job extends WriterJob>(job: Job): Promise<WriterAnswers[Job['kind']]> {
-    this.#reads.release()
-    this.#writing += 1
+  async #write<Job extends WriterJob>(job: Job): Promise<WriterResults[Job['kind']]> {
+    this.#reads.endTransaction()
+    this.#pendingJobs += 1
     try {
       return await this.#writer.run(job)
     } finally {
-      this.#writing -= 1
+      this.#pendingJobs -= 1
     }
   }
 
-  /** Whoever finds the file broken stops the store, so that nothing more is written to it. */
+  /** The fault of a failed read. A corrupt file fails the store, so that no write follows. */
   #faultOf(error: unknown): Fault {
     const fault = storeFault(error)
-    if (fault.code === 'PRODUCT_CORRUPT' && this.#status.state === 'open') {
-      this.#status = { state: 'failed', detail: fault.detail ?? fault.message }
-    }
+    if (fault.code === 'PRODUCT_CORRUPT') this.#state.fail(fault.detail ?? fault.message)
     return fault
   }
-
-  #checkOpen(): void {
-    if (this.#status.state === 'open') return
-    const detail = this.#status.state === 'failed' ? this.#status.detail : 'the store is closed'
-    throw new Fault('UNAVAILABLE', { detail: `documents: ${detail}` })
-  }
-
-  #checkReadable(snapshot: number): void {
-    this.#checkOpen()
-    if (snapshot < this.#horizon) throw snapshotGone()
-  }
-}
-
-/** Whoever still reads it runs a Release that was retired meanwhile. */
-function indexDropped(): Fault {
-  return new Fault('UNAVAILABLE', { detail: 'documents: the index was dropped' })
-}
-
-function snapshotGone(): Fault {
-  return new Fault('UNAVAILABLE', { detail: 'documents: the snapshot is older than what is kept' })
 }

@@ -1,6 +1,7 @@
-/** What the main thread asks the writing thread for, and what it answers. Structured clones. */
+/** Messages between the main thread and the writing thread, sent as structured clones. */
 import type { IndexRow } from '../index-rows.ts'
-import type { IndexDefinition } from '../store.ts'
+import type { IndexDefinition, PruneResult } from '../store.ts'
+import type { RetentionRequest } from '../store-state.ts'
 import type { BatchMessage } from './batch-messages.ts'
 
 export type WriterJob =
@@ -9,39 +10,35 @@ export type WriterJob =
   | { readonly kind: 'ensure'; readonly definitions: readonly IndexDefinition[] }
   | { readonly kind: 'build'; readonly index: number }
   | { readonly kind: 'drop'; readonly index: number }
-  | {
-      readonly kind: 'prune'
-      readonly horizon: number
-      readonly operationsBeforeMicros: bigint
-      readonly rowsMax: number
-    }
+  | ({ readonly kind: 'prune' } & RetentionRequest)
   | { readonly kind: 'close' }
 
-export interface WriterAnswers {
+export interface WriterResults {
   readonly open: null
   readonly commit: null
-  /** One for each definition. */
+  /** One row per definition. */
   readonly ensure: readonly IndexRow[]
-  /** The index after one chunk, ready after the last one; or it was dropped meanwhile. */
-  readonly build: IndexRow | 'gone'
+  /** The index after one chunk, ready after the last one; null where it was dropped. */
+  readonly build: IndexRow | null
   readonly drop: null
-  readonly prune: { readonly removed: number; readonly more: boolean }
+  readonly prune: PruneResult
   readonly close: null
 }
 
 /**
- * What a failed job left behind: `none` nothing and the writer goes on, `limit` nothing because a
- * key is too long, `uncertain` a COMMIT of unknown outcome, `corrupt` nothing but a broken
- * invariant. After the last two the writer must not be used again.
+ * Outcome of a failed job. `none`: nothing is stored and the writer can go on. `limit`: nothing is
+ * stored, since a key is too long. `uncertain`: it is unknown whether the COMMIT is durable.
+ * `corrupt`: nothing is stored, and an invariant is broken. After the last two the writer must not
+ * be used again.
  */
 export type FailureOutcome = 'none' | 'limit' | 'uncertain' | 'corrupt'
 
 export interface WriterFailure {
   readonly outcome: FailureOutcome
-  /** For the log: an SQLite code or a rule, never a stored value. */
+  /** Text for the log: an SQLite code or a rule, never a stored value. */
   readonly detail: string
 }
 
 export type WriterReply =
-  | { readonly answer: WriterAnswers[keyof WriterAnswers] }
+  | { readonly result: WriterResults[keyof WriterResults] }
   | { readonly failure: WriterFailure }

@@ -1,19 +1,15 @@
-/** What the writing thread keeps in memory of its own file; read again after a failed job. */
+/** State of the file in the memory of the writing thread. A failed job causes it to be reloaded. */
 import type { Database } from 'bun:sqlite'
 import { assert } from '../../errors/assert.ts'
-import type { IndexRow } from '../index-rows.ts'
-
-/** End of an entry whose key is in use. */
-export const IN_USE = Number.MAX_SAFE_INTEGER
+import { type IndexRow, IndexTable } from '../index-rows.ts'
 
 export interface WriterState {
   latestSequence: number
-  /** Of the next version; rows ascend with sequences. */
+  /** Row number of the next version. Rows ascend with sequences. */
   nextRow: number
-  /** Of the newest row of sequence_times; null before the first. */
+  /** Time of the newest row of sequence_times; null before the first. */
   timeMicros: number | null
-  /** Dropped ones too, until their entries are gone. */
-  readonly indexes: Map<number, IndexRow>
+  readonly indexes: IndexTable
 }
 
 interface IndexColumns {
@@ -38,12 +34,12 @@ export function loadState(database: Database): WriterState {
     latestSequence: row.latest_sequence,
     nextRow: row.next_row,
     timeMicros: row.time,
-    indexes: new Map(loadIndexes(database).map((index) => [index.id, index])),
+    indexes: new IndexTable(loadIndexes(database)),
   }
 }
 
-/** In the order of their IDs; dropped ones too. */
-export function loadIndexes(database: Database): IndexRow[] {
+/** Loads all index rows in the order of their IDs, dropped ones included. */
+function loadIndexes(database: Database): IndexRow[] {
   return database
     .query<IndexColumns, []>(
       'select id, table_name, fields, state, ready_sequence from indexes order by id',
@@ -63,7 +59,7 @@ function parseFields(text: string): string[] {
   try {
     json = JSON.parse(text)
   } catch {
-    // Told by the assertion below.
+    // The assertion below reports it.
   }
   assert(
     Array.isArray(json) && json.every((field) => typeof field === 'string'),

@@ -8,23 +8,23 @@ import { WriterThread } from './writer-threads.ts'
 const COMMIT: WriterJob = { kind: 'commit', ...encodeBatch({ transactions: [] }) }
 const PRUNE: WriterJob = { kind: 'prune', horizon: 0, operationsBeforeMicros: 0n, rowsMax: 1 }
 
-/** A thread that answers every job with what `body` evaluates to, and closes when told. */
+/** A thread that replies to every job with the value of `body`, and that can be closed. */
 function threadOf(body: string) {
   const failures: string[] = []
   const source = `let jobs = 0
     self.onmessage = ({ data }) => {
       jobs += 1
-      self.postMessage(data.kind === 'close' ? { answer: 0 } : ${body})
+      self.postMessage(data.kind === 'close' ? { result: 0 } : ${body})
     }`
   const thread = new WriterThread({ source, onFailed: (detail) => failures.push(detail) })
   return { thread, failures }
 }
 
-describe('the main side of the writing thread', () => {
-  test('jobs are answered in the order of the calls', async () => {
-    const { thread } = threadOf('{ answer: jobs }')
-    const answers = await Promise.all([1, 2, 3].map(() => thread.run(COMMIT)))
-    expect(answers).toEqual([1, 2, 3])
+describe('the main thread', () => {
+  test('receives results in the order of the calls', async () => {
+    const { thread } = threadOf('{ result: jobs }')
+    const results = await Promise.all([1, 2, 3].map(() => thread.run(COMMIT)))
+    expect(results).toEqual([1, 2, 3])
     await thread.close()
   })
 
@@ -33,8 +33,8 @@ describe('the main side of the writing thread', () => {
     'the end of the thread': 'process.exit(3)',
   }
   for (const [name, body] of Object.entries(deaths)) {
-    test(`${name} leaves the running commit uncertain and the waiting ones certain`, async () => {
-      const { thread, failures } = threadOf(`jobs === 1 ? { answer: 1 } : ${body}`)
+    test(`reports only the running commit as uncertain after ${name}`, async () => {
+      const { thread, failures } = threadOf(`jobs === 1 ? { result: 1 } : ${body}`)
       const outcomes = await Promise.allSettled([1, 2, 3, 4].map(() => thread.run(COMMIT)))
       expect(outcomes.map((outcome) => outcome.status)).toEqual([
         'fulfilled',
@@ -54,7 +54,7 @@ describe('the main side of the writing thread', () => {
     })
   }
 
-  test('a thread that cannot start fails its first job', async () => {
+  test('rejects the first job of a thread that cannot start', async () => {
     const failures: string[] = []
     const source = 'this is not JavaScript'
     const thread = new WriterThread({ source, onFailed: (detail) => failures.push(detail) })
@@ -63,7 +63,7 @@ describe('the main side of the writing thread', () => {
     await thread.close()
   })
 
-  test('what fails outside of a transaction is told without the source of the thread', async () => {
+  test('reports a failure outside of a transaction without the source of the thread', async () => {
     const failures: string[] = []
     const onFailed = (detail: string) => failures.push(detail)
     const thread = new WriterThread({ source: WRITER_SOURCE, onFailed })
@@ -75,12 +75,12 @@ describe('the main side of the writing thread', () => {
     await thread.close()
   })
 
-  test('a failure says what it left behind', async () => {
+  test('raises the fault of each outcome', async () => {
     const failure = (outcome: string) => `{ failure: { outcome: '${outcome}', detail: 'd' } }`
-    const passing = threadOf(failure('none'))
-    await expect(passing.thread.run(COMMIT)).rejects.toEqual(fault('UNAVAILABLE'))
-    await expect(passing.thread.run(COMMIT)).rejects.toEqual(fault('UNAVAILABLE'))
-    expect(passing.failures).toEqual([])
+    const transient = threadOf(failure('none'))
+    await expect(transient.thread.run(COMMIT)).rejects.toEqual(fault('UNAVAILABLE'))
+    await expect(transient.thread.run(COMMIT)).rejects.toEqual(fault('UNAVAILABLE'))
+    expect(transient.failures).toEqual([])
     await expect(threadOf(failure('limit')).thread.run(COMMIT)).rejects.toEqual(
       fault('LIMIT_EXCEEDED'),
     )
@@ -94,11 +94,11 @@ describe('the main side of the writing thread', () => {
       expect(failures).toEqual(['d'])
       await expect(thread.run(job)).rejects.toEqual(fault('UNAVAILABLE'))
     }
-    await passing.thread.close()
+    await transient.thread.close()
   })
 
-  test('closing waits for the jobs that were handed in', async () => {
-    const { thread, failures } = threadOf('{ answer: jobs }')
+  test('closes the thread after the pending jobs', async () => {
+    const { thread, failures } = threadOf('{ result: jobs }')
     const jobs = [thread.run(COMMIT), thread.run(COMMIT)]
     await thread.close()
     expect(await Promise.all(jobs)).toEqual([1, 2])

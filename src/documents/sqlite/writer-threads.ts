@@ -1,20 +1,21 @@
 /**
- * The main thread's side of the writing thread: one job at a time, in the order of the calls, so
- * that it is known of every other job that it was not begun when the thread dies.
+ * The side of the main thread of the writing thread. It sends one job at a time, in the order of
+ * the calls, so that every other job has certainly not started when the thread dies.
  */
 import { Fault } from '../../errors/fault.ts'
-import type { WriterAnswers, WriterFailure, WriterJob, WriterReply } from './writer-jobs.ts'
+import { unavailable } from '../store-faults.ts'
+import type { WriterFailure, WriterJob, WriterReply, WriterResults } from './writer-jobs.ts'
 
 export interface WriterThreadOptions {
-  /** JavaScript of the thread. */
+  /** JavaScript source of the thread. */
   readonly source: string
-  /** Called once, before any job is rejected for it: nothing can be written any more. */
+  /** Called once, before any job is rejected, when nothing can be written any more. */
   readonly onFailed: (detail: string) => void
 }
 
 interface PendingJob {
   readonly job: WriterJob
-  readonly resolve: (answer: WriterAnswers[keyof WriterAnswers]) => void
+  readonly resolve: (result: WriterResults[keyof WriterResults]) => void
   readonly reject: (fault: Fault) => void
 }
 
@@ -23,14 +24,16 @@ export class WriterThread {
   readonly #onFailed: (detail: string) => void
   readonly #waiting: PendingJob[] = []
   #running: PendingJob | null = null
+  /** Why no job is accepted any more; null while the thread runs. */
   #stopped: string | null = null
 
   constructor(options: WriterThreadOptions) {
     this.#onFailed = options.onFailed
     const url = URL.createObjectURL(new Blob([options.source], { type: 'text/javascript' }))
     this.#worker = new Worker(url)
-    this.#worker.onmessage = (event: MessageEvent<WriterReply>) => this.#settle(event.data)
-    this.#worker.onmessageerror = () => this.#die('the writing thread answered nonsense')
+    this.#worker.onmessage = (event: MessageEvent<WriterReply>) => this.#receive(event.data)
+    this.#worker.onmessageerror = () =>
+      this.#die('the writing thread sent a message that cannot be read')
     this.#worker.onerror = (event) => {
       event.preventDefault()
       this.#die(`the writing thread failed: ${event.message}`)
@@ -38,20 +41,23 @@ export class WriterThread {
     this.#worker.addEventListener('close', () => this.#die('the writing thread ended'))
   }
 
-  /** Faults: see `DocumentStore.commit`. After RESULT_UNCERTAIN and PRODUCT_CORRUPT it is dead. */
-  run<J extends WriterJob>(job: J): Promise<WriterAnswers[J['kind']]> {
+  /**
+   * Runs a job. Raises the faults of `DocumentStore.commit`; after RESULT_UNCERTAIN and
+   * PRODUCT_CORRUPT the thread is stopped.
+   */
+  run<J extends WriterJob>(job: J): Promise<WriterResults[J['kind']]> {
     return new Promise((resolve, reject) => {
       if (this.#stopped !== null) {
         reject(unavailable(this.#stopped))
         return
       }
-      // The thread answers a job with the type of its kind.
+      // The result of a job has the type of its kind.
       this.#waiting.push({ job, resolve: resolve as PendingJob['resolve'], reject })
       this.#next()
     })
   }
 
-  /** Waits for the jobs that were handed in. */
+  /** Waits for the pending jobs, then stops the thread. */
   async close(): Promise<void> {
     try {
       if (this.#stopped !== null) return
@@ -71,18 +77,18 @@ export class WriterThread {
     this.#worker.postMessage(next.job)
   }
 
-  #settle(reply: WriterReply): void {
-    const done = this.#running
-    if (done === null) return
+  #receive(reply: WriterReply): void {
+    const finished = this.#running
+    if (finished === null) return
     this.#running = null
-    if ('answer' in reply) {
-      done.resolve(reply.answer)
+    if ('result' in reply) {
+      finished.resolve(reply.result)
     } else {
       const { failure } = reply
       if (failure.outcome === 'uncertain' || failure.outcome === 'corrupt') {
         this.#stop(failure.detail)
       }
-      done.reject(faultOf(done.job, failure))
+      finished.reject(faultOf(finished.job, failure))
     }
     this.#next()
   }
@@ -109,15 +115,11 @@ function faultOf(job: WriterJob, { outcome, detail }: WriterFailure): Fault {
     case 'corrupt':
       return new Fault('PRODUCT_CORRUPT', { detail: `documents: ${detail}` })
     case 'uncertain':
-      // Only a commit has an outcome that somebody was promised.
+      // Any other job can be repeated, so only that of a commit matters to the caller.
       return job.kind === 'commit'
         ? new Fault('RESULT_UNCERTAIN', { detail: `documents: ${detail}` })
         : unavailable(detail)
     case 'none':
       return unavailable(detail)
   }
-}
-
-function unavailable(detail: string): Fault {
-  return new Fault('UNAVAILABLE', { detail: `documents: ${detail}` })
 }

@@ -144,7 +144,7 @@ export class Transaction {
     for (const id of ids) {
       if (!release.tables.has(this.#tableNameOf(id))) continue
       const early = pending?.find(id, this.snapshot)
-      const document = early === undefined ? store.remembered(id, this.snapshot) : early
+      const document = early === undefined ? store.findCached(id, this.snapshot) : early
       if (document == null || document.text.length > REMEMBERED_CHARACTERS_MAX) continue
       this.readUnsettled ||= early !== undefined
       this.#documents.set(id, document)

@@ -142,8 +142,8 @@ describe('documents are', () => {
     const proxy = await postgresProxy(database.url)
     closers.push(() => proxy.close())
     const lost: string[] = []
-    const onTrouble = (event: string) => lost.push(event)
-    const store = await openDocuments(proxy.url, { onTrouble })
+    const onProblem = (event: string) => lost.push(event)
+    const store = await openDocuments(proxy.url, { onProblem })
     closers.push(() => store.close())
     expect(await documentsHealth(store)).toBe('healthy')
     proxy.refuse(true)
@@ -157,7 +157,7 @@ describe('documents are', () => {
   test('unavailable where another server took the epoch', async () => {
     const database = await freshDatabase(DOCUMENT_TEMPLATE)
     closers.push(() => database.drop())
-    const store = await openDocuments(database.url, { watchMillis: 50 })
+    const store = await openDocuments(database.url, { epochCheckMillis: 50 })
     closers.push(() => store.close())
     const other = await openDocuments(database.url)
     closers.push(() => other.close())

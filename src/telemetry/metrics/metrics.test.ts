@@ -14,8 +14,8 @@ function full(metrics: Metrics): Metrics {
   return metrics
 }
 
-describe('figures', () => {
-  test('have a name once, and say what they are', () => {
+describe('metrics', () => {
+  test('have unique names and descriptions', () => {
     const names = [COUNTERS, GAUGES, HISTOGRAMS].flatMap((table) => Object.keys(table))
     expect(new Set(names).size).toBe(names.length)
     for (const [name, help] of Object.entries(ALL)) {
@@ -24,7 +24,7 @@ describe('figures', () => {
     }
   })
 
-  test('that nothing happened to are 0, and those that nobody keeps are left out', () => {
+  test('without events are 0, and those that no component provides are omitted', () => {
     const { counters, gauges, histograms } = new Metrics(new TestSystem()).collect()
     expect(new Set(Object.values(counters))).toEqual(new Set([0]))
     expect(Object.keys(counters)).toEqual(Object.keys(COUNTERS))
@@ -32,7 +32,7 @@ describe('figures', () => {
     expect(histograms.commitDurationMicros).toMatchObject({ count: 0, sumMicros: 0 })
   })
 
-  test('that others keep are read when they are collected', () => {
+  test('that components provide are read at collection', () => {
     const metrics = new Metrics(new TestSystem())
     let hits = 1
     metrics.addSource(() => ({ queryCacheHits: hits, queryCacheEntries: 2.9 }))
@@ -42,7 +42,7 @@ describe('figures', () => {
     expect([counters.queryCacheHits, gauges.queryCacheEntries]).toEqual([5, 2])
   })
 
-  test('carry when they were collected, and since when', () => {
+  test('have the times of collection and of the start', () => {
     const system = new TestSystem()
     const started = system.nowMicros()
     const metrics = new Metrics(system)
@@ -53,7 +53,7 @@ describe('figures', () => {
   })
 })
 
-test('a bucket counts what took at most its bound, smaller ones included', () => {
+test('a bucket counts all observations up to its bound', () => {
   const metrics = new Metrics(new TestSystem())
   const histogram = metrics.histograms.queryDurationMicros
   for (const micros of [0, BOUNDS[0], BOUNDS[0] + 0.5, BOUNDS.at(-1)!, BOUNDS.at(-1)! + 1]) {
@@ -67,7 +67,7 @@ test('a bucket counts what took at most its bound, smaller ones included', () =>
 })
 
 describe('as OpenMetrics', () => {
-  test('every figure is one described family, in base units', () => {
+  test('renders every metric as one described family in base units', () => {
     const metrics = full(new Metrics(new TestSystem()))
     metrics.counters.queriesSucceeded.add(7)
     metrics.counters.functionCpuMicros.add(1_500)
@@ -100,7 +100,7 @@ describe('the process', () => {
     for (const end of ends.splice(0)) end()
   })
 
-  test('says what it uses', () => {
+  test('reports its memory and CPU time', () => {
     const metrics = new Metrics(realSystem())
     ends.push(watchProcess(metrics, realSystem()))
     const { counters, gauges } = metrics.collect()
@@ -109,7 +109,7 @@ describe('the process', () => {
     expect(gauges.processResidentBytes).toBeGreaterThanOrEqual(gauges.processHeapBytes! / 2)
   })
 
-  test('tells by how much its event loop was late', async () => {
+  test('reports the delay of its event loop', async () => {
     const system = realSystem()
     const metrics = new Metrics(system)
     ends.push(watchProcess(metrics, system))

@@ -1,7 +1,6 @@
 /**
- * What happened in this process, in numbers: diagnostic, and gone with it. Whoever does something
- * counts it in a field that is there from the start; what somebody knows anyway is read when the
- * figures are collected.
+ * Metrics of this process, which are lost with it. Code counts events in predefined counters and
+ * histograms; values that a component has anyway are read from it when metrics are collected.
  */
 import type { System } from '../../system/system.ts'
 import {
@@ -13,7 +12,7 @@ import {
   type HistogramName,
 } from './names.ts'
 
-/** Exact up to 2^53: at a million a second for 285 years. */
+/** A counter. It is exact up to 2^53, which takes 285 years at a million per second. */
 export class Counter {
   value = 0
 
@@ -24,7 +23,7 @@ export class Counter {
 
 export class Histogram {
   sumMicros = 0
-  /** Observations in each bucket, and above the last bound; not those of smaller buckets. */
+  /** Observations per bucket, not cumulative; the last one is above all bounds. */
   readonly counts = new Float64Array(BOUNDS.length + 1)
 
   observe(micros: number): void {
@@ -35,50 +34,50 @@ export class Histogram {
   }
 }
 
-/** Figures that somebody else keeps. */
-export type Figures = { readonly [name in CounterName | GaugeName]?: number }
+/** Metrics that a component provides at collection. */
+export type ProvidedMetrics = { readonly [name in CounterName | GaugeName]?: number }
 
 export interface CollectedHistogram {
   readonly count: number
   readonly sumMicros: number
-  /** Observations of at most so many microseconds, ascending; `count` is that of all. */
+  /** Cumulative counts by upper bound, ascending. */
   readonly buckets: readonly { readonly leMicros: number; readonly count: number }[]
 }
 
-/** Whole numbers from 0. */
+/** A snapshot of all metrics, in whole numbers of 0 or more. */
 export interface Collected {
   readonly collectedAtMicros: bigint
   readonly processStartedAtMicros: bigint
   readonly counters: { readonly [name in CounterName]: number }
-  /** Those that a part of this server keeps. */
+  /** The gauges that a component of this server provides. */
   readonly gauges: { readonly [name in GaugeName]?: number }
   readonly histograms: { readonly [name in HistogramName]: CollectedHistogram }
 }
 
 export class Metrics {
-  readonly counters = made(COUNTERS, () => new Counter())
-  readonly histograms = made(HISTOGRAMS, () => new Histogram())
+  readonly counters = mapValues(COUNTERS, () => new Counter())
+  readonly histograms = mapValues(HISTOGRAMS, () => new Histogram())
   readonly #system: Pick<System, 'nowMicros'>
   readonly #startedAtMicros: bigint
-  readonly #sources: (() => Figures)[] = []
+  readonly #sources: (() => ProvidedMetrics)[] = []
 
   constructor(system: Pick<System, 'nowMicros'>) {
     this.#system = system
     this.#startedAtMicros = system.nowMicros()
   }
 
-  /** `read` answers what it keeps; it is called once for each collection. */
-  addSource(read: () => Figures): void {
+  /** Adds a component whose metrics `read` returns. It is called once per collection. */
+  addSource(read: () => ProvidedMetrics): void {
     this.#sources.push(read)
   }
 
   collect(): Collected {
-    const counters = made(this.counters, ({ value }) => whole(value))
+    const counters = mapValues(this.counters, ({ value }) => wholeNumber(value))
     const gauges: { [name in GaugeName]?: number } = {}
     for (const read of this.#sources) {
       for (const [name, value] of Object.entries(read())) {
         const into: { [name: string]: number } = Object.hasOwn(counters, name) ? counters : gauges
-        into[name] = whole(value)
+        into[name] = wholeNumber(value)
       }
     }
     return {
@@ -86,7 +85,7 @@ export class Metrics {
       processStartedAtMicros: this.#startedAtMicros,
       counters,
       gauges,
-      histograms: made(this.histograms, collectedHistogram),
+      histograms: mapValues(this.histograms, collectedHistogram),
     }
   }
 }
@@ -97,15 +96,15 @@ function collectedHistogram({ counts, sumMicros }: Histogram): CollectedHistogra
     count += counts[i]!
     return { leMicros, count }
   })
-  return { count: count + counts[BOUNDS.length]!, sumMicros: whole(sumMicros), buckets }
+  return { count: count + counts[BOUNDS.length]!, sumMicros: wholeNumber(sumMicros), buckets }
 }
 
-function whole(value: number): number {
+function wholeNumber(value: number): number {
   return Math.max(0, Math.floor(value))
 }
 
-/** The same names with what `make` makes of each. */
-function made<N extends string, From, To>(
+/** Maps the values of a table. */
+function mapValues<N extends string, From, To>(
   table: { readonly [name in N]: From },
   make: (from: From) => To,
 ): { [name in N]: To } {

@@ -1,15 +1,15 @@
 /**
- * The collected figures as OpenMetrics 1.0 text. Its base units are seconds, bytes and ratios, and
- * a name ends with its unit: `commitDurationMicros` is `svc_commit_duration_seconds` there.
+ * Renders collected metrics as OpenMetrics 1.0 text. Its base units are seconds, bytes and ratios,
+ * and names end with them: `commitDurationMicros` becomes `svc_commit_duration_seconds`.
  */
 import type { Collected, CollectedHistogram } from './metrics.ts'
 import { COUNTERS, GAUGES, HISTOGRAMS } from './names.ts'
 
 interface Unit {
-  /** Of names in the table. */
+  /** Suffix of names in names.ts. */
   readonly suffix: string
   readonly name: string
-  /** How many of the suffix's make one. */
+  /** Divisor from the unit of the suffix to this unit. */
   readonly size: number
 }
 
@@ -36,7 +36,7 @@ export function openMetricsText(collected: Collected): string {
     lines.push(`${family.name} ${valueText(value, family)}`)
   }
   const started = describe(lines, 'processStartTimeMicros', 'gauge', {
-    processStartTimeMicros: 'When the process started, since the Unix epoch',
+    processStartTimeMicros: 'Start time of the process since the Unix epoch',
   })
   lines.push(`${started.name} ${valueText(Number(processStartedAtMicros), started)}`)
   for (const [name, histogram] of Object.entries(histograms)) {
@@ -46,7 +46,7 @@ export function openMetricsText(collected: Collected): string {
   return `${lines.join('\n')}\n# EOF\n`
 }
 
-/** Adds what precedes the samples of a family. */
+/** Adds the metadata lines of a family, which precede its samples. */
 function describe(
   lines: string[],
   name: string,
@@ -82,7 +82,7 @@ function valueText(value: number, { unit }: Family): string {
   return String(unit === null ? value : value / unit.size)
 }
 
-/** Bounds are compared as text, so they have one form: `0.25`, `1.0`. */
+/** Formats a bound. Bounds are compared as text, so each has one canonical form: `0.25`, `1.0`. */
 function boundText(micros: number): string {
   const seconds = micros / 1e6
   return Number.isInteger(seconds) ? `${seconds}.0` : String(seconds)

@@ -1,10 +1,10 @@
-/** What the server process itself uses, and whether its event loop keeps up. */
+/** Metrics of the server process: memory, CPU time and event-loop delay. */
 import type { System } from '../../system/system.ts'
 import type { Metrics } from './metrics.ts'
 
 const PERIOD_MILLIS = 50
 
-/** Begins to watch; answers how to end that. */
+/** Starts to measure the process. Returns a function that stops it. */
 export function watchProcess(metrics: Metrics, clock: Pick<System, 'monotonicMillis'>): () => void {
   metrics.addSource(() => {
     const { rss, heapUsed } = process.memoryUsage()

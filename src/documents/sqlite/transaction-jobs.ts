@@ -1,60 +1,57 @@
-/**
- * Runs the jobs of the writing thread, each as one durable transaction, and tells what a failed one
- * left behind.
- */
+/** Runs jobs of the writing thread, each as one durable transaction, and classifies failures. */
 import { type Database, SQLiteError } from 'bun:sqlite'
 import { AssertionFailure, unreachable } from '../../errors/assert.ts'
 import { ValidationError } from '../../value/validation-error.ts'
 import { decodeBatch } from './batch-messages.ts'
-import { Batches } from './batches.ts'
-import { IndexDefinitions } from './index-definitions.ts'
+import { BatchWriter } from './batch-writer.ts'
+import { IndexChanges } from './index-changes.ts'
 import { Retention } from './retention.ts'
-import type { FailureOutcome, WriterAnswers, WriterJob, WriterReply } from './writer-jobs.ts'
+import type { FailureOutcome, WriterJob, WriterReply, WriterResults } from './writer-jobs.ts'
 import { loadState, type WriterState } from './writer-state.ts'
 
 export type TransactionJob = Exclude<WriterJob, { kind: 'open' | 'close' }>
 
-/** What SQLite says of a disk or a moment; anything else is a broken file or a broken rule. */
-const PASSING = /^SQLITE_(?:FULL|IOERR|NOMEM|BUSY|LOCKED|CANTOPEN|READONLY|INTERRUPT)/
+/** Codes of transient failures. Any other code means a corrupt file or a broken invariant. */
+const TRANSIENT = /^SQLITE_(?:FULL|IOERR|NOMEM|BUSY|LOCKED|CANTOPEN|READONLY|INTERRUPT)/
 
-export class Writes {
+export class TransactionJobs {
   readonly #database: Database
-  readonly #batches: Batches
-  readonly #indexes: IndexDefinitions
+  readonly #batches: BatchWriter
+  readonly #indexes: IndexChanges
   readonly #retention: Retention
   #state: WriterState
 
   constructor(database: Database) {
     this.#database = database
-    this.#batches = new Batches(database)
-    this.#indexes = new IndexDefinitions(database)
+    this.#batches = new BatchWriter(database)
+    this.#indexes = new IndexChanges(database)
     this.#retention = new Retention(database)
     this.#state = loadState(database)
   }
 
   run(job: TransactionJob): WriterReply {
-    let answer: WriterAnswers[keyof WriterAnswers] | 'too-long'
+    let result: WriterResults[keyof WriterResults] | 'too-long'
     try {
       this.#database.run('begin immediate')
-      answer = this.#work(job)
+      result = this.#execute(job)
     } catch (error) {
-      return this.#undo(isPassing(error) ? 'none' : 'corrupt', describe(error))
+      return this.#rollBack(isTransient(error) ? 'none' : 'corrupt', describe(error))
     }
-    if (answer === 'too-long') {
-      return this.#undo('limit', 'an index key of a stored document is too long')
+    if (result === 'too-long') {
+      return this.#rollBack('limit', 'an index key of a stored document is too long')
     }
     try {
       this.#database.run('commit')
     } catch (error) {
-      // A full disk refuses a frame of the log, and the one that commits is the last. A failed
-      // sync comes after it: then the next opening may find the transaction, or not.
+      // On a full disk a frame of the log cannot be written, and the last frame is the one that
+      // commits. A failed sync comes after it: the next opening may find the transaction or not.
       const code = sqliteCode(error)
-      return this.#undo(code === 'SQLITE_FULL' ? 'none' : 'uncertain', describe(error))
+      return this.#rollBack(code === 'SQLITE_FULL' ? 'none' : 'uncertain', describe(error))
     }
-    return { answer }
+    return { result }
   }
 
-  #work(job: TransactionJob): WriterAnswers[keyof WriterAnswers] | 'too-long' {
+  #execute(job: TransactionJob): WriterResults[keyof WriterResults] | 'too-long' {
     switch (job.kind) {
       case 'commit':
         this.#batches.write(this.#state, decodeBatch(job))
@@ -73,7 +70,7 @@ export class Writes {
     }
   }
 
-  #undo(outcome: FailureOutcome, detail: string): WriterReply {
+  #rollBack(outcome: FailureOutcome, detail: string): WriterReply {
     try {
       if (this.#database.inTransaction) this.#database.run('rollback')
       this.#state = loadState(this.#database)
@@ -89,12 +86,12 @@ function sqliteCode(error: unknown): string | null {
   return error instanceof SQLiteError ? (error.code ?? 'SQLITE_ERROR') : null
 }
 
-function isPassing(error: unknown): boolean {
+function isTransient(error: unknown): boolean {
   const code = sqliteCode(error)
-  return code !== null && PASSING.test(code)
+  return code !== null && TRANSIENT.test(code)
 }
 
-/** Messages of SQLite name tables and columns, never values. */
+/** Describes an error for the log. Messages of SQLite name tables and columns, never values. */
 export function describe(error: unknown): string {
   const code = sqliteCode(error)
   if (code !== null) return `${code}: ${(error as SQLiteError).message}`

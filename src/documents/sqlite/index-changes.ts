@@ -1,11 +1,12 @@
-/** Makes, fills and drops physical indexes. The caller owns the SQLite transaction around it. */
+/** Creates, fills and drops physical indexes, inside the SQLite transaction of the caller. */
 import type { Database } from 'bun:sqlite'
 import { binaryBytes } from '../../system/binary-strings.ts'
+import { LIVE_UNTIL } from '../column-values.ts'
 import { findIndex, type IndexRow, idsOfTable, storedKey } from '../index-rows.ts'
 import type { IndexDefinition } from '../store.ts'
-import { IN_USE, type WriterState } from './writer-state.ts'
+import type { WriterState } from './writer-state.ts'
 
-/** Commits wait behind a chunk: about 5 ms for these. */
+/** Bounds of a chunk. Commits wait for it: about 5 ms with these. */
 const CHUNK_DOCUMENTS = 256
 const CHUNK_TEXT_UNITS = 1024 * 1024
 
@@ -16,7 +17,7 @@ interface NewestVersion {
   readonly text: string | null
 }
 
-export class IndexDefinitions {
+export class IndexChanges {
   readonly #insert
   readonly #builtId
   readonly #newest
@@ -42,10 +43,10 @@ export class IndexDefinitions {
          cross join documents d on d.id = newest.id and d.sequence = newest.sequence
         order by newest.id`,
     )
-    // A commit may have put the key in already.
+    // A commit may have added the key already.
     this.#insertEntry = database.prepare<null, [number, Uint8Array, number]>(
       `insert into index_entries (index_id, key, from_sequence, until_sequence)
-       values (?1, ?2, ?3, ${IN_USE}) on conflict do nothing`,
+       values (?1, ?2, ?3, ${LIVE_UNTIL}) on conflict do nothing`,
     )
     this.#progress = database.prepare<null, [number, string]>(
       'update indexes set built_id = ?2 where id = ?1',
@@ -60,28 +61,31 @@ export class IndexDefinitions {
 
   ensure(state: WriterState, definitions: readonly IndexDefinition[]): IndexRow[] {
     return definitions.map((definition) => {
-      const known = findIndex(state.indexes.values(), definition)
+      const known = findIndex(state.indexes.rows(), definition)
       if (known !== undefined) return known
       const { table, fields } = definition
       const { id } = this.#insert.get(table, JSON.stringify(fields))!
-      return set(state, { id, table, fields, state: 'building', readySequence: null })
+      return state.indexes.set({ id, table, fields, state: 'building', readySequence: null })
     })
   }
 
-  /** One chunk, in the order of document IDs. */
-  build(state: WriterState, id: number): IndexRow | 'gone' | 'too-long' {
+  /**
+   * Fills one chunk, in the order of document IDs. Returns the row after it, null for a dropped
+   * index, or 'too-long' where a key is longer than KEY_BYTES_MAX.
+   */
+  build(state: WriterState, id: number): IndexRow | null | 'too-long' {
     const index = state.indexes.get(id)
-    if (index === undefined || index.state === 'dropped') return 'gone'
+    if (index === undefined || index.state === 'dropped') return null
     if (index.state === 'ready') return index
     const from = this.#builtId.get(id)!.built_id
     let last = from
     let units = 0
-    let seen = 0
+    let documents = 0
     const { after, before } = idsOfTable(index.table)
     const rows = this.#newest.iterate(from === '' ? after : from, before, CHUNK_DOCUMENTS)
     for (const row of rows) {
       last = row.id
-      seen += 1
+      documents += 1
       if (row.text === null) continue
       const createdAtMicros = BigInt(row.created_at_micros)
       const key = storedKey(index, { id: row.id, createdAtMicros, text: row.text })
@@ -90,23 +94,18 @@ export class IndexDefinitions {
       units += row.text.length
       if (units >= CHUNK_TEXT_UNITS) break
     }
-    if (seen === CHUNK_DOCUMENTS || units >= CHUNK_TEXT_UNITS) {
+    if (documents === CHUNK_DOCUMENTS || units >= CHUNK_TEXT_UNITS) {
       this.#progress.run(id, last)
       return index
     }
     this.#ready.run(id, state.latestSequence)
-    return set(state, { ...index, state: 'ready', readySequence: state.latestSequence })
+    return state.indexes.set({ ...index, state: 'ready', readySequence: state.latestSequence })
   }
 
   drop(state: WriterState, id: number): void {
     const index = state.indexes.get(id)
     if (index === undefined || index.state === 'dropped') return
     this.#drop.run(id)
-    set(state, { ...index, state: 'dropped', readySequence: null })
+    state.indexes.set({ ...index, state: 'dropped', readySequence: null })
   }
-}
-
-function set(state: WriterState, index: IndexRow): IndexRow {
-  state.indexes.set(index.id, index)
-  return index
 }

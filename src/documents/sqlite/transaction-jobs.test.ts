@@ -8,7 +8,7 @@ import type { TransactionWrite } from '../store.ts'
 import { encodeBatch } from './batch-messages.ts'
 import { openDatabase } from './databases.ts'
 import { configure } from './pragmas.ts'
-import { Writes } from './writes.ts'
+import { TransactionJobs } from './transaction-jobs.ts'
 
 let directory: string
 let database: Database
@@ -40,47 +40,47 @@ function counts(): unknown {
     .get()
 }
 
-describe('the writing thread', () => {
-  test('a full disk stores nothing of a batch, and the next one finds the writer usable', () => {
-    // The page limit of SQLite stands for the disk: both answer SQLITE_FULL.
-    const writes = new Writes(database)
+describe('a job of the writing thread', () => {
+  test('on a full disk nothing of a batch is stored, and the writer stays usable', () => {
+    // The page limit of SQLite replaces the full disk: both fail with SQLITE_FULL.
+    const jobs = new TransactionJobs(database)
     const { page_count: pages } = database
       .query<{ page_count: number }, []>('pragma page_count')
       .get()!
     database.run(`pragma max_page_count = ${pages + 4}`)
     const large = 'x'.repeat(100_000)
     const batch = { transactions: [transaction(1, '{}'), transaction(2, large)] }
-    const failed = writes.run({ kind: 'commit', ...encodeBatch(batch) })
+    const failed = jobs.run({ kind: 'commit', ...encodeBatch(batch) })
     expect(failed).toEqual({
       failure: { outcome: 'none', detail: expect.stringMatching(/^SQLITE_FULL/) },
     })
     expect(counts()).toEqual({ documents: 0, operations: 0, latest_sequence: 0 })
     database.run('pragma max_page_count = 100000')
-    expect(writes.run({ kind: 'commit', ...encodeBatch(batch) })).toEqual({ answer: null })
+    expect(jobs.run({ kind: 'commit', ...encodeBatch(batch) })).toEqual({ result: null })
     expect(counts()).toEqual({ documents: 2, operations: 2, latest_sequence: 2 })
   })
 
-  const broken: readonly [string, (good: TransactionWrite) => TransactionWrite][] = [
-    ['a sequence that was used', (good) => ({ ...good, sequence: 1 })],
-    ['a sequence that is not exact', (good) => ({ ...good, sequence: 2 ** 53 })],
-    ['a document twice', (good) => ({ ...good, writes: [...good.writes, ...good.writes] })],
-    ['an operation twice', (good) => ({ ...good, operation: operationRecord(1) })],
-    ['a time beyond 53 bits', (good) => ({ ...good, atMicros: 2n ** 60n })],
-    ['the loss of a key that is not there', (good) => withEntry(good, 'k', false)],
-    ['a key that is there already', (good) => withEntry(good, 'present', true)],
+  const broken: readonly [string, (valid: TransactionWrite) => TransactionWrite][] = [
+    ['a sequence that is not new', (valid) => ({ ...valid, sequence: 1 })],
+    ['a sequence that is not a safe integer', (valid) => ({ ...valid, sequence: 2 ** 53 })],
+    ['a duplicate document', (valid) => ({ ...valid, writes: [...valid.writes, ...valid.writes] })],
+    ['a duplicate operation', (valid) => ({ ...valid, operation: operationRecord(1) })],
+    ['a time beyond 53 bits', (valid) => ({ ...valid, atMicros: 2n ** 60n })],
+    ['the removal of a missing key', (valid) => withEntry(valid, 'k', false)],
+    ['a duplicate key', (valid) => withEntry(valid, 'present', true)],
   ]
   for (const [name, breakIt] of broken) {
-    test(`${name} stores nothing of its batch and stops the writer`, () => {
-      const writes = new Writes(database)
+    test(`${name} causes the whole batch to be rejected as corrupt`, () => {
+      const jobs = new TransactionJobs(database)
       const definitions = [{ table: 'notes', fields: [] }]
-      writes.run({ kind: 'ensure', definitions })
+      jobs.run({ kind: 'ensure', definitions })
       const first = withEntry(transaction(1, '{}'), 'present', true)
-      expect(writes.run({ kind: 'commit', ...encodeBatch({ transactions: [first] }) })).toEqual({
-        answer: null,
+      expect(jobs.run({ kind: 'commit', ...encodeBatch({ transactions: [first] }) })).toEqual({
+        result: null,
       })
-      writes.run({ kind: 'build', index: 1 })
+      jobs.run({ kind: 'build', index: 1 })
       const transactions = [transaction(2, '{}'), breakIt(transaction(3, '{}'))]
-      expect(writes.run({ kind: 'commit', ...encodeBatch({ transactions }) })).toEqual({
+      expect(jobs.run({ kind: 'commit', ...encodeBatch({ transactions }) })).toEqual({
         failure: { outcome: 'corrupt', detail: expect.any(String) },
       })
       expect(counts()).toEqual({ documents: 1, operations: 1, latest_sequence: 1 })

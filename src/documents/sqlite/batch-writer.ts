@@ -1,7 +1,8 @@
-/** Writes the transactions of a batch. The caller owns the SQLite transaction around them. */
+/** Writes the transactions of a batch, inside the SQLite transaction of the caller. */
 import type { Database } from 'bun:sqlite'
 import { assert } from '../../errors/assert.ts'
 import { binaryBytes } from '../../system/binary-strings.ts'
+import { LIVE_UNTIL, microsColumn } from '../column-values.ts'
 import type {
   CommitBatch,
   DocumentWrite,
@@ -9,12 +10,12 @@ import type {
   OperationRecord,
   TransactionWrite,
 } from '../store.ts'
-import { IN_USE, type WriterState } from './writer-state.ts'
+import type { WriterState } from './writer-state.ts'
 
-/** Retention by age needs no better resolution, and the table stays at one row a second. */
+/** Resolution of sequence_times: enough for retention by age, at one row per second. */
 const TIME_STEP_MICROS = 1_000_000
 
-export class Batches {
+export class BatchWriter {
   readonly #insertVersion
   readonly #insertEntry
   readonly #endEntry
@@ -29,11 +30,11 @@ export class Batches {
     )
     this.#insertEntry = database.prepare<null, [number, Uint8Array, number]>(
       `insert into index_entries (index_id, key, from_sequence, until_sequence)
-       values (?1, ?2, ?3, ${IN_USE})`,
+       values (?1, ?2, ?3, ${LIVE_UNTIL})`,
     )
     this.#endEntry = database.prepare<null, [number, Uint8Array, number]>(
       `update index_entries set until_sequence = ?3
-        where index_id = ?1 and key = ?2 and until_sequence = ${IN_USE}`,
+        where index_id = ?1 and key = ?2 and until_sequence = ${LIVE_UNTIL}`,
     )
     this.#insertOperation = database.prepare<
       null,
@@ -55,13 +56,13 @@ export class Batches {
     for (const transaction of batch.transactions) {
       if (transaction.sequence !== null) {
         this.#writeVersions(state, transaction, transaction.sequence)
-        atMicros = micros(transaction.atMicros)
+        atMicros = microsColumn(transaction.atMicros)
       }
       if (transaction.operation !== undefined) this.#writeOperation(transaction.operation)
     }
     if (state.latestSequence === before) return
     this.#setLatest.run(state.latestSequence)
-    // A clock that went back must not silence the table until it has caught up.
+    // The distance counts in both directions: after a clock went back, rows must continue.
     const step = state.timeMicros === null ? null : Math.abs(atMicros - state.timeMicros)
     if (step === null || step >= TIME_STEP_MICROS) {
       this.#insertTime.run(state.latestSequence, atMicros)
@@ -79,14 +80,14 @@ export class Batches {
   }
 
   #writeVersion(state: WriterState, write: DocumentWrite, sequence: number): void {
-    const createdAt = micros(write.createdAtMicros)
+    const createdAt = microsColumn(write.createdAtMicros)
     this.#insertVersion.run(state.nextRow++, write.id, sequence, createdAt, write.text)
     for (const entry of write.entries) this.#writeEntry(state, entry, sequence)
   }
 
   #writeEntry(state: WriterState, entry: EntryWrite, sequence: number): void {
     const index = state.indexes.get(entry.index)
-    // Its removal was on the way when the entries were computed.
+    // The index was being dropped when the entries were computed.
     if (index === undefined || index.state === 'dropped') return
     const statement = entry.live ? this.#insertEntry : this.#endEntry
     const { changes } = statement.run(entry.index, binaryBytes(entry.key), sequence)
@@ -104,13 +105,7 @@ export class Batches {
       record.function,
       record.result,
       record.attempts,
-      micros(record.createdAtMicros),
+      microsColumn(record.createdAtMicros),
     )
   }
-}
-
-function micros(value: bigint): number {
-  const number = Number(value)
-  assert(Number.isSafeInteger(number), 'a time is outside of 53 bits')
-  return number
 }
