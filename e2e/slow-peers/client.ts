@@ -88,7 +88,7 @@ function hold(connection: number): Promise<void> {
     const sent = task.kind === 'bodies' ? text.slice(0, -1) : text
     let status = 0
     const socket = connect(Number(port), hostname, () => socket.write(sent))
-    socket.on('data', (chunk) => {
+    socket.on('data', (chunk: Buffer) => {
       if (status === 0) status = statusOf(chunk)
       if (status === 200) socket.pause()
     })

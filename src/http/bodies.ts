@@ -1,4 +1,4 @@
-/** Request bodies, within bounds of size, memory and time that hold for declared and chunked ones. */
+/** Request bodies, declared and chunked ones, within bounds of size, memory and time. */
 import { Fault } from '../errors/fault.ts'
 import { isJson } from '../wire/media-types.ts'
 import type { SurfaceCodes } from './errors.ts'

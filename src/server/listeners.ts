@@ -38,7 +38,7 @@ export interface OpenListener {
   cut(): void
 }
 
-/** Longer than proxies keep an idle connection, which is 60 s by default, so that they close first. */
+/** Longer than proxies keep an idle connection, mostly 60 s, so that the proxy closes first. */
 const IDLE_SECONDS = 75
 /** A functional token of 16 KiB, and as much for all else; 16 KiB in all by default. */
 const HEAD_BYTES_MAX = 32 * 1024
