@@ -3,11 +3,14 @@
 #
 #   sh install.sh [--dry-run] [--service] [--uninstall] [--help]
 #
-# Nothing runs unless the whole file has arrived: everything is in functions, the last line calls
-# the first. The digests of the artefacts are part of this file, so what is downloaded must be
+# Nothing runs unless the whole file has arrived: a shell reads a group of commands to its closing
+# brace, which is the last character, before it runs the first of them. The digests of the artefacts are part of this file, so what is downloaded must be
 # exactly what this version was released with. It never asks a question.
 
+{
 set -eu
+# Every user may run what is installed, and none but its owner may change it.
+umask 022
 
 VERSION='@VERSION@'
 BASE_URL_DEFAULT='@BASE_URL@'
@@ -155,14 +158,36 @@ sha256() {
   fi
 }
 
+# Whether the URL is http of a literal loopback address, with nothing but digits as its port.
+is_loopback() {
+  case "$1" in
+    http://*) ;;
+    *) return 1 ;;
+  esac
+  authority=${1#http://}
+  authority=${authority%%/*}
+  case "$authority" in
+    127.0.0.1 | '[::1]') return 0 ;;
+  esac
+  case "${authority%:*}" in
+    127.0.0.1 | '[::1]') ;;
+    *) return 1 ;;
+  esac
+  case "${authority##*:}" in
+    '' | *[!0-9]*) return 1 ;;
+  esac
+}
+
 # fetch <name> <file>
 fetch() {
   url=${base%/}/$1
   case "$url" in
     file://*) cp "${url#file://}" "$2" || die "$url cannot be read." ; return ;;
     https://*) protocol='=https' ;;
-    http://127.0.0.1:* | http://127.0.0.1/* | http://\[::1\]:*) protocol='=http' ;;
-    *) die "$url: only https, file and loopback http are used." ;;
+    *)
+      is_loopback "$url" || die "$url: only https, file and loopback http are used."
+      protocol='=http'
+      ;;
   esac
   if command -v curl >/dev/null 2>&1; then
     curl --proto "$protocol" --tlsv1.2 -fsSL --retry 3 --output "$2" "$url" || die "$url failed."
@@ -291,3 +316,5 @@ advise() {
 }
 
 main "$@"
+exit
+}

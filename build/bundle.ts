@@ -39,7 +39,11 @@ export async function bundle(): Promise<void> {
     conditions: ['bun'],
     external: ['bun', 'bun:*', 'node:*', ...OPTIONAL],
     banner: { js: REQUIRE },
-    define: { 'process.env.NODE_ENV': '"production"' },
+    define: {
+      'process.env.NODE_ENV': '"production"',
+      // It makes pg load a module of the directory that the program was started in.
+      'process.env.NODE_PG_FORCE_NATIVE': 'undefined',
+    },
     charset: 'utf8',
     legalComments: 'none',
     sourcemap: 'linked',

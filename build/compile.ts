@@ -3,8 +3,8 @@
  * machine, or with `--all` one folder a target below dist/targets.
  *
  * An executable as compiled obeys variables of its environment that load code into it
- * (BUN_OPTIONS), turn it into the bare runtime (BUN_BE_BUN) or open a debugger (BUN_INSPECT). Their
- * names are changed inside the runtime into ones that no environment can hold.
+ * (BUN_OPTIONS), turn it into the bare runtime (BUN_BE_BUN), print tokens or trust other
+ * certificates. build/runtime neutralises them and lists every variable that the runtime reads.
  */
 import { spawnSync } from 'node:child_process'
 import {
@@ -19,34 +19,9 @@ import {
 import { dirname, join } from 'node:path'
 import { assert } from '../src/errors/assert.ts'
 import { BUNDLE, ROOT } from './bundle.ts'
+import { neutralise } from './runtime/neutralise.ts'
+import { requireKnownVariables } from './runtime/scan.ts'
 import { fetchBase, TARGETS, type Target } from './targets.ts'
-
-/** BUN_INSPECT_NOTIFY is read by the debugger alone, which the others open. */
-export const DEAF_TO = [
-  'BUN_OPTIONS',
-  'BUN_BE_BUN',
-  'BUN_INSPECT',
-  'BUN_INSPECT_CONNECT_TO',
-  'BUN_INSPECT_PRELOAD',
-]
-
-/** Changes the names in place. An expected name that is nowhere stops the build. */
-export function deafen(executable: Buffer): void {
-  for (const name of DEAF_TO) {
-    const pattern = Buffer.from(`\0${name}\0`, 'latin1')
-    let found = 0
-    for (
-      let at = executable.indexOf(pattern);
-      at !== -1;
-      at = executable.indexOf(pattern, at + 1)
-    ) {
-      // '=' ends a variable's name, so none can begin with it.
-      executable[at + 1] = 0x3d
-      found += 1
-    }
-    assert(found > 0, `the runtime has no ${name}: find out what it reads now before you ship it`)
-  }
-}
 
 function compile(
   base: string,
@@ -57,7 +32,8 @@ function compile(
   const patched = join(ROOT, 'dist/base', `patched-${process.pid}${options.suffix}`)
   mkdirSync(dirname(patched), { recursive: true })
   const bytes = readFileSync(base)
-  deafen(bytes)
+  requireKnownVariables(bytes)
+  neutralise(bytes)
   writeFileSync(patched, bytes)
   chmodSync(patched, 0o755)
   const server = join(folder, `svc-server${options.suffix}`)

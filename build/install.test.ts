@@ -78,8 +78,10 @@ function release({ says = VERSION, signed = false }: ReleaseOptions = {}): void 
 function install(
   args: readonly string[] = [],
   environment: Record<string, string> = {},
+  shell = '/bin/sh',
 ): SpawnSyncReturns<string> {
-  return spawnSync('/bin/sh', [join(work, 'install.sh'), ...args], {
+  const script = [join(work, 'install.sh'), ...args]
+  return spawnSync('/bin/sh', ['-c', `${shell} "$@"`, 'sh', ...script], {
     encoding: 'utf8',
     input: '',
     env: {
@@ -169,6 +171,45 @@ test('a machine without a build, and a plain HTTP mirror, are refused', () => {
   expect(plain.stderr).toContain('only https')
 })
 
+test.each([
+  'http://127.0.0.1:1@evil.test',
+  'http://127.0.0.1@evil.test',
+  'http://127.0.0.1:80.evil.test/x',
+  'http://127.0.0.1:1:2',
+  'http://127.0.0.1:/x',
+  'http://127.0.0.1:8080?@evil.test/',
+  'http://127.0.0.1:8080#@evil.test/',
+  'http://127.0.0.1:8080\\\\@evil.test/',
+  'http://127.0.0.1.evil.test/',
+  'http://[::1]:1@evil.test',
+  'http://[::1].evil.test',
+  'http://[::1',
+  'http://localhost:1',
+  'HTTP://127.0.0.1:1',
+])('%s is no loopback address', (url) => {
+  release()
+  const result = install([], { ...fakeCurl(), SVC_BASE_URL: url })
+  expect(result.stderr).toContain('only https')
+  expect(existsSync(join(work, 'curl-was-run'))).toBe(false)
+})
+
+test.each(['http://127.0.0.1', 'http://127.0.0.1:8080', 'http://[::1]', 'http://[::1]:8080/a/b'])(
+  '%s is a loopback address',
+  (url) => {
+    release()
+    expect(install([], { ...fakeCurl(), SVC_BASE_URL: url }).stderr).toContain('failed')
+    expect(readFileSync(join(work, 'curl-was-run'), 'utf8')).toContain(`${url}/${ARTEFACT}`)
+  },
+)
+
+/** A PATH whose curl records its arguments and fails. */
+function fakeCurl(): Record<string, string> {
+  mkdirSync(join(work, 'curl'))
+  const stub = `#!/bin/sh\necho "$@" >"${work}/curl-was-run"\nexit 7\n`
+  writeFileSync(join(work, 'curl/curl'), stub, { mode: 0o755 })
+  return { PATH: `${join(work, 'curl')}:/usr/bin:/bin:/usr/sbin:/sbin` }
+}
+
 test('the target of this machine is found', () => {
   release()
   const { stdout } = install(['--dry-run'], { SVC_TARGET: '' })
@@ -206,13 +247,55 @@ test('no tool to compare digests with is no reason to skip it', () => {
   expect(existsSync(join(work, 'bin'))).toBe(false)
 })
 
-test('a script that was cut off anywhere runs nothing', () => {
+const SHELLS = ['/bin/sh', '/bin/bash', '/bin/busybox sh'].filter((shell) =>
+  existsSync(shell.split(' ')[0]!),
+)
+
+/** Commands that a line of the script names when it is cut off, and those that it runs. */
+const COMMANDS = [
+  ...['main', 'usage', 'say', 'die', 'need', 'locations', 'targets', 'fetch', 'sha256', 'remove'],
+  ...['cat', 'chmod', 'chown', 'cp', 'curl', 'cut', 'getconf', 'grep', 'gzip', 'head', 'id', 'ldd'],
+  ...['ln', 'mkdir', 'mktemp', 'mv', 'openssl', 'rm', 'sed', 'sha256sum', 'shasum', 'sysctl'],
+  ...['systemctl', 'tar', 'tr', 'uname', 'useradd', 'wget'],
+]
+
+test.each(SHELLS)('a script that was cut off anywhere runs nothing in %s', (shell) => {
   release()
   const whole = readFileSync(join(work, 'install.sh'), 'utf8')
-  for (let length = 0; length < whole.length - 'main "$@"\n'.length; length += 97) {
-    writeFileSync(join(work, 'install.sh'), whole.slice(0, length))
-    install()
-    expect(existsSync(join(work, 'bin'))).toBe(false)
+  const [stubs, prefixes] = [join(work, 'stubs'), join(work, 'prefixes')]
+  for (const folder of [stubs, prefixes]) mkdirSync(folder)
+  for (const name of COMMANDS) {
+    const stub = `#!/bin/sh\necho "$0" >>"${work}/ran"\n`
+    writeFileSync(join(stubs, name), stub, { mode: 0o755 })
+  }
+  // Whole is what lacks nothing but the line feed at its end.
+  const last = whole.trimEnd().length - 1
+  for (let length = last; length > 0; length -= length > last - 2048 ? 1 : 97) {
+    writeFileSync(join(prefixes, String(length)), whole.slice(0, length))
+  }
+  const each = `for prefix in ${prefixes}/*; do ${shell} "$prefix" </dev/null; done`
+  const environment = { PATH: stubs, HOME: join(work, 'home'), TMPDIR: work }
+  const { stdout } = spawnSync('/bin/sh', ['-c', each], { encoding: 'utf8', env: environment })
+  expect(stdout).toBe('')
+  expect(readdirSync(work).sort()).toEqual(['install.sh', 'mirror', 'prefixes', 'stubs'])
+})
+
+test.each(SHELLS)('the whole script installs in %s, and needs no last line feed', (shell) => {
+  release()
+  const whole = readFileSync(join(work, 'install.sh'), 'utf8')
+  writeFileSync(join(work, 'install.sh'), whole.trimEnd())
+  expect(install([], {}, shell).stdout).toContain('Installed')
+})
+
+test.each(['000', '077'])('others can run what is installed under the umask %s', (umask) => {
+  release()
+  const result = install([], {}, `umask ${umask}; /bin/sh`)
+  expect(result.status).toBe(0)
+  for (const path of ['bin', 'bin/.svc-install', 'bin/.svc-install/files', 'bin/svc']) {
+    expect([path, statSync(join(work, path)).mode & 0o777]).toEqual([path, 0o755])
+  }
+  for (const path of ['bin/.svc-install/receipt', 'bin/.svc-install/files/LICENSE']) {
+    expect([path, statSync(join(work, path)).mode & 0o777]).toEqual([path, 0o644])
   }
 })
 

@@ -27,8 +27,8 @@ import {
   untilReady,
 } from './quickstart/steps.ts'
 import { type Cluster, execute, startCluster } from './testing/databases/cluster.ts'
-import { freePort, isFree } from './testing/ports.ts'
-import { type ServerProcess, startServer } from './testing/server-process.ts'
+import { freePort, isFree } from './testing/servers/ports.ts'
+import { type ServerProcess, startServer } from './testing/servers/server-process.ts'
 
 const ROOT = join(import.meta.dirname, '..')
 const DIST = join(ROOT, 'dist')

@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { type Browser, httpBrowser } from '../build/testing/browsers/browser.ts'
 import { chromium, chromiumInstalled } from '../build/testing/browsers/chromium.ts'
 import { type OpenIdProvider, openIdProvider } from '../build/testing/providers/oidc-providers.ts'
-import type { ServerProcess } from '../build/testing/server-process.ts'
+import type { ServerProcess } from '../build/testing/servers/server-process.ts'
 import { CLIENT, type Installation, installation, run } from './harness.ts'
 
 let of: Installation

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import about from '../package.json' with { type: 'json' }
-import { CLIENT, PACKED_CLIENT, runSync, SERVER } from './harness.ts'
+import { CLIENT, NODE_PATH, PACKED_CLIENT, runSync, SERVER } from './harness.ts'
 
 let empty: string
 beforeAll(() => {
@@ -61,10 +61,9 @@ test('without settings the server names the first that is missing', () => {
 
 test('the packed client answers as the compiled one does, under Node', () => {
   for (const args of [['--help'], ['version'], ['status', '--help']]) {
-    const path = process.env.PATH ?? ''
     const packed = runSync(['node', PACKED_CLIENT, ...args], {
       directory: empty,
-      environment: { PATH: path },
+      environment: { PATH: NODE_PATH },
     })
     const compiled = runSync([CLIENT, ...args], { directory: empty })
     expect(packed.stderr).toBe('')

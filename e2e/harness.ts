@@ -6,10 +6,10 @@ import { type SpawnSyncReturns, spawn, spawnSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { delimiter, join } from 'node:path'
 import { freshDatabase } from '../build/testing/databases/postgres.ts'
-import { freePort } from '../build/testing/ports.ts'
-import { type ServerProcess, startServer } from '../build/testing/server-process.ts'
+import { freePort } from '../build/testing/servers/ports.ts'
+import { type ServerProcess, startServer } from '../build/testing/servers/server-process.ts'
 
 const DIST = join(import.meta.dirname, '../dist')
 export const SERVER = join(DIST, 'svc-server')
@@ -20,6 +20,22 @@ export const PACKED_CLIENT = join(DIST, 'svc-client/svc.mjs')
 if (!existsSync(SERVER) || !existsSync(CLIENT)) {
   throw new Error('There are no executables to test: run npm run build, or npm test.')
 }
+
+/** The PATH of this process without the runtime of these tests, which calls itself `node` there. */
+export const NODE_PATH = (process.env.PATH ?? '')
+  .split(delimiter)
+  .filter((folder) => !folder.includes('bun-node-'))
+  .join(delimiter)
+
+/** Both builds of svc: how each is started, and the variables that it needs for that. */
+export const CLIENTS: readonly {
+  readonly build: string
+  readonly command: readonly string[]
+  readonly needs: Environment
+}[] = [
+  { build: 'the executable', command: [CLIENT], needs: {} },
+  { build: 'the packed client', command: ['node', PACKED_CLIENT], needs: { PATH: NODE_PATH } },
+]
 
 export type Environment = Readonly<Record<string, string>>
 

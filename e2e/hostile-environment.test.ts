@@ -1,15 +1,18 @@
 /**
  * An executable that is started in somebody else's directory, or with somebody else's variables,
  * runs its own code only. Each case plants something that leaves a file behind when it runs; the
- * last one shows that the trap works, on the runtime as it was before the build changed it.
+ * last ones show that the traps work, on the runtime as it was before the build changed it.
  */
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
+import { NEUTRALISED, NEUTRALISED_SOMEWHERE } from '../build/runtime/variables.ts'
+import { RecordingServer } from '../build/testing/servers/recording-server.ts'
 import about from '../package.json' with { type: 'json' }
-import { CLIENT, run, runSync, SERVER } from './harness.ts'
+import { CLIENT, CLIENTS, run, runSync, SERVER } from './harness.ts'
+import { ACCESS_TOKEN, REFRESH_TOKEN, storedSession } from './stored-sessions.ts'
 
 let directory: string
 let mark: string
@@ -22,6 +25,9 @@ beforeEach(() => {
   writeFileSync(join(directory, 'version'), leave)
   writeFileSync(join(directory, 'package.json'), '{"scripts":{"version":"touch was-run"}}')
   writeFileSync(join(directory, 'tsconfig.json'), '{"compilerOptions":{"baseUrl":"."}}')
+  // What pg loads where NODE_PG_FORCE_NATIVE is set.
+  mkdirSync(join(directory, 'node_modules/pg-native'), { recursive: true })
+  writeFileSync(join(directory, 'node_modules/pg-native/index.js'), leave)
   writeFileSync(join(directory, 'bunfig.toml'), 'preload = ["./evil.js"]\n')
   const settings = ['BUN_OPTIONS=--preload ./evil.js', 'SERVICE_STATE_DIRECTORY=relative']
   for (const name of ['.env', '.env.local', '.env.production']) {
@@ -57,6 +63,68 @@ for (const [name, environment] of Object.entries(HOSTILE)) {
   })
 }
 
+test.each(['dumpOptions=2', 'logGC=2', 'functionOverrides=./evil.js', 'noSuchOption=1'])(
+  'BUN_JSC_%s sets no option of the engine',
+  (option) => {
+    const [name = '', value = ''] = option.split('=')
+    for (const executable of [SERVER, CLIENT]) {
+      const environment = { [`BUN_JSC_${name}`]: value, [`JSC_${name}`]: value }
+      const result = runSync([executable, 'version'], { directory, environment })
+      expect(result.stderr).toBe('')
+      expect(result.status).toBe(0)
+      expect(result.stdout.trim().split('\n')).toHaveLength(1)
+    }
+  },
+)
+
+test.each(['1', './written-by-the-runtime'])(
+  'all neutralised variables set to %s print nothing and write no file',
+  (value) => {
+    const names = [...NEUTRALISED, ...NEUTRALISED_SOMEWHERE]
+    const environment = Object.fromEntries(names.map((name) => [name, value]))
+    const before = readdirSync(directory)
+    for (const executable of [SERVER, CLIENT]) {
+      const result = runSync([executable, 'version'], { directory, environment })
+      expect(result.stderr).toBe('')
+      expect(result.status).toBe(0)
+      expect(result.stdout).toContain(about.version)
+    }
+    expect(readdirSync(directory)).toEqual(before)
+  },
+)
+
+test.each(CLIENTS)('no variable makes $build print a token', async ({ command, needs }) => {
+  using server = await RecordingServer.start(() => ({ status: 404, body: '{}' }))
+  using session = storedSession({ authentication: server.origin() })
+  for (const variables of [
+    { BUN_CONFIG_VERBOSE_FETCH: 'curl' },
+    { BUN_CONFIG_VERBOSE_FETCH: '1' },
+    { NODE_DEBUG: 'http,https,net,tls,stream,undici,fetch,*' },
+  ]) {
+    const environment = { ...needs, ...session.environment, ...variables }
+    const result = await run([...command, 'whoami'], { directory, environment })
+    for (const token of [ACCESS_TOKEN, REFRESH_TOKEN]) {
+      expect(result.stdout + result.stderr).not.toContain(token)
+    }
+  }
+  expect(server.requests.map(({ headers }) => headers.authorization)).toEqual(
+    Array(3).fill(`Bearer ${ACCESS_TOKEN}`),
+  )
+})
+
+test('NODE_PG_FORCE_NATIVE loads no module of the working directory', () => {
+  const environment = {
+    NODE_PG_FORCE_NATIVE: '1',
+    NODE_PATH: join(directory, 'node_modules'),
+    SERVICE_IDENTITY_DATABASE_URL: 'postgres://ada:secret@127.0.0.1:1/identity',
+    SERVICE_PLATFORM_IDENTITY_PEPPER: 'A'.repeat(43),
+    SERVICE_STATE_DIRECTORY: join(directory, 'state'),
+  }
+  const result = runSync([SERVER, 'migrate'], { directory, environment })
+  expect(result.stderr).toContain('ECONNREFUSED')
+  expect(existsSync(mark)).toBe(false)
+})
+
 test('a .env file is not read for settings', () => {
   const result = runSync([SERVER, 'check'], { directory })
   expect(result.stderr).toContain('SERVER_CONFIGURATION_MISSING')
@@ -90,4 +158,10 @@ test('the runtime as it comes would have run the code', () => {
     environment: { BUN_OPTIONS: '--preload ./evil.js' },
   })
   expect(existsSync(mark)).toBe(true)
+})
+
+test('the runtime as it comes would have printed the options of its engine', () => {
+  const environment = { BUN_JSC_dumpOptions: '2' }
+  const result = runSync([process.execPath, '-e', '1'], { directory, environment })
+  expect(result.stderr).toContain('All JSC options')
 })

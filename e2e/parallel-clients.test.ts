@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { Client } from 'pg'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { SEED } from '../build/testing/seeds.ts'
-import type { ServerProcess } from '../build/testing/server-process.ts'
+import type { ServerProcess } from '../build/testing/servers/server-process.ts'
 import { CLIENT, type Installation, installation, run, SERVER } from './harness.ts'
 
 const PROCESSES = 16

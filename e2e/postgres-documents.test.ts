@@ -3,7 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type OwnCluster, ownCluster } from '../build/testing/databases/cluster.ts'
-import { startServer } from '../build/testing/server-process.ts'
+import { startServer } from '../build/testing/servers/server-process.ts'
 import {
   type Application,
   application,

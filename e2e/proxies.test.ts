@@ -21,7 +21,7 @@ import {
   NGINX,
   protocolOf,
   type RunningProxy,
-} from '../build/testing/proxies.ts'
+} from '../build/testing/servers/proxies.ts'
 import { type Application, application, object } from './application.ts'
 import { type Answered, Client, Flood, repeated, type Sent } from './floods.ts'
 import { productEnvironment } from './harness.ts'

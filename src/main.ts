@@ -1,6 +1,7 @@
 /** Dispatch on the program's name and its first argument; each branch loads only its own code. */
 import { basename } from 'node:path'
 import { RUNNER_ARGUMENT, selfCommand } from './runner/command.ts'
+import { requireVerifiedPeers } from './system/peers.ts'
 
 async function main(name: string, args: readonly string[]): Promise<void> {
   const [first, ...rest] = args
@@ -27,6 +28,7 @@ async function main(name: string, args: readonly string[]): Promise<void> {
 }
 
 async function server(args: readonly string[]): Promise<never> {
+  requireVerifiedPeers(process.env)
   // Nothing that the server creates is readable by others, whatever it was started with.
   process.umask(0o077)
   const { runServer } = await import('./server/modes.ts')

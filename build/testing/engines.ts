@@ -32,6 +32,8 @@ export interface EngineBench {
 export interface CallOptions {
   readonly signal?: AbortSignal
   readonly operationId?: string
+  /** Credential of the Application Key that the call came with. */
+  readonly credentialId?: string
 }
 
 export interface BenchOptions {
@@ -73,9 +75,11 @@ export async function engineBench(
     log,
     metrics,
     release,
-    async call(name, input = {}, { signal, operationId = system.ids.make('opn') } = {}) {
+    async call(name, input = {}, options = {}) {
+      const { signal, operationId = system.ids.make('opn'), credentialId } = options
       const definition = release.functions.get(`f.${name}`)!
-      const context = { requestId: 'req_test', invocationId: 'ivc_test' }
+      const known = credentialId === undefined ? {} : { credentialId }
+      const context = { requestId: 'req_test', invocationId: 'ivc_test', ...known }
       const values = new Map(Object.entries(input)) as ValueObject
       const request = { release, definition, arguments: values, principal: null, context, signal }
       const outcome = await (definition.kind === 'mutation'

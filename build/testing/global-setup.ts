@@ -8,8 +8,8 @@ import { createServer } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { TestProject } from 'vitest/node'
-import { postgresAccount, sharedTemporaryFolder } from './binaries.ts'
 import { type Cluster, newPassword, startCluster } from './databases/cluster.ts'
+import { postgresAccount, sharedTemporaryFolder } from './servers/binaries.ts'
 
 declare module 'vitest' {
   interface ProvidedContext {

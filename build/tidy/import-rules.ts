@@ -32,7 +32,7 @@ export const OWNERS: readonly { readonly library: RegExp; readonly folders: read
     { library: /^zod$/, folders: ['wire'] },
     { library: /^pg$/, folders: ['database', 'build/testing', 'build/bench'] },
     { library: /^bun:sqlite$/, folders: ['documents', 'storage', 'build/bench'] },
-    { library: /^bun:(ffi|jsc|test)$/, folders: ['runner'] },
+    { library: /^bun:(ffi|jsc|test)$/, folders: ['runner', 'build/testing/hostile'] },
     { library: /^jose$/, folders: ['identity', 'product', 'build/testing'] },
     { library: /^hono(\/|$)/, folders: ['http', 'server', 'build/bench'] },
     { library: /^(cac|picocolors|ws)$/, folders: ['client'] },

@@ -118,6 +118,24 @@ const BANS: readonly Ban[] = [
     replacement: 'the Node API that Bun shares',
     allowed: (path) => !path.startsWith('src/client/') || isTest(path),
   },
+  {
+    text: /\bstd(?:out|err)\.write\b/,
+    within: 'code',
+    rule: 'text that nothing makes visible',
+    replacement: 'the output of the command (src/client/output.ts)',
+    allowed: (path) =>
+      !path.startsWith('src/client/') ||
+      isTest(path) ||
+      below('src/client/output.ts', 'src/client/environment.ts')(path),
+  },
+  {
+    text: /(?<![.#\w])fetch\(|\bglobalThis\.fetch\b/,
+    within: 'code',
+    rule: "the runtime's own fetch, which obeys proxy variables",
+    replacement: 'the fetch of the environment (src/client/network)',
+    allowed: (path) =>
+      !path.startsWith('src/client/') || isTest(path) || below('build/testing/client/')(path),
+  },
 ]
 
 export function textFindings(file: SourceFile): Finding[] {

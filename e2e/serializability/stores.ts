@@ -2,13 +2,13 @@
 import { chownSync, mkdtempSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { postgresAccount, sharedTemporaryFolder } from '../../build/testing/binaries.ts'
 import {
   type Cluster,
   type ClusterOptions,
   newPassword,
   startCluster,
 } from '../../build/testing/databases/cluster.ts'
+import { postgresAccount, sharedTemporaryFolder } from '../../build/testing/servers/binaries.ts'
 import type { Environment } from '../harness.ts'
 
 export interface Store {

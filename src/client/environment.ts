@@ -5,8 +5,10 @@
 import { homedir } from 'node:os'
 import process from 'node:process'
 import { Fault } from '../errors/fault.ts'
+import { requireVerifiedPeers } from '../system/peers.ts'
 import { realSystem, type System } from '../system/system.ts'
 import { errorCode } from './files.ts'
+import { createFetch } from './network/fetch.ts'
 import { openBrowser } from './oidc/browsers.ts'
 
 export interface OutputStream {
@@ -43,6 +45,7 @@ export interface ClientEnvironment {
 }
 
 export function processEnvironment(): ClientEnvironment {
+  requireVerifiedPeers(process.env)
   return {
     system: realSystem(),
     platform: process.platform,
@@ -52,11 +55,15 @@ export function processEnvironment(): ClientEnvironment {
     stdout: outputStream(process.stdout, { forgives: isReaderGone }),
     // Whoever would be told of its failure reads it there.
     stderr: outputStream(process.stderr, { forgives: () => true }),
-    fetch: (url, init) => fetch(url, init),
-    variable: (name) => process.env[name],
+    fetch: createFetch(variable),
+    variable,
     openBrowser: (url) => openBrowser(process.platform, url),
     onInterrupt,
   }
+}
+
+function variable(name: string): string | undefined {
+  return process.env[name]
 }
 
 /** A reader that has seen enough, such as `head`, is no failure of the command. */

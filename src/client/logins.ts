@@ -3,10 +3,10 @@ import { Fault } from '../errors/fault.ts'
 import { AuthConfig, Login } from '../wire/auth.ts'
 import type { Context } from './contexts.ts'
 import { parseOrigin } from './origins.ts'
-import { printable } from './output.ts'
 import { ProfileStore } from './profiles.ts'
 import { type Call, send } from './requests.ts'
 import { type LoginOrigins, profileOf } from './sessions.ts'
+import { printable } from './visible-text.ts'
 
 export type LoginMethod = AuthConfig['methods'][number]
 
@@ -58,7 +58,7 @@ export async function logIn(
   origins: LoginOrigins,
   { body, ...call }: LoginCall,
 ): Promise<void> {
-  const store = new ProfileStore(context.environment)
+  const store = new ProfileStore(context)
   const network = { environment: context.environment, signal: new AbortController().signal }
   const login = await context.uninterrupted(
     store.change(context.signal, async () => {

@@ -94,7 +94,7 @@ describe('a failure', () => {
     expect((await client.run(...STATUS)).exit).toBe(5)
   })
 
-  it('shows text of the server without its control characters', async () => {
+  it('shows the control characters in text of the server instead of obeying them', async () => {
     const reply = failure('PLATFORM_FROM_THE_FUTURE', 409)
     const error = {
       code: 'PLATFORM_FROM_THE_FUTURE',
@@ -103,7 +103,7 @@ describe('a failure', () => {
     }
     server.intercept = () => ({ ...reply, body: { ...(reply.body as object), error } })
     const ran = await client.run(...STATUS)
-    expect(ran.err).toContain('a?[2Jb?\n')
+    expect(ran.err).toContain('a\\u{1b}[2Jb\\u{202e}\n')
   })
 
   it('is retried for a while where that is safe', async () => {

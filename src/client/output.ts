@@ -1,15 +1,18 @@
 /**
  * Everything that the client prints: results on stdout, progress and failures on stderr; with
- * `--json` one JSON document on stdout and nothing else there.
+ * `--json` one JSON document on stdout and nothing else there. Text of servers and files passes
+ * through here and reaches the terminal in a visible form only.
  */
 import pc from 'picocolors'
 import { CODES, type Code, type TableCode } from '../errors/codes.ts'
 import type { Fault } from '../errors/fault.ts'
 import type { Kind } from '../errors/kinds.ts'
+import { encodeBase64Url } from '../value/base64url.ts'
 import type { Json } from '../value/strict-json.ts'
 import { UsageCause } from './arguments.ts'
 import type { ClientEnvironment } from './environment.ts'
 import { serverAnswer } from './requests.ts'
+import { printable, printableJson, printableLines } from './visible-text.ts'
 
 /** Exit code of a command that a signal ended (wire decisions, section 6). */
 export const EXIT_INTERRUPTED = 130
@@ -18,37 +21,62 @@ const SPINNER_AFTER_MS = 500
 const SPINNER_EVERY_MS = 120
 const FRAMES = ['|', '/', '-', '\\']
 
+const STYLES = ['bold', 'dim', 'red'] as const
+type Style = (typeof STYLES)[number]
+const MARK_BYTES = 12
+
 export class Output {
   readonly json: boolean
   readonly #environment: ClientEnvironment
-  readonly #colors: ReturnType<typeof pc.createColors>
-  readonly #errorColors: ReturnType<typeof pc.createColors>
+  /** Stands around styled text until it is printed. Nobody can guess it, so no server styles. */
+  readonly #mark: string
 
   constructor(environment: ClientEnvironment, options: { readonly json: boolean }) {
     this.json = options.json
     this.#environment = environment
-    this.#colors = pc.createColors(isColoured(environment, environment.stdout.isTTY))
-    this.#errorColors = pc.createColors(isColoured(environment, environment.stderr.isTTY))
+    this.#mark = `\0${encodeBase64Url(environment.system.randomBytes(MARK_BYTES))}`
   }
 
   /** The result of the command, once. `human` is what people read instead of the document. */
   async result(document: Json, human: readonly string[]): Promise<void> {
-    const text = this.json ? JSON.stringify(document, null, 2) : human.join('\n')
+    const text = this.json ? printableJson(document) : this.#render(human.join('\n'), 'stdout')
     if (text !== '') await this.#environment.stdout.write(`${text}\n`)
   }
 
   /** A step or a remark on stderr; silent with `--json`. */
   async note(text: string): Promise<void> {
-    if (!this.json) await this.#environment.stderr.write(`${printable(text)}\n`)
+    if (!this.json) await this.warn(text)
   }
 
   /** On stderr in either mode: what must not be lost, such as an operation ID. */
   async warn(text: string): Promise<void> {
-    await this.#environment.stderr.write(`${printable(text)}\n`)
+    await this.prompt(`${text}\n`)
+  }
+
+  /** A question on stderr; the answer is typed behind it. */
+  async prompt(text: string): Promise<void> {
+    await this.#environment.stderr.write(this.#render(text, 'stderr'))
   }
 
   bold(text: string): string {
-    return this.#colors.bold(text)
+    return this.#styled('bold', text)
+  }
+
+  #styled(style: Style, text: string): string {
+    return `${this.#mark}${STYLES.indexOf(style)}${text}${this.#mark}`
+  }
+
+  /** Makes text visible, and styles where the stream is a terminal with colours. */
+  #render(text: string, stream: 'stdout' | 'stderr'): string {
+    const colors = pc.createColors(isColoured(this.#environment, this.#environment[stream].isTTY))
+    return text
+      .split(this.#mark)
+      .map((part, i) =>
+        i % 2 === 0
+          ? printableLines(part)
+          : colors[STYLES[Number(part[0])]!](printableLines(part.slice(1))),
+      )
+      .join('')
   }
 
   /** Columns that line up, two spaces apart; the head is dim on a terminal. */
@@ -62,7 +90,7 @@ export class Output {
         .map((cell, i) => cell + ' '.repeat(Math.max(0, widths[i]! - [...cell].length)))
         .join('  ')
         .trimEnd()
-    return [this.#colors.dim(line(head)), ...clean.map(line)]
+    return [this.#styled('dim', line(head)), ...clean.map(line)]
   }
 
   /** Shows a spinner on a terminal once `work` takes longer than half a second. */
@@ -96,20 +124,19 @@ export class Output {
       const document = { error: violations.length === 0 ? error : { ...error, violations } }
       if (await this.#isPrinted(document)) return exit
     }
-    const lines = [
-      `${this.#errorColors.red('svc')}: ${this.#errorColors.bold(fault.code)}: ${message}`,
-    ]
+    const name = `${this.#styled('red', 'svc')}: ${this.#styled('bold', fault.code)}`
+    const lines = [`${name}: ${printable(message)}`]
     for (const { path, rule } of fault.violations) lines.push(`  ${printable(`${path}: ${rule}`)}`)
     lines.push(`  ${next}`)
-    if (requestId !== null) lines.push(`  ${this.#errorColors.dim(`request ${requestId}`)}`)
-    await this.#environment.stderr.write(`${lines.join('\n')}\n`)
+    if (requestId !== null) lines.push(`  ${this.#styled('dim', `request ${requestId}`)}`)
+    await this.warn(lines.join('\n'))
     return exit
   }
 
   /** Whoever cannot read stdout is told on stderr. */
   async #isPrinted(document: Json): Promise<boolean> {
     try {
-      await this.#environment.stdout.write(`${JSON.stringify(document, null, 2)}\n`)
+      await this.#environment.stdout.write(`${printableJson(document)}\n`)
       return true
     } catch {
       return false
@@ -137,26 +164,18 @@ function describe(fault: Fault): { message: string; next: string; requestId: str
   if (fault.code === 'CLIENT_USAGE' && fault.detail !== undefined) {
     const command = fault.cause instanceof UsageCause ? fault.cause.command : null
     const next = `See \`svc ${command === null ? '' : `${command} `}--help\`.`
-    return { message: printable(fault.detail), next, requestId }
+    return { message: fault.detail, next, requestId }
   }
   const said = row?.message ?? answer?.message ?? fault.message
   const message = fault.detail === undefined ? said : `${said} ${fault.detail}`
   const next = row?.next ?? nextOfUnknown(fault)
-  return { message: printable(message), next, requestId }
+  return { message, next, requestId }
 }
 
 /** Of a code that is not in the table. */
 function nextOfUnknown({ code, kind }: Fault): string {
   if (code.startsWith('APP_')) return NEXT_OF_APPLICATION
   return NEXT_OF_KIND[kind] ?? 'Look for the request ID in the server log.'
-}
-
-/** Text of a server or a file must not move the cursor of whoever reads it. */
-export function printable(text: string): string {
-  return text.replace(
-    /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g,
-    '?',
-  )
 }
 
 function isColoured(environment: ClientEnvironment, isTTY: boolean): boolean {

@@ -6,6 +6,7 @@ import { build } from 'esbuild'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { realSystem } from '../system/system.ts'
 import type { ClientEnvironment } from './environment.ts'
+import { Output } from './output.ts'
 import { ProfileStore } from './profiles.ts'
 
 function pathOn(platform: string, variables: Record<string, string>): string {
@@ -25,7 +26,7 @@ function pathOn(platform: string, variables: Record<string, string>): string {
     openBrowser: unused,
     onInterrupt: unused,
   }
-  return new ProfileStore(environment).path
+  return new ProfileStore({ environment, output: new Output(environment, { json: false }) }).path
 }
 
 describe('the place of the credentials file', () => {
@@ -69,6 +70,7 @@ const PROGRAM = `
 import fs from 'node:fs'
 import { syncBuiltinESMExports } from 'node:module'
 import { processEnvironment } from './environment.ts'
+import { Output } from './output.ts'
 import { ProfileStore } from './profiles.ts'
 import { Secret } from '../value/secret.ts'
 const step = Number(process.argv[2])
@@ -82,7 +84,8 @@ for (const name of ['openSync', 'writeSync', 'fsyncSync', 'fchmodSync', 'closeSy
   }
 }
 syncBuiltinESMExports()
-const store = new ProfileStore(processEnvironment())
+const environment = processEnvironment()
+const store = new ProfileStore({ environment, output: new Output(environment, { json: false }) })
 const profile = {
   authenticationOrigin: 'https://a.example.com',
   managementOrigin: 'https://m.example.com',

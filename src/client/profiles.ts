@@ -4,9 +4,13 @@
  * origin for both and is read until the next refresh or login replaces it.
  */
 import { isAbsolute, join } from 'node:path'
-import { Fault } from '../errors/fault.ts'
-import { ensurePrivateDirectory, removeFileDurably, writeFileAtomic } from '../system/files.ts'
-import type { System } from '../system/system.ts'
+import { Fault, isFault } from '../errors/fault.ts'
+import {
+  ensurePrivateDirectory,
+  removeFileDurably,
+  restrictToOwner,
+  writeFileAtomic,
+} from '../system/files.ts'
 import { canonicalJson } from '../value/canonical-json.ts'
 import { isId, type OperatorId, type SessionId } from '../value/ids.ts'
 import { Secret } from '../value/secret.ts'
@@ -14,10 +18,11 @@ import { type Json, parseStrictJson } from '../value/strict-json.ts'
 import { parseInt64 } from '../value/tagged.ts'
 import { ValidationError } from '../value/validation-error.ts'
 import { usage } from './arguments.ts'
+import type { Context } from './contexts.ts'
 import type { ClientEnvironment } from './environment.ts'
 import { readIfPresent, sweepTemporaries, withPath } from './files.ts'
 import { withLock } from './locks.ts'
-import { canonicalOrigin } from './origins.ts'
+import { ALLOW_LOOPBACK_HTTP, canonicalOrigin, parseOrigin } from './origins.ts'
 
 export const CREDENTIALS_FILE = 'credentials-v1.json'
 const CREDENTIALS_BYTES_MAX = 64 * 1024
@@ -38,20 +43,46 @@ export class ProfileStore {
   readonly path: string
   readonly #directory: string
   readonly #lock: string
-  readonly #system: System
+  readonly #context: Pick<Context, 'environment' | 'output'>
 
   /** Faults: CLIENT_USAGE where no place for the file can be told. */
-  constructor(environment: ClientEnvironment) {
-    this.#directory = credentialsDirectory(environment)
+  constructor(context: Pick<Context, 'environment' | 'output'>) {
+    this.#directory = credentialsDirectory(context.environment)
     this.path = join(this.#directory, CREDENTIALS_FILE)
     this.#lock = join(this.#directory, 'credentials-v1.lock')
-    this.#system = environment.system
+    this.#context = context
   }
 
-  /** Null where nobody is logged in. Faults: CLIENT_CREDENTIALS_INVALID, CLIENT_FILE_FAILED. */
+  /**
+   * Null where nobody is logged in. Faults: CLIENT_CREDENTIALS_INVALID, CLIENT_FILE_FAILED,
+   * CLIENT_ORIGIN_INVALID for an origin that no login would accept now.
+   */
   read(): Profile | null {
+    const profile = this.#readAny()
+    if (profile !== null) {
+      this.#requireOrigin(profile.authenticationOrigin)
+      this.#requireOrigin(profile.managementOrigin)
+    }
+    return profile
+  }
+
+  #requireOrigin(origin: string): void {
+    try {
+      parseOrigin(this.#context.environment, origin)
+    } catch (error) {
+      if (!isFault(error, 'CLIENT_ORIGIN_INVALID')) throw error
+      const detail =
+        `${this.path} names ${origin}: log in again, or set ${ALLOW_LOOPBACK_HTTP}=true ` +
+        'for a server on this machine.'
+      throw new Fault('CLIENT_ORIGIN_INVALID', { detail })
+    }
+  }
+
+  /** The stored profile, also one whose origins only a login may replace. */
+  #readAny(): Profile | null {
     const bytes = readIfPresent(this.path, CREDENTIALS_BYTES_MAX)
     if (bytes === null) return null
+    this.#restrict()
     try {
       return parseProfile(parseStrictJson(bytes))
     } catch (error) {
@@ -60,12 +91,26 @@ export class ProfileStore {
     }
   }
 
+  /** Makes the file private again, and says so: its tokens may have been read. */
+  #restrict(): void {
+    const mode = withPath(this.path, () => restrictToOwner(this.path))
+    if (mode === null) return
+    const outcome =
+      mode.after === 0o600
+        ? 'svc restored 0600'
+        : 'and its file system does not let svc change that'
+    void this.#context.output.warn(
+      `warning: ${this.path} was open to other users (mode 0${mode.before.toString(8)}); ` +
+        `${outcome}. If others use this machine, run \`svc logout\` and log in again.`,
+    )
+  }
+
   /** One process at a time changes the profile; `work` has a deadline of its own. */
   async change<T>(signal: AbortSignal, work: (profile: Profile | null) => Promise<T>): Promise<T> {
     withPath(this.#directory, () => ensurePrivateDirectory(this.#directory))
-    return withLock(this.#lock, this.#system, signal, async () => {
+    return withLock(this.#lock, this.#context.environment.system, signal, async () => {
       sweepTemporaries(this.path)
-      return work(this.read())
+      return work(this.#readAny())
     })
   }
 

@@ -27,10 +27,7 @@ import { OperatorSession } from './sessions.ts'
 
 /** A package of 64 MiB at 256 KiB/s, and the checks of the server. */
 const PUBLISH_DEADLINE_MS = 300_000
-/**
- * Indexes are built of the documents that are there, 10 s for each million. Node gives an
- * answer 5 minutes to begin; the attempt after that waits in the server's queue behind the first.
- */
+/** Indexes are built of the documents that are there, 10 s for each million. */
 const VALIDATE_DEADLINE_MS = 1_200_000
 const CATALOG_BYTES_MAX = 16 * 1024 * 1024
 /** 1,000 names whose values came in bodies of 72 KiB at most. */

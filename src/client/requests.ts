@@ -13,6 +13,7 @@ import { ValidationError } from '../value/validation-error.ts'
 import { isJson } from '../wire/media-types.ts'
 import { read, type Schema } from '../wire/schema.ts'
 import type { ClientEnvironment } from './environment.ts'
+import { ConnectFailure } from './network/connections.ts'
 import { pause } from './pauses.ts'
 
 export const DEADLINE_MS = 30_000
@@ -121,13 +122,11 @@ async function sendOnce<T>(network: Network, call: Call<T>, leftMs: number): Pro
       ...(call.body === undefined ? {} : { body: bodyOf(call.body) }),
       // A redirect is an answer that is not understood: credentials go nowhere else.
       redirect: 'manual',
-      // A runtime may silently send again on a connection that it kept, which would break `replay`.
-      keepalive: false,
       signal: AbortSignal.any([deadline, network.signal]),
     })
     bytes = await readBounded(response, call.responseBytesMax ?? RESPONSE_BYTES_MAX)
   } catch (error) {
-    throw transportFault(network, call, error)
+    throw transportFault(network, call, deadline.aborted ? deadline.reason : error)
   }
   if (response.status >= 200 && response.status <= 299) return readReply(call, response, bytes)
   throw failureOf(call, response, bytes)
@@ -164,37 +163,22 @@ export async function readBounded(response: Response, bytesMax: number): Promise
   }
 }
 
-/** Codes of Node and Bun for a connection that was never made, so nothing was sent on it. */
-const NOT_SENT = new Set([
-  'ECONNREFUSED',
-  'ENOTFOUND',
-  'EAI_AGAIN',
-  'EHOSTUNREACH',
-  'ENETUNREACH',
-  'UND_ERR_CONNECT_TIMEOUT',
-  'ConnectionRefused',
-  'FailedToOpenSocket',
-  // No TLS where some was expected, such as on a port of plain HTTP. Bun says it of a record that
-  // is spoilt after the handshake too, but no server sends such a one.
-  'EPROTO',
-  'ERR_SSL_WRONG_VERSION_NUMBER',
-])
-/** A certificate is judged before the first byte of a request. */
-const CERTIFICATE = /^(?:ERR_TLS_CERT|CERT_|UNABLE_TO_|SELF_SIGNED|DEPTH_ZERO)/
-
 function transportFault(network: Network, call: Call<unknown>, error: unknown): Fault {
   if (isFault(error)) return error
   if (network.signal.aborted) return interruptedFault(call)
-  const code = systemCode(error)
-  const sent = code === null || !(NOT_SENT.has(code) || CERTIFICATE.test(code))
-  const reason =
-    error instanceof Error && error.name === 'TimeoutError' ? 'no answer in time' : code
-  const detail = `${call.origin}: ${reason ?? 'the connection was lost'}.`
+  const sent = !(error instanceof ConnectFailure)
+  const detail = `${call.origin}: ${reasonOf(error)}.`
   if (sent && call.replay === 'unsafe') return new Fault('CLIENT_RESULT_UNCERTAIN', { detail })
   return new Fault('CLIENT_SERVER_UNREACHABLE', {
     detail,
     cause: sent ? undefined : new UnsentCause(),
   })
+}
+
+function reasonOf(error: unknown): string {
+  if (error instanceof ConnectFailure) return error.message
+  if (error instanceof Error && error.name === 'TimeoutError') return 'no answer in time'
+  return systemCode(error) ?? 'the connection was lost'
 }
 
 class UnsentCause {}
@@ -208,7 +192,7 @@ function interruptedFault(call: Call<unknown>): Fault {
   return new Fault(call.method === 'GET' ? 'CLIENT_INTERRUPTED' : 'CLIENT_CHANGE_INTERRUPTED')
 }
 
-/** Node keeps the code in the cause of a `fetch failed`, Bun on the error itself. */
+/** The system's code of an error or of one of its causes. */
 export function systemCode(error: unknown): string | null {
   for (let at: unknown = error; at instanceof Error; at = at.cause) {
     if ('code' in at && typeof at.code === 'string') return at.code

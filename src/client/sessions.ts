@@ -48,7 +48,7 @@ export class OperatorSession {
   /** Faults: CLIENT_NOT_LOGGED_IN, CLIENT_CREDENTIALS_INVALID. */
   constructor(context: Context) {
     this.#context = context
-    this.#store = new ProfileStore(context.environment)
+    this.#store = new ProfileStore(context)
     const profile = this.#store.read()
     if (profile === null) throw new Fault('CLIENT_NOT_LOGGED_IN')
     this.#profile = profile

@@ -8,7 +8,7 @@ import type { Principal } from '../value/identities.ts'
 import type { FunctionManifest } from '../value/manifest.ts'
 import type { Json } from '../value/strict-json.ts'
 import type { ValueObject } from '../value/values.ts'
-import { type ActionOutcome, Actions } from './actions/actions.ts'
+import { type ActionOutcome, type ActionStatistics, Actions } from './actions/actions.ts'
 import { Requests, type RequestsOptions } from './actions/outgoing-requests.ts'
 import { Committer } from './commits/committer.ts'
 import { Retention } from './commits/retention.ts'
@@ -102,6 +102,7 @@ export interface Engine {
 
 export interface EngineStatistics {
   readonly cache: CacheStatistics
+  readonly actions: ActionStatistics
   readonly inFlight: number
   readonly durableSequence: number
 }
@@ -155,6 +156,7 @@ export function createEngine(options: EngineOptions): Engine {
     idle: () => inFlight.idle(),
     statistics: () => ({
       cache: cache.statistics,
+      actions: actions.statistics,
       inFlight: inFlight.count,
       durableSequence: committer.durable,
     }),

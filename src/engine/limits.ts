@@ -21,8 +21,18 @@ export const NESTED_DEPTH_MAX = 8
 export const NESTED_CHARACTERS_MAX = 64 * 1024 * 1024
 /** Of those of one Action, how many are in flight; more wait. */
 export const ACTION_CALLS_MAX = 32
-/** Actions that may be in flight; one more is BUSY. Fewer than the runners of one Release take. */
+/**
+ * Actions that may run at one time. More wait in a queue for so long, then they are BUSY; of both,
+ * one credential may have half.
+ */
 export const ACTIONS_MAX = 128
+export const ACTIONS_WAITING_MAX = 256
+export const ACTION_WAIT_MILLIS = 10_000
+/**
+ * Actions that Actions called, at one time; one credential may have half. One more is BUSY at once,
+ * because its caller would wait with a permit of its own for a permit.
+ */
+export const NESTED_ACTIONS_MAX = 128
 /** Requests of one Action in all, and in flight in one Action and in all of them; more wait. */
 export const REQUESTS_MAX = 10_000
 export const ACTION_REQUESTS_MAX = 16

@@ -26,6 +26,11 @@ export const PIPELINED_CHARACTERS_MAX = 64 * 1024
 /** Timers of one Action. */
 export const TIMERS_MAX = 1_024
 
+/** Threads of a runner; the runtime has some ten, ends idle ones and starts them again. */
+export const THREADS_MAX = 256
+/** Bytes that a runner's memory may grow by; a backstop far above what its calls may add. */
+export const GROWTH_BYTES_MAX = 512 * 1024 * 1024
+
 /** Argument of a runner that tries to escape before it greets, and says how that went. */
 export const SELF_TEST_FLAG = '--self-test'
 /** Stands in a runner's progress record for the loading of its script. */

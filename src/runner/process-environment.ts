@@ -6,6 +6,9 @@ export const RUNNER_ENVIRONMENT = {
   // `ctx.db` without `await` would have no line in the trace of the failure. JavaScriptCore is the
   // only engine that makes such calls, so no library depends on them.
   BUN_JSC_useTailCalls: '0',
+  // The build renames the prefix in the runtime of the executable (build/runtime/neutralise.ts), so
+  // that no shell sets an option of the engine. This process sets the one that it needs.
+  '=UN_JSC_useTailCalls': '0',
 } as const
 
 /** The environment of the second start on Linux (containment.ts). */

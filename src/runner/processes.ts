@@ -33,6 +33,7 @@ import {
   type LoadLimits,
   type RejectedOperation,
 } from './messages.ts'
+import { ProcessCounts } from './process-counts.ts'
 import { RUNNER_ENVIRONMENT } from './process-environment.ts'
 import { PROGRESS_BYTES, type ProgressRecord, readProgress } from './progress.ts'
 import { KernelFile } from './sandbox/kernel-files.ts'
@@ -91,6 +92,10 @@ export interface RunnerProcess {
   kill(): void
   progress(): ProgressRecord
   usage(): RunnerUsage
+  /** Microseconds of CPU that all of its threads have used; null where the kernel says nothing. */
+  processCpuMicros(): number | null
+  /** Threads that it has; 0 where the kernel says nothing. */
+  threads(): number
   /** Whether the kernel shows every thread as contained; null where it shows nothing. */
   isContained(): boolean | null
 }
@@ -113,6 +118,7 @@ class SpawnedRunner implements RunnerProcess {
   #sent = 0
   readonly #cpuFile: KernelFile | null
   readonly #memoryFile: KernelFile | null
+  readonly #counts: ProcessCounts | null
   readonly #pageBytes = process.platform === 'linux' ? libc().getpagesize() : 0
   /** The kernel counts the memory of the process that it was forked from as its own. */
   readonly #inheritedBytes = process.resourceUsage().maxRSS * 1024
@@ -129,6 +135,7 @@ class SpawnedRunner implements RunnerProcess {
     const { pid } = this.#child
     this.#cpuFile = KernelFile.open(`/proc/${pid}/task/${pid}/schedstat`)
     this.#memoryFile = KernelFile.open(`/proc/${pid}/statm`)
+    this.#counts = process.platform === 'linux' ? ProcessCounts.open(pid) : null
     void this.#watch(events)
   }
 
@@ -226,6 +233,14 @@ class SpawnedRunner implements RunnerProcess {
     }
   }
 
+  processCpuMicros(): number | null {
+    return this.#counts?.cpuMicros() ?? null
+  }
+
+  threads(): number {
+    return this.#counts?.threads() ?? 0
+  }
+
   isContained(): boolean | null {
     if (process.platform !== 'linux') return null
     const tasks = `/proc/${this.pid}/task`
@@ -245,6 +260,7 @@ class SpawnedRunner implements RunnerProcess {
     closeSync(this.#record)
     this.#cpuFile?.close()
     this.#memoryFile?.close()
+    this.#counts?.close()
     const most = this.#child.resourceUsage()?.maxRSS ?? 0
     const residentBytesMax = most > this.#inheritedBytes ? most : null
     events.onExit({

@@ -100,8 +100,11 @@ function sandbox(sandbox: ServerSettings['sandbox']): string {
 
 function notes(configuration: ServerSettings, environment: ProcessEnvironment): string[] {
   const deprecated = configuration.deprecatedNames.map((name) => `Deprecated name in use: ${name}`)
+  const exposed = configuration.exposedNames.map(
+    (name) => `Readable by every user: the file of ${name}`,
+  )
   const unread = unreadNames(environment).map((name) => `Not a setting of this server: ${name}`)
-  return [...deprecated, ...unread, ...proxyNotes(configuration.management)]
+  return [...deprecated, ...exposed, ...unread, ...proxyNotes(configuration.management)]
 }
 
 /** The server itself has no TLS, so a proxy stands before an address that is HTTPS. */

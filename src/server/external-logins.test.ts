@@ -9,7 +9,7 @@ import {
   type OpenIdProvider,
   openIdProvider,
 } from '../../build/testing/providers/oidc-providers.ts'
-import { type ServerProcess, startServer } from '../../build/testing/server-process.ts'
+import { type ServerProcess, startServer } from '../../build/testing/servers/server-process.ts'
 import { Login } from '../wire/auth.ts'
 import { ManagedGrants, OidcConfig } from '../wire/oidc.ts'
 import { read, type Schema } from '../wire/schema.ts'

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { freshDatabase, type TestDatabase } from '../../build/testing/databases/postgres.ts'
 import { IDENTITY_TEMPLATE, TEST_PEPPER } from '../../build/testing/identity.ts'
-import { freePort } from '../../build/testing/ports.ts'
+import { freePort } from '../../build/testing/servers/ports.ts'
 
 /*
  * Goal: the process itself lives and ends as promised. Method: the program from its source, with

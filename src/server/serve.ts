@@ -49,6 +49,10 @@ export async function run(environment: ProcessEnvironment, io: ServerIo): Promis
   for (const name of configuration.deprecatedNames) {
     log.warn('server.deprecated_name', { message: `${name} is deprecated.`, name })
   }
+  for (const name of configuration.exposedNames) {
+    const message = `Every user of this machine can read the file of ${name}: chmod o-r it.`
+    log.warn('server.exposed_secret', { message, name })
+  }
   const closing = new ShutdownStack(log)
   installCrashHandlers(log)
   const unwatch = watchProcess(metrics, system)

@@ -133,6 +133,7 @@ describe('a valid environment', () => {
       product: null,
       sandbox: 'preferred',
       deprecatedNames: [],
+      exposedNames: [],
     })
     expect(configuration.identityDatabase.url.reveal()).toBe(URL_OK)
     expect(configuration.identityPepper.reveal()).toBe(PEPPER)

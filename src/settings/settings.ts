@@ -20,6 +20,7 @@ import { readJwtProviders } from './jwt-providers.ts'
 import { isPepper, type OidcProvider, readOidcConfig } from './oidc.ts'
 import {
   deprecatedNames,
+  exposedNames,
   fault,
   invalid,
   type ProcessEnvironment,
@@ -53,6 +54,8 @@ export interface ServerSettings {
   readonly confirmedPepperChanges: readonly PepperKind[]
   /** Deprecated names in use, for a warning. */
   readonly deprecatedNames: readonly string[]
+  /** Settings whose secret file every user of the machine can read, for a warning. */
+  readonly exposedNames: readonly string[]
 }
 
 /** MiB that slow peers may make the server hold, on both origins together. */
@@ -140,6 +143,7 @@ export function parseSettings(environment: ProcessEnvironment, mode: SettingsMod
       'SERVICE_IDENTITY_DATABASE_URL',
       'SERVICE_PLATFORM_DATABASE_URL',
     ]),
+    exposedNames: exposedNames(environment),
   }
   requireDistinctListeners(configuration)
   requireRecoveryPhrase(environment, mode)

@@ -4,19 +4,23 @@
  */
 import type { TableCode } from '../errors/codes.ts'
 import { Fault } from '../errors/fault.ts'
-import { FILE_RULES, FileFailure, readSecretFile } from '../system/files.ts'
+import { FILE_RULES, FileFailure, isReadableByOthers, readProtectedFile } from '../system/files.ts'
 import { Secret } from '../value/secret.ts'
 import {
   isRequired,
   type PlainName,
   type SecretName,
   sourceNames,
+  VARIABLES,
   type Variable,
+  type VariableName,
   variable,
 } from './variables.ts'
 
 export type ProcessEnvironment = Readonly<Record<string, string | undefined>>
 
+/** The one file with a secret (the pepper of subjects) whose setting has no `_FILE` form. */
+const OIDC_CONFIG: VariableName = 'SERVICE_PLATFORM_OIDC_CONFIG'
 /** Secret files and values (Document 1, Limits). */
 export const VALUE_BYTES_MAX = 64 * 1024
 const CONTROL = /[\u0000-\u001f\u007f]/
@@ -77,10 +81,23 @@ export function deprecatedNames(
     .filter((name) => environment[name] !== undefined)
 }
 
-/** A bounded regular file that is no symbolic link; every failure has `code` and names `name`. */
+/** Settings whose file holds a secret that every user of the machine can read. */
+export function exposedNames(environment: ProcessEnvironment): string[] {
+  const sources = VARIABLES.filter(({ secret }) => secret).flatMap((row) => sourceNames(row))
+  const files = sources.filter((name) => name.endsWith('_FILE'))
+  return [...files, OIDC_CONFIG].filter((name) => {
+    const path = environment[name]
+    return path !== undefined && isReadableByOthers(path)
+  })
+}
+
+/**
+ * Reads a bounded regular file that is no symbolic link and that others cannot write. Every failure
+ * has `code` and names `name`.
+ */
 export function readFile(path: string, name: string, code: TableCode): Uint8Array {
   try {
-    return readSecretFile(path, { bytesMax: VALUE_BYTES_MAX })
+    return readProtectedFile(path, { bytesMax: VALUE_BYTES_MAX })
   } catch (error) {
     if (!(error instanceof FileFailure)) throw error
     const rule =

@@ -21,9 +21,12 @@ import {
   ensurePrivateDirectory,
   FileFailure,
   type FileReason,
+  isReadableByOthers,
   isRootPath,
+  readProtectedFile,
   readSecretFile,
   removeFileDurably,
+  restrictToOwner,
   writeFileAtomic,
 } from './files.ts'
 
@@ -129,6 +132,66 @@ const SWAPPER = `
     fs.renameSync(dir + '/next', dir + '/file')
   }
 `
+
+describe('readProtectedFile', () => {
+  const reason = () => reasonOf(() => readProtectedFile(at('file'), { bytesMax: 100 }))
+
+  it('reads what only the owner and the group can write, and what others can only read', () => {
+    writeFileSync(at('file'), 'x')
+    for (const mode of [0o600, 0o664, 0o444]) {
+      chmodSync(at('file'), mode)
+      expect(text(readProtectedFile(at('file'), { bytesMax: 100 }))).toBe('x')
+      expect(isReadableByOthers(at('file'))).toBe(mode !== 0o600)
+    }
+    expect(isReadableByOthers(at('missing'))).toBe(false)
+  })
+
+  it('refuses what others can write or replace', () => {
+    writeFileSync(at('file'), 'x')
+    chmodSync(at('file'), 0o602)
+    expect(reason()).toBe('not_protected')
+    chmodSync(at('file'), 0o600)
+    chmodSync(dir, 0o707)
+    expect(reason()).toBe('replaceable')
+    chmodSync(dir, 0o1707)
+    expect(reason()).toBe('none')
+  })
+
+  it('looks at the directory that a link leads to', () => {
+    mkdirSync(at('open'))
+    writeFileSync(at('open/file'), 'x', { mode: 0o600 })
+    chmodSync(at('open'), 0o777)
+    symlinkSync(at('open'), at('link'))
+    const read = () => readProtectedFile(at('link/file'), { bytesMax: 100 })
+    expect(reasonOf(read)).toBe('replaceable')
+  })
+})
+
+describe('restrictToOwner', () => {
+  it('takes a file away from everybody but its owner, once', () => {
+    writeFileSync(at('file'), 'x')
+    chmodSync(at('file'), 0o644)
+    expect(restrictToOwner(at('file'))).toEqual({ before: 0o644, after: 0o600 })
+    expect(restrictToOwner(at('file'))).toBeNull()
+    expect(statSync(at('file')).mode & 0o777).toBe(0o600)
+  })
+
+  it('follows no link', () => {
+    writeFileSync(at('file'), 'x')
+    chmodSync(at('file'), 0o644)
+    symlinkSync(at('file'), at('link'))
+    expect(reasonOf(() => restrictToOwner(at('link')))).toBe('symlink')
+    expect(statSync(at('file')).mode & 0o777).toBe(0o644)
+  })
+
+  it.runIf(process.getuid?.() === 0)('leaves the file of another user alone (as root)', () => {
+    writeFileSync(at('file'), 'x')
+    chmodSync(at('file'), 0o644)
+    chownSync(at('file'), 65534, 65534)
+    expect(restrictToOwner(at('file'))).toBeNull()
+    expect(statSync(at('file')).mode & 0o777).toBe(0o644)
+  })
+})
 
 describe('writeFileAtomic', () => {
   it('writes bytes and text, and replaces what was there', () => {

@@ -14,9 +14,11 @@ import {
   mkdirSync,
   openSync,
   readSync,
+  realpathSync,
   renameSync,
   rmSync,
   type Stats,
+  statSync,
   unlinkSync,
   writeSync,
 } from 'node:fs'
@@ -29,6 +31,8 @@ export const FILE_RULES = {
   symlink: 'a file that is not a symbolic link',
   not_regular: 'a regular file',
   not_directory: 'a directory',
+  not_protected: 'a file that other users cannot write',
+  replaceable: 'a file in directories that other users cannot write, or that have the sticky bit',
   not_private: 'a directory that only its owner, the user of this process, can write',
   too_large: 'a smaller file',
   denied: 'a file that this user may use',
@@ -69,6 +73,47 @@ export function isRootPath(path: string): boolean {
  * either. Throws FileFailure.
  */
 export function readSecretFile(path: string, { bytesMax }: { bytesMax: number }): Uint8Array {
+  return readRegularFile(path, bytesMax, () => {})
+}
+
+/**
+ * Reads as readSecretFile does, and rejects a file that users other than its owner and its group
+ * could have written or replaced. Throws FileFailure.
+ */
+export function readProtectedFile(path: string, { bytesMax }: { bytesMax: number }): Uint8Array {
+  return readRegularFile(path, bytesMax, ({ mode }) => {
+    if (WINDOWS) return
+    if ((mode & WRITE_BY_OTHERS) !== 0) throw new FileFailure('not_protected')
+    requireLastingNames(dirname(path))
+  })
+}
+
+const READ_BY_OTHERS = 0o004
+const WRITE_BY_OTHERS = 0o002
+const STICKY = 0o1000
+
+/** Who can write a directory can replace what is in it, unless only owners may remove there. */
+function requireLastingNames(directory: string): void {
+  for (let at = realpathSync(directory); ; at = dirname(at)) {
+    const { mode } = statSync(at)
+    if ((mode & WRITE_BY_OTHERS) !== 0 && (mode & STICKY) === 0) {
+      throw new FileFailure('replaceable')
+    }
+    if (isRootPath(at)) return
+  }
+}
+
+/** Whether every user of the machine can read the file; false where it cannot be told. */
+export function isReadableByOthers(path: string): boolean {
+  const stats = WINDOWS ? undefined : lstatSync(path, { throwIfNoEntry: false })
+  return stats !== undefined && (stats.mode & READ_BY_OTHERS) !== 0
+}
+
+function readRegularFile(
+  path: string,
+  bytesMax: number,
+  check: (stats: Stats) => void,
+): Uint8Array {
   requireAbsolute(path)
   const file = attempt(() => {
     if (NOFOLLOW === 0 && lstatSync(path).isSymbolicLink()) throw new FileFailure('symlink')
@@ -78,12 +123,45 @@ export function readSecretFile(path: string, { bytesMax }: { bytesMax: number })
     return attempt(() => {
       const stats = fstatSync(file)
       if (!stats.isFile()) throw new FileFailure('not_regular')
+      check(stats)
       if (stats.size > bytesMax) throw new FileFailure('too_large')
       return readBounded(file, bytesMax)
     })
   } finally {
     closeSync(file)
   }
+}
+
+const PRIVATE_FILE = 0o600
+/** Bits of a mode that let anybody but the owner use a file. */
+const NOT_OWNER = 0o077
+
+/** The mode of a file before and after `restrictToOwner`. */
+export interface RestrictedMode {
+  readonly before: number
+  /** Still open where the file system keeps no modes. */
+  readonly after: number
+}
+
+/**
+ * Takes a regular file of this user away from everybody else; null where nobody else could use it,
+ * or where it is of another user. Throws FileFailure.
+ */
+export function restrictToOwner(path: string): RestrictedMode | null {
+  requireAbsolute(path)
+  const owner = process.geteuid?.()
+  if (owner === undefined) return null
+  return attempt(() => {
+    const file = openSync(path, constants.O_RDONLY | NOFOLLOW | NONBLOCK)
+    try {
+      const { mode, uid } = fstatSync(file)
+      if (uid !== owner || (mode & NOT_OWNER) === 0) return null
+      fchmodSync(file, PRIVATE_FILE)
+      return { before: mode & 0o777, after: fstatSync(file).mode & 0o777 }
+    } finally {
+      closeSync(file)
+    }
+  })
 }
 
 /** Reads one byte more than allowed, because a file may grow after its size was looked at. */

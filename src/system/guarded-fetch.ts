@@ -5,8 +5,14 @@
  * node:https, not fetch: Bun's fetch follows HTTPS_PROXY, which would resolve the name again.
  */
 import { lookup } from 'node:dns/promises'
-import { type IncomingMessage, request as requestHttp } from 'node:http'
+import {
+  type ClientRequest,
+  type IncomingMessage,
+  type RequestOptions,
+  request as requestHttp,
+} from 'node:http'
 import { request as requestHttps } from 'node:https'
+import { Duplex } from 'node:stream'
 import { isPublicAddress } from './public-addresses.ts'
 
 export interface GuardedFetchOptions {
@@ -210,32 +216,17 @@ export interface SentRequest {
 }
 
 /**
- * One request over a connection of its own; resolves with the head of the response. Throws
- * FetchFailure, and what the client throws.
+ * Sends one request over a connection of its own, or over one that is open already; resolves with
+ * the head of the response. Throws FetchFailure, and what the client throws.
  */
-export function send(dial: Dial, request: SentRequest): Promise<IncomingMessage> {
+export function send(dial: Dial | Duplex, request: SentRequest): Promise<IncomingMessage> {
   const { url, method, headers, body, signal } = request
   return new Promise((resolve, reject) => {
-    const options = {
-      host: dial.host,
-      port: dial.port,
-      path: url.pathname + url.search,
-      method,
-      // No pool: a connection of an earlier check would outlive that check.
-      agent: false as const,
-      signal,
-      headers,
-    }
+    const options = { path: url.pathname + url.search, method, signal, headers }
     const made =
-      url.protocol === 'https:'
-        ? requestHttps({
-            ...options,
-            // A variable of the environment (NODE_TLS_REJECT_UNAUTHORIZED) would say otherwise.
-            rejectUnauthorized: true,
-            servername: literalAddress(url.hostname) === null ? url.hostname : '',
-            ...(dial.authority !== undefined && { ca: dial.authority }),
-          })
-        : requestHttp(options)
+      dial instanceof Duplex
+        ? requestHttp({ ...options, createConnection: () => dial })
+        : requestOver(dial, url, options)
     made.on('error', reject)
     made.on('response', resolve)
     // All that comes of an answer that changes the protocol.
@@ -247,6 +238,18 @@ export function send(dial: Dial, request: SentRequest): Promise<IncomingMessage>
       if (heads > INFORMATION_MAX) made.destroy(new FetchFailure('headers'))
     })
     made.end(body ?? undefined)
+  })
+}
+
+function requestOver(dial: Dial, url: URL, options: RequestOptions): ClientRequest {
+  const { host, port, authority } = dial
+  // No pool: a connection of an earlier check would outlive that check.
+  const connection = { ...options, host, port, agent: false as const }
+  if (url.protocol !== 'https:') return requestHttp(connection)
+  return requestHttps({
+    ...connection,
+    servername: literalAddress(url.hostname) === null ? url.hostname : '',
+    ...(authority !== undefined && { ca: authority }),
   })
 }
 

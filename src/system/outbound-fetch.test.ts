@@ -331,6 +331,8 @@ test('an abort leaves a lookup that hangs, and whoever asks again joins it', asy
 
 const PROBE = `
   import { OutboundFetch } from ${JSON.stringify(join(import.meta.dirname, 'outbound-fetch.ts'))}
+  import { requireVerifiedPeers } from ${JSON.stringify(join(import.meta.dirname, 'peers.ts'))}
+  requireVerifiedPeers(process.env)
   const [port] = process.argv.slice(-1)
   const outbound = new OutboundFetch({
     allowedNetworks: [],

@@ -2,7 +2,7 @@
 import { existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { type Supervised, superviseProcess } from '../supervisor.ts'
+import { type Supervised, superviseProcess } from '../servers/supervisor.ts'
 import type { Browser, Page } from './browser.ts'
 
 /** Where Debian's package puts it. */

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import type { WorkspaceTools } from '../../../src/client/contexts.ts'
 import type { ClientEnvironment } from '../../../src/client/environment.ts'
 import { runClient } from '../../../src/client/main.ts'
+import { createFetch } from '../../../src/client/network/fetch.ts'
 import { sha256 } from '../../../src/system/digests.ts'
 import { realSystem } from '../../../src/system/system.ts'
 import { canonicalJson } from '../../../src/value/canonical-json.ts'
@@ -28,7 +29,7 @@ export class TestClient implements Disposable {
   typed: string[] | null = null
   stdin = ''
   tools: WorkspaceTools | null = null
-  fetch: ClientEnvironment['fetch'] = (url, init) => fetch(url, init)
+  fetch: ClientEnvironment['fetch'] = createFetch((name) => this.variables[name])
   openBrowser: ClientEnvironment['openBrowser'] = async () => false
   /** Called with every text that goes to stderr, while the command runs. */
   onError: (text: string) => void = () => {}

@@ -17,9 +17,9 @@ import {
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { Client } from 'pg'
-import { postgresAccount, postgresBinaries, sharedTemporaryFolder } from '../binaries.ts'
-import { freePort, isFree } from '../ports.ts'
-import { type Supervised, superviseProcess } from '../supervisor.ts'
+import { postgresAccount, postgresBinaries, sharedTemporaryFolder } from '../servers/binaries.ts'
+import { freePort, isFree } from '../servers/ports.ts'
+import { type Supervised, superviseProcess } from '../servers/supervisor.ts'
 
 export interface Cluster {
   readonly port: number

@@ -87,6 +87,12 @@ const CALLS: Readonly<Record<string, readonly [number | null, number | null, ...
   sendfile: [40, 71, 1],
   splice: [275, 76],
   shmget: [29, 194],
+  shmat: [30, 196],
+  shmctl: [31, 195],
+  memfd_secret: [447, 447],
+  remap_file_pages: [216, 234],
+  mlock: [149, 228],
+  mlockall: [151, 230, 1],
   msgget: [68, 186],
   semget: [64, 190],
   mq_open: [240, 180],
@@ -135,7 +141,8 @@ if (import.meta.main) {
   const [, script = '', mode = '', landlock = '0'] = process.argv
   if (mode === '') {
     const source = resolve(import.meta.dirname, '../../../src')
-    restrictAndRestart({ arguments: [script, 'contained'], sourceTrees: [source] })
+    const sourceTrees = [source, import.meta.dirname]
+    restrictAndRestart({ arguments: [script, 'contained'], sourceTrees })
   }
   writeSync(1, JSON.stringify(report(mode === 'bare', Number(landlock))))
   process.exit(0)

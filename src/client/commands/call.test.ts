@@ -74,6 +74,16 @@ describe('call', () => {
     expect([misplaced.exit, misplaced.err.includes('claims')]).toEqual([2, false])
   })
 
+  it('prints a result with hidden characters as JSON that a terminal shows', async () => {
+    const value = 'a\u202e\u{e0041}\u009bb'
+    server.result = { type: 'string', value }
+    const [human, json] = [await call('messages.list'), await call('messages.list', '--json')]
+    expect(human.out).toBe('"a\\u202e\\udb40\\udc41\\u009bb"\n')
+    expect(JSON.parse(human.out)).toBe(value)
+    expect(json.out).toContain('"a\\u202e\\udb40\\udc41\\u009bb"')
+    expect(JSON.parse(json.out).result).toBe(value)
+  })
+
   it('sends a Query with its arguments in the declared types', async () => {
     server.result = {
       type: 'array',
@@ -160,7 +170,8 @@ describe('call', () => {
         arguments: {},
       }
       server.functions = [...(server.functions as Json[]), action]
-      client.fetch = (url, init) => fetch(url.includes('/functions?') ? url : withTls(url), init)
+      const { fetch: send } = client
+      client.fetch = (url, init) => send(url.includes('/functions?') ? url : withTls(url), init)
       const ran = await call(...(name === SEND[0] ? SEND : [name]))
       expect([ran.exit, ran.err]).toEqual([5, expect.stringContaining('SERVER_UNREACHABLE')])
     },
@@ -168,8 +179,9 @@ describe('call', () => {
 
   it('that was sent once may have arrived, although its repeats were never sent', async () => {
     server.intercept = ({ path }) => (path === '/v1/mutation' ? 'drop-after' : null)
+    const { fetch: send } = client
     client.fetch = (url, init) =>
-      fetch(server.asked('POST', '/v1/mutation').length > 0 ? withTls(url) : url, init)
+      send(server.asked('POST', '/v1/mutation').length > 0 ? withTls(url) : url, init)
     const ran = await call(...SEND)
     expect(server.asked('POST', '/v1/mutation')).toHaveLength(1)
     expect([ran.exit, ran.err]).toEqual([9, expect.stringContaining('Repeat the call')])

@@ -30,6 +30,7 @@ import { openRemote, type Remote, readFunctions } from '../remotes.ts'
 import { isUnsent, send } from '../requests.ts'
 import { resolvePath } from '../roots.ts'
 import { secretFrom } from '../secret-variables.ts'
+import { printableJson } from '../visible-text.ts'
 
 const APPLICATION_KEY = /^rk_(?:pub|sec)_v1_[A-Za-z0-9_-]{43}$/
 /** The public request envelope (Document 2, Limits). */
@@ -221,7 +222,7 @@ async function report(context: Context, invoked: Invoked, isTagged: boolean): Pr
   const { requestId, releaseId, metadata } = invoked
   const result = printedResult(invoked.result as Json, isTagged)
   const document = { version: 1, requestId, releaseId, result, metadata: { ...metadata } }
-  await context.output.result(document, [JSON.stringify(result, null, 2)])
+  await context.output.result(document, [printableJson(result)])
 }
 
 function printedResult(json: Json, isTagged: boolean): Json {

@@ -67,7 +67,7 @@ async function typedSecret({ environment, output }: Context, command: CommandSpe
   if (!environment.stderr.isTTY || output.json) {
     throw usage('The secret comes from standard input or --value-env VAR.', command)
   }
-  await environment.stderr.write('Secret: ')
+  await output.prompt('Secret: ')
   const line = await environment.stdin.readLine({ echo: false })
   if (line === null) throw new Fault('CLIENT_INTERRUPTED')
   return line

@@ -5,7 +5,6 @@ import type { ConfigurationChanged, EntryField } from '../../wire/configuration.
 import { PAGE_MAX } from '../../wire/fields.ts'
 import { usage } from '../arguments.ts'
 import { type CommandSpec, type Context, command, flag, option } from '../contexts.ts'
-import { printable } from '../output.ts'
 import {
   type ConfigurationEdit,
   editConfiguration,
@@ -13,6 +12,7 @@ import {
   openRemote,
   readConfigurationHistory,
 } from '../remotes.ts'
+import { printable } from '../visible-text.ts'
 import { secretValue, variableValue } from './config-values.ts'
 import { type ChangeIntent, changeIntent, changeOptions, REMOTE } from './operations.ts'
 

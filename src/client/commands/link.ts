@@ -105,7 +105,7 @@ async function choose(context: Context, session: OperatorSession): Promise<Chose
     managementOriginOf(session, resource),
   ])
   const table = output.table(['', 'NAME', 'ENVIRONMENT', 'MANAGEMENT ORIGIN'], rows)
-  await environment.stderr.write(`${table.join('\n')}\nNumber: `)
+  await output.prompt(`${table.join('\n')}\nNumber: `)
   const line = await environment.stdin.readLine({ echo: true })
   if (line === null) throw new Fault('CLIENT_INTERRUPTED')
   const chosen = /^[1-9][0-9]{0,3}$/.test(line.trim()) ? resources[Number(line) - 1] : undefined

@@ -1,4 +1,4 @@
-import { existsSync, readFileSync, statSync } from 'node:fs'
+import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { FakeServer, failure, INVITATION } from '../../../build/testing/client/fake-server.ts'
 import { TestClient } from '../../../build/testing/client/test-client.ts'
@@ -118,6 +118,16 @@ describe('login', () => {
     }
     await client.run('login', '--url', 'http://[::1]:4820', '--code-env', 'SVC_CODE')
     expect(asked[0]).toBe('http://[::1]:4820/v1/auth/config')
+  })
+
+  it('replaces a stored session whose origin is not allowed any more', async () => {
+    await client.login(server)
+    const stored = JSON.parse(readFileSync(client.credentials, 'utf8'))
+    const evil = { ...stored, managementOrigin: 'http://evil.test' }
+    writeFileSync(client.credentials, JSON.stringify(evil))
+    expect((await client.run('whoami')).err).toContain('names http://evil.test')
+    expect((await client.login(server)).exit).toBe(0)
+    expect((await client.run('whoami')).exit).toBe(0)
   })
 
   it('with a wrong code leaves the stored session as it is', async () => {

@@ -126,8 +126,8 @@ function requireTerminal({ environment, output }: Context): void {
   throw usage('Without a terminal the code comes from --code-env VAR.', loginCommand)
 }
 
-async function askForCode({ environment }: Context): Promise<Secret> {
-  await environment.stderr.write('Invitation code: ')
+async function askForCode({ environment, output }: Context): Promise<Secret> {
+  await output.prompt('Invitation code: ')
   const line = await environment.stdin.readLine({ echo: false })
   if (line === null) throw new Fault('CLIENT_INTERRUPTED')
   return invitationCode(line.trim(), 'What was typed')

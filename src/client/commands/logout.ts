@@ -53,7 +53,7 @@ async function revoke(context: Context, session: OperatorSession): Promise<boole
 
 /** Another login may have replaced the session meanwhile; that one stays. */
 export async function forget(context: Context, sessionId: string): Promise<void> {
-  const store = new ProfileStore(context.environment)
+  const store = new ProfileStore(context)
   await store.change(context.signal, async (stored) => {
     if (stored?.sessionId === sessionId) store.remove()
   })

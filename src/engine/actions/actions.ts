@@ -3,6 +3,7 @@
  * which is an invocation of its own; what they did before they failed stays done.
  */
 import { Fault, isFault } from '../../errors/fault.ts'
+import { FairSemaphore } from '../../system/fair-semaphore.ts'
 import type { ActiveCalls } from '../invocations/active-calls.ts'
 import { callKeyOf } from '../invocations/checked-arguments.ts'
 import {
@@ -16,7 +17,13 @@ import {
 } from '../invocations/invocations.ts'
 import type { Mutations } from '../invocations/mutations.ts'
 import { keysOf, type Queries } from '../invocations/queries.ts'
-import { ACTION_MILLIS_MAX, ACTIONS_MAX } from '../limits.ts'
+import {
+  ACTION_MILLIS_MAX,
+  ACTION_WAIT_MILLIS,
+  ACTIONS_MAX,
+  ACTIONS_WAITING_MAX,
+  NESTED_ACTIONS_MAX,
+} from '../limits.ts'
 import { ActionHost, type RunCallee } from './action-host.ts'
 import type { Requests } from './outgoing-requests.ts'
 
@@ -32,26 +39,61 @@ export interface ActionOutcome {
   readonly resultText: string
 }
 
+export interface ActionStatistics {
+  /** Actions that run, those that Actions called included. */
+  readonly running: number
+  /** Actions that wait until they may run. */
+  readonly waiting: number
+}
+
 export class Actions {
   readonly #port: ActionPort
-  #inFlight = 0
+  /** For Actions that callers call. */
+  readonly #permits: FairSemaphore
+  /** For Actions that Actions call. */
+  readonly #nestedPermits: FairSemaphore
 
   constructor(port: ActionPort) {
     this.#port = port
+    this.#permits = new FairSemaphore(
+      port.system,
+      {
+        permits: ACTIONS_MAX,
+        permitsPerKey: ACTIONS_MAX / 2,
+        waiting: ACTIONS_WAITING_MAX,
+        waitingPerKey: ACTIONS_WAITING_MAX / 2,
+        waitMillis: ACTION_WAIT_MILLIS,
+      },
+      'Actions',
+    )
+    this.#nestedPermits = new FairSemaphore(
+      port.system,
+      {
+        permits: NESTED_ACTIONS_MAX,
+        permitsPerKey: NESTED_ACTIONS_MAX / 2,
+        ...{ waiting: 0, waitingPerKey: 0, waitMillis: 0 },
+      },
+      'Actions',
+    )
   }
 
-  /** Raises BUSY where too many are in flight, and every failure of an invocation. */
+  get statistics(): ActionStatistics {
+    const nested = this.#nestedPermits.running
+    return { running: this.#permits.running + nested, waiting: this.#permits.waiting }
+  }
+
+  /** Raises BUSY where it may not run in time, and every failure of an invocation. */
   async invoke(input: InvocationInput): Promise<ActionOutcome> {
     return { resultText: await this.#run(input, 0) }
   }
 
   async #run(input: InvocationInput, depth: number): Promise<string> {
-    if (this.#inFlight >= ACTIONS_MAX) throw new Fault('BUSY', { detail: 'Actions' })
-    this.#inFlight += 1
+    const permits = depth === 0 ? this.#permits : this.#nestedPermits
+    const release = await permits.acquire(input.context.credentialId ?? '', input.signal)
     try {
       return await this.#execute(input, depth)
     } finally {
-      this.#inFlight -= 1
+      release()
     }
   }
 

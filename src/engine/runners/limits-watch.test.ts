@@ -10,6 +10,9 @@ const LIMITS = {
   loadCpuMillis: 2_000,
   callGrowthBytes: 64 * MEBIBYTE,
   runnerGrowthBytes: 256 * MEBIBYTE,
+  processGrowthBytes: 512 * MEBIBYTE,
+  processThreads: 256,
+  unexplainedCpuMillis: 10_000,
 }
 const TICK = 25
 

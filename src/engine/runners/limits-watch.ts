@@ -5,9 +5,10 @@
  */
 import { LOADING } from '../../runner/messages.ts'
 import type { RunnerProcess, RunnerUsage } from '../../runner/processes.ts'
-import type { RunnerHost } from './outcomes.ts'
+import type { RunnerFate, RunnerHost } from './outcomes.ts'
+import { type ProcessLimits, ProcessWatch } from './process-watch.ts'
 
-export interface WatchLimits {
+export interface WatchLimits extends ProcessLimits {
   /** Milliseconds of CPU that one call may take. */
   readonly callCpuMillis: number
   /** Milliseconds of CPU that loading a Release may take. */
@@ -45,6 +46,7 @@ export class RunnerWatch {
   usage: RunnerUsage
   readonly #process: RunnerProcess
   readonly #limits: WatchLimits
+  readonly #whole: ProcessWatch
   #seen: Segment | null = null
   #heldBytes = 0
   /** The most that any look saw. */
@@ -60,6 +62,7 @@ export class RunnerWatch {
   constructor(process: RunnerProcess, limits: WatchLimits) {
     this.#process = process
     this.#limits = limits
+    this.#whole = new ProcessWatch(process, limits, this)
     this.callCpuMillis = limits.callCpuMillis
     this.usage = process.usage()
     this.#heldBytes = this.usage.residentBytes ?? 0
@@ -78,6 +81,16 @@ export class RunnerWatch {
   /** Bytes above what it held when it had loaded; 0 where the kernel says nothing. */
   get grownBytes(): number {
     return this.#loadedBytes === null ? 0 : Math.max(0, this.#heldBytes - this.#loadedBytes)
+  }
+
+  /** Bytes that it may hold of frames which it was sent and has not processed. */
+  get givenBytes(): number {
+    return givenBytes(this.#process, this.#workedBytes)
+  }
+
+  /** Milliseconds of CPU that processing one frame may take. */
+  get frameCpuMillis(): number {
+    return Math.max(this.callCpuMillis, this.#limits.loadCpuMillis)
   }
 
   /** Tells the host of the call that keeps it busy what that was seen to add to its memory. */
@@ -106,6 +119,12 @@ export class RunnerWatch {
     this.#mark = { frames: this.#process.sentFrames, bytes: this.#process.sentBytes }
     this.#workedBytes = this.#mark.bytes
     this.#heldBytes = this.#loadedBytes ?? 0
+    this.#whole.markLoaded()
+  }
+
+  /** Returns the fate of a process that exceeds a bound as a whole; null while it exceeds none. */
+  checkProcess(nowMillis: number, isWorking: boolean): RunnerFate | null {
+    return this.#whole.check(nowMillis, isWorking)
   }
 
   /** Null while nothing is wrong. Called some 40 times a second while the runner works. */
@@ -163,17 +182,20 @@ export class RunnerWatch {
     const { callGrowthBytes, runnerGrowthBytes } = this.#limits
     const grown = this.#grownSince(seen)
     if (seen.call === LOADING) return grown > runnerGrowthBytes
-    return grown > callGrowthBytes || this.grownBytes - this.#given(seen) > runnerGrowthBytes
+    return (
+      grown > callGrowthBytes ||
+      this.grownBytes - givenBytes(this.#process, seen.workedBytes) > runnerGrowthBytes
+    )
   }
 
   /** Bytes since the segment was seen, beyond what the runner had to take. */
   #grownSince(seen: Segment): number {
-    return this.#heldBytes - seen.heldBytes - this.#given(seen)
+    return this.#heldBytes - seen.heldBytes - givenBytes(this.#process, seen.workedBytes)
   }
+}
 
-  #given({ workedBytes }: Segment): number {
-    return BYTES_HELD_FOR_ONE_SENT * (this.#process.sentBytes - workedBytes)
-  }
+function givenBytes({ sentBytes }: RunnerProcess, workedBytes: number): number {
+  return BYTES_HELD_FOR_ONE_SENT * (sentBytes - workedBytes)
 }
 
 function elapsedMicros(seen: Segment, usage: RunnerUsage, nowMillis: number): number {

@@ -5,14 +5,14 @@
  * takes its ten minutes, or is killed, holds up no Query.
  */
 import { Fault } from '../../errors/fault.ts'
-import { SELF_TEST_FLAG } from '../../runner/messages.ts'
+import { GROWTH_BYTES_MAX, SELF_TEST_FLAG, THREADS_MAX } from '../../runner/messages.ts'
 import type { SpawnRunner } from '../../runner/processes.ts'
 import type { System } from '../../system/system.ts'
 import type { Logger } from '../../telemetry/log.ts'
 import type { Metrics } from '../../telemetry/metrics/metrics.ts'
 import type { ReleaseId } from '../../value/ids.ts'
 import type { Json } from '../../value/strict-json.ts'
-import { RESULT_BYTES_MAX } from '../limits.ts'
+import { ACTIONS_MAX, NESTED_ACTIONS_MAX, RESULT_BYTES_MAX } from '../limits.ts'
 import type { ReleaseCode } from '../releases/release.ts'
 import {
   type ContainmentLevel,
@@ -33,6 +33,7 @@ export interface PoolLimits extends RunnerLimits, GroupLimits {
   readonly runnersOfAll: number
   /** The same of Actions. */
   readonly actionRunners: number
+  readonly actionCallsPerRunner: number
   readonly actionRunnersOfAll: number
   /** Milliseconds after its last call that the runners of a Release may stay without one. */
   readonly idleMillis: number
@@ -103,9 +104,14 @@ const LIMITS: Omit<PoolLimits, 'runners' | 'runnersOfAll' | 'actionRunnersOfAll'
   callCpuMillis: 1_000,
   actionCpuMillis: 60_000,
   actionRunners: 2,
+  // One that waits for an Action that it called must not wait for a runner, which may not start.
+  actionCallsPerRunner: ACTIONS_MAX + NESTED_ACTIONS_MAX,
   loadCpuMillis: 2_000,
   callGrowthBytes: 64 * MEBIBYTE,
   runnerGrowthBytes: 256 * MEBIBYTE,
+  processGrowthBytes: GROWTH_BYTES_MAX,
+  processThreads: THREADS_MAX,
+  unexplainedCpuMillis: 10_000,
   resultBytes: RESULT_BYTES_MAX,
   operations: 100_000,
   backlogBytes: 32 * MEBIBYTE,
@@ -248,14 +254,18 @@ class Pool implements RunnerPool {
     let group = groups.get(code.releaseId)
     if (group === undefined) {
       const { system } = this.#options
-      const { actionRunners } = this.#limits
-      const limits = role === 'actions' ? { ...this.#limits, runners: actionRunners } : this.#limits
+      const limits = role === 'actions' ? this.#actionLimits : this.#limits
       group = new RunnerGroup(code, { role, take: () => this.#take(role), limits, system })
       if (this.#closed) group.close()
       else groups.set(code.releaseId, group)
     }
     group.usedAtMillis = this.#options.system.monotonicMillis()
     return group
+  }
+
+  get #actionLimits(): GroupLimits {
+    const { actionRunners: runners, actionCallsPerRunner: callsPerRunner } = this.#limits
+    return { ...this.#limits, runners, callsPerRunner }
   }
 
   #tick(): void {

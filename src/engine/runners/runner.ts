@@ -2,7 +2,6 @@
  * One runner as the server sees it: the calls in flight, their operations and their ends. All that
  * the process says is checked against what was asked of it; a breach ends the process.
  */
-
 import { type FromRunner, LOADING } from '../../runner/messages.ts'
 import type { Operation } from '../../runner/operations.ts'
 import type { RunnerExit, RunnerProcess } from '../../runner/processes.ts'
@@ -128,8 +127,10 @@ export class Runner {
   /** Applies bounds of time and memory; called some 40 times a second. */
   tick(): void {
     if (this.#ended) return
-    if (!this.#start.isAwaited && this.inFlight === 0 && !this.watch.isBusy) return
     const now = this.#ports.system.monotonicMillis()
+    const isWorking = this.#start.isAwaited || this.inFlight > 0 || this.watch.isBusy
+    this.#checkProcess(now, isWorking)
+    if (this.#ended || !isWorking) return
     for (const call of this.#calls.values()) {
       if (now >= call.deadline) this.#cancel(call, { kind: 'deadline' })
       else if (call.signal?.aborted === true) this.#cancel(call, { kind: 'cancelled' })
@@ -340,15 +341,26 @@ export class Runner {
     this.#die(call, { kind: 'limit', limit })
   }
 
-  /** The process broke the protocol. Whoever alone or now uses it is at fault. */
+  #checkProcess(now: number, isWorking: boolean): void {
+    const fate = this.watch.checkProcess(now, isWorking)
+    if (fate === null) return
+    const what = fate.kind === 'limit' ? fate.limit : fate.detail
+    this.#ports.log.warn('runner.stopped', { message: `A runner took too much: ${what}.` })
+    this.#die(this.#responsibleCall(), fate)
+  }
+
   #breach(reason: string): void {
     if (this.#ended) return
-    const inFlight = [...this.#calls.values()].map(({ root }) => root)
-    const roots = new Set([...this.#descriptions.keys(), ...inFlight])
-    const [only] = roots
-    const guilty = roots.size === 1 ? only! : this.watch.current()
+    const detail = `the runner broke its protocol: ${reason}`
     this.#ports.log.warn('runner.stopped', { message: `A runner broke its protocol: ${reason}.` })
-    this.#die(guilty, { kind: 'broken', detail: `the runner broke its protocol: ${reason}` })
+    this.#die(this.#responsibleCall(), { kind: 'broken', detail })
+  }
+
+  /** Returns the only root call in flight, otherwise the call that was executing. */
+  #responsibleCall(): number {
+    const inFlight = [...this.#calls.values()].map(({ root }) => root)
+    const [only, another] = new Set([...this.#descriptions.keys(), ...inFlight])
+    return only !== undefined && another === undefined ? only : this.watch.current()
   }
 
   #onExit({ signal, code, residentBytesMax }: RunnerExit): void {

@@ -9,7 +9,7 @@ export function addEngineFigures(
   pool: RunnerPool,
 ): void {
   metrics.addSource(() => {
-    const { cache, inFlight, durableSequence } = statistics()
+    const { cache, actions, inFlight, durableSequence } = statistics()
     const { hits, misses } = cache
     return {
       queryCacheHits: hits,
@@ -19,6 +19,8 @@ export function addEngineFigures(
       queryCacheCharacters: cache.characters,
       queryCacheHitPercent: hits === 0 ? 0 : (100 * hits) / (hits + misses),
       invocationsInFlight: inFlight,
+      actionsRunning: actions.running,
+      actionsWaiting: actions.waiting,
       durableSequence,
     }
   })

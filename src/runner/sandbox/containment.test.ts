@@ -2,9 +2,10 @@
  * Goal: native code in a runner reaches no file, network or other process. Method: a program under
  * the same containment makes the calls itself and prints what they came to.
  */
-import { accessSync, constants, statSync } from 'node:fs'
-import { resolve } from 'node:path'
-import { describe, expect, test } from 'vitest'
+import { accessSync, closeSync, constants, mkdtempSync, openSync, rmSync, statSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { afterAll, describe, expect, test } from 'vitest'
 import type { NativeReport } from '../../../build/testing/hostile/natives.ts'
 import { runnerCommand } from '../command.ts'
 import type { FromRunner } from '../messages.ts'
@@ -14,6 +15,12 @@ import { landlockVersion } from './landlock.ts'
 const natives = new URL('../../../build/testing/hostile/natives.ts', import.meta.url).pathname
 const ENOSYS = 38
 const onLinux = process.platform === 'linux'
+const folder = mkdtempSync(join(tmpdir(), 'svc-natives-'))
+const record = openSync(join(folder, 'record'), 'w+')
+afterAll(() => {
+  closeSync(record)
+  rmSync(folder, { recursive: true })
+})
 
 function run(...flags: string[]): NativeReport {
   return runAs([], ...flags)
@@ -21,8 +28,13 @@ function run(...flags: string[]): NativeReport {
 
 function runAs(prefix: readonly string[], ...flags: string[]): NativeReport {
   const command = [...prefix, process.execPath, natives, ...flags]
-  // The environment of a test holds what must not be seen inside.
-  const { stdout, stderr, exitCode } = Bun.spawnSync(command, { env: { TZ: 'UTC' }, cwd: '/' })
+  const { stdout, stderr, exitCode } = Bun.spawnSync(command, {
+    // The environment of a test holds what must not be seen inside.
+    env: { TZ: 'UTC' },
+    cwd: '/',
+    // A file in the place of the progress record: mapping it is tried too.
+    stdio: ['ignore', 'pipe', 'pipe', record],
+  })
   expect(stderr.toString()).toBe('')
   expect(exitCode).toBe(0)
   return JSON.parse(stdout.toString()) as NativeReport
@@ -45,6 +57,7 @@ describe.runIf(onLinux && landlockVersion() >= 6)('native code', () => {
     const stopped = probes.filter(([, isStopped]) => isStopped).map(([name]) => name)
     const asRoot = process.getuid!() === 0 ? [] : ['landlock memory', 'filter memory', 'ptrace']
     expect(stopped.filter((name) => !asRoot.includes(name))).toEqual([])
+    expect(probes.map(([name]) => name)).toContain('shared memory')
   })
 
   const setpriv = '/usr/bin/setpriv'

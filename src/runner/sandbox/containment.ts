@@ -3,8 +3,8 @@
  * thread and executes the same program again, so that every later thread inherits the restriction;
  * the second gives up root and filters system calls. No code of a Workspace is loaded before both.
  */
-import { closeSync, openSync, readFileSync, readSync } from 'node:fs'
-import type { Containment } from '../messages.ts'
+import { closeSync, openSync, readFileSync, readSync, writeFileSync } from 'node:fs'
+import { type Containment, GROWTH_BYTES_MAX } from '../messages.ts'
 import { CONTAINED_ENVIRONMENT } from '../process-environment.ts'
 import { landlockVersion, restrictFiles } from './landlock.ts'
 import { cText, cVector, libc } from './libc.ts'
@@ -30,8 +30,6 @@ const MEMORY_DESCRIPTOR = 4
 /** The C library reads the bounds of its stack there; the rule holds while this keeps the inode. */
 const MAPS = '/proc/self/maps'
 const MAPS_DESCRIPTOR = 5
-/** Bytes that a runner may grow by; a backstop far above what the server's watch allows. */
-const GROWTH_BYTES_MAX = 512 * 1024 * 1024
 const STATUS_BYTES_MAX = 16_384
 
 export interface SelfCommand {
@@ -51,6 +49,7 @@ export function restrictAndRestart(command: SelfCommand): void {
   inherit(MEMORY_DESCRIPTOR, '/proc/self/status')
   inherit(MAPS_DESCRIPTOR, MAPS)
   limitResources()
+  dieFirst()
   giveWay()
   const version = landlockVersion()
   const rules = { files: [SELF, MAPS, ...loadedLibraries()], trees: command.sourceTrees }
@@ -80,6 +79,15 @@ export function lockDown(landlock: number): Containment {
       }
     default:
       return { landlock: 0, seccomp: false, unprivileged: false, seatbelt: false }
+  }
+}
+
+/** Makes the kernel end runners before the server and its database when memory runs out. */
+function dieFirst(): void {
+  try {
+    writeFileSync('/proc/self/oom_score_adj', '1000')
+  } catch {
+    // Some containers mount /proc so that it can only be read; the server's watch remains.
   }
 }
 

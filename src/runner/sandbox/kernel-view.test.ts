@@ -68,6 +68,7 @@ describe.runIf(onLinux)('the kernel shows of a runner', () => {
       .split('\0')
       .filter((entry) => entry !== '')
     expect(entries.toSorted()).toEqual([
+      '=UN_JSC_useTailCalls=0',
       'BUN_JSC_useTailCalls=0',
       'MIMALLOC_ARENA_RESERVE=65536',
       'TZ=UTC',
@@ -101,6 +102,10 @@ describe.runIf(onLinux)('the kernel shows of a runner', () => {
       // Field 41 of proc(5); the name in field 2 may have spaces.
       expect(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[38]).toBe(SCHED_BATCH)
     }
+  })
+
+  test('the first place among those that the kernel ends when memory runs out', () => {
+    expect(read('oom_score_adj').trim()).toBe('1000')
   })
 
   test('a directory that is not the server’s', () => {

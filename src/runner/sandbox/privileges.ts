@@ -1,5 +1,6 @@
 /** What a runner gives up before it loads code: its turn, capabilities, limits, the root user. */
 import { ptr } from 'bun:ffi'
+import { THREADS_MAX } from '../messages.ts'
 import { libc } from './libc.ts'
 
 const PR_SET_PDEATHSIG = 1
@@ -28,7 +29,6 @@ const CLOSE_RANGE_CLOEXEC = 4
 /** Above every account that a distribution or a directory service gives out, below 2^31. */
 const RUNNER_UID_BASE = 2_000_000_000
 const NOBODY = 65_534
-const THREADS_MAX = 256
 const DESCRIPTORS_MAX = 64
 
 export function forbidNewPrivileges(): boolean {

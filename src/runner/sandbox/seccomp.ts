@@ -1,7 +1,7 @@
 /**
- * The system calls that a running runner may make: memory, its own threads, clocks, and reads and
- * writes on descriptors that it already has. All else is answered with an error, whatever a later
- * kernel adds.
+ * The system calls that a running runner may make: private memory, its own threads, clocks, and
+ * reads and writes on descriptors that it already has. All else is answered with an error, whatever
+ * a later kernel adds.
  */
 import { ptr } from 'bun:ffi'
 import { isMusl, libc } from './libc.ts'
@@ -11,13 +11,14 @@ interface Architecture {
   readonly audit: number
   readonly seccomp: number
   readonly clone: number
+  readonly mmap: number
   readonly prctl: number
   readonly tgkill: number
   readonly tkill: number
   readonly allowed: readonly number[]
 }
 
-// In both lists: read readv write writev close fstat lseek pread64 mmap mprotect munmap mremap
+// In both lists: read readv write writev close fstat lseek pread64 mprotect munmap mremap
 // madvise brk rt_sigaction rt_sigprocmask rt_sigreturn sigaltstack sched_yield nanosleep
 // clock_gettime clock_getres clock_nanosleep gettimeofday getpid gettid getrandom futex membarrier
 // set_robust_list rseq sched_getaffinity getcpu getrusage sysinfo ppoll epoll_ctl epoll_pwait
@@ -27,41 +28,49 @@ const ARCHITECTURES: Readonly<Record<string, Architecture>> = {
     audit: 0xc000_003e,
     seccomp: 317,
     clone: 56,
+    mmap: 9,
     prctl: 157,
     tgkill: 234,
     tkill: 200,
     allowed: [
-      0, 1, 3, 5, 7, 8, 9, 10, 11, 12, 13, 14, 15, 17, 19, 20, 24, 25, 28, 35, 39, 60, 96, 98, 99,
-      131, 186, 201, 202, 204, 219, 228, 229, 230, 231, 232, 233, 273, 281, 271, 309, 318, 324, 334,
+      0, 1, 3, 5, 7, 8, 10, 11, 12, 13, 14, 15, 17, 19, 20, 24, 25, 28, 35, 39, 60, 96, 98, 99, 131,
+      186, 201, 202, 204, 219, 228, 229, 230, 231, 232, 233, 273, 281, 271, 309, 318, 324, 334,
     ],
   },
   arm64: {
     audit: 0xc000_00b7,
     seccomp: 277,
     clone: 220,
+    mmap: 222,
     prctl: 167,
     tgkill: 131,
     tkill: 130,
     allowed: [
       21, 22, 57, 62, 63, 64, 65, 66, 67, 73, 80, 93, 94, 98, 99, 101, 113, 114, 115, 123, 124, 128,
-      132, 134, 135, 139, 165, 168, 169, 172, 178, 179, 214, 215, 216, 222, 226, 233, 278, 283, 293,
+      132, 134, 135, 139, 165, 168, 169, 172, 178, 179, 214, 215, 216, 226, 233, 278, 283, 293,
     ],
   },
 }
 
 const LOAD = 0x20
+const AND = 0x54
 const JUMP_EQUAL = 0x15
 const JUMP_SET = 0x45
 const RETURN = 0x06
 const OFFSET_NUMBER = 0
 const OFFSET_ARCHITECTURE = 4
 const OFFSET_FIRST_ARGUMENT = 16
+const OFFSET_FOURTH_ARGUMENT = 40
 const ALLOW = 0x7fff_0000
 const KILL_PROCESS = 0x8000_0000
 /** ENOSYS: the C library then takes the older call, such as clone for clone3. */
 const REFUSE = 0x0005_0000 | 38
 
 const CLONE_THREAD = 0x0001_0000
+const MAP_PRIVATE = 0x02
+/** The bits of the flags that say how a mapping is shared. */
+const MAP_TYPE = 0x0f
+const MAP_GROWSDOWN = 0x0100
 const PR_SET_NAME = 15
 const PR_SET_VMA = 0x5356_4d41
 const SECCOMP_SET_MODE_FILTER = 1
@@ -107,16 +116,22 @@ function program(architecture: Architecture, pid: number): Instruction[] {
       ],
     ),
     // Threads, not processes.
-    ...when(architecture.clone, [
+    ...when(architecture.clone, OFFSET_FIRST_ARGUMENT, [
       [JUMP_SET, 0, 1, CLONE_THREAD],
       [RETURN, 0, 0, ALLOW],
     ]),
+    // RLIMIT_DATA counts neither shared memory nor a stack that grows; the runtime maps neither.
+    ...when(architecture.mmap, OFFSET_FOURTH_ARGUMENT, [
+      [AND, 0, 0, MAP_TYPE | MAP_GROWSDOWN],
+      [JUMP_EQUAL, 0, 1, MAP_PRIVATE],
+      [RETURN, 0, 0, ALLOW],
+    ]),
     // The collector stops its own threads with signals.
-    ...when(architecture.tgkill, [
+    ...when(architecture.tgkill, OFFSET_FIRST_ARGUMENT, [
       [JUMP_EQUAL, 0, 1, pid],
       [RETURN, 0, 0, ALLOW],
     ]),
-    ...when(architecture.prctl, [
+    ...when(architecture.prctl, OFFSET_FIRST_ARGUMENT, [
       [JUMP_EQUAL, 0, 1, PR_SET_NAME],
       [RETURN, 0, 0, ALLOW],
       [JUMP_EQUAL, 0, 1, PR_SET_VMA],
@@ -126,11 +141,11 @@ function program(architecture: Architecture, pid: number): Instruction[] {
   ]
 }
 
-/** Looks at the low half of the first argument of one call, and refuses what no test lets pass. */
-function when(number: number, tests: readonly Instruction[]): Instruction[] {
+/** Tests the low half of one argument of one call, and rejects what no test allows. */
+function when(number: number, argument: number, tests: readonly Instruction[]): Instruction[] {
   return [
     [JUMP_EQUAL, 0, tests.length + 2, number],
-    [LOAD, 0, 0, OFFSET_FIRST_ARGUMENT],
+    [LOAD, 0, 0, argument],
     ...tests,
     [RETURN, 0, 0, REFUSE],
   ]

@@ -5,6 +5,7 @@
 
 import type { Containment, ProbeResult } from '../messages.ts'
 import { CONTAINED_ENVIRONMENT } from '../process-environment.ts'
+import { PROGRESS_DESCRIPTOR } from '../progress.ts'
 import { cText, cVector, errno, libc } from './libc.ts'
 
 const O_RDWR = 2
@@ -17,6 +18,12 @@ const SOCK_STREAM = 1
 const SOCK_DGRAM = 2
 const EACCES = 13
 const EPERM = 1
+const PROT_READ_WRITE = 3
+const MAP_SHARED = 0x01
+const MAP_PRIVATE = 0x02
+const MAP_ANONYMOUS = 0x20
+const MAP_GROWSDOWN = 0x0100
+const MAPPED_BYTES = 4096
 const PTRACE = process.arch === 'x64' ? 101 : 117
 const PTRACE_SEIZE = 0x4206
 
@@ -51,6 +58,18 @@ export function filterProbes(parent: number): Probe[] {
     ['udp socket', () => socket(AF_INET, SOCK_DGRAM, 0) < 0],
     ['unix socket', () => socket(AF_UNIX, SOCK_STREAM, 0) < 0],
     ['ptrace', () => syscall(PTRACE, PTRACE_SEIZE, parent, 0, 0, 0) < 0],
+    ...memoryProbes(),
+  ]
+}
+
+/** Memory that no limit of the kernel counts. */
+function memoryProbes(): Probe[] {
+  const fails = (flags: number, fd: number) => () =>
+    libc().mmap(null, MAPPED_BYTES, PROT_READ_WRITE, flags, fd, 0) < 0
+  return [
+    ['shared memory', fails(MAP_SHARED | MAP_ANONYMOUS, -1)],
+    ['shared file', fails(MAP_SHARED, PROGRESS_DESCRIPTOR)],
+    ['growing stack', fails(MAP_PRIVATE | MAP_ANONYMOUS | MAP_GROWSDOWN, -1)],
   ]
 }
 

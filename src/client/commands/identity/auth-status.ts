@@ -2,8 +2,8 @@
 import { Fault } from '../../../errors/fault.ts'
 import { formatTimestamp } from '../../../value/plain.ts'
 import { command } from '../../contexts.ts'
-import { printable } from '../../output.ts'
 import { ProfileStore } from '../../profiles.ts'
+import { printable } from '../../visible-text.ts'
 
 export const authStatusCommand = command({
   name: 'auth status',
@@ -14,7 +14,7 @@ export const authStatusCommand = command({
   ],
   options: {},
   async run({ environment, output }) {
-    const store = new ProfileStore(environment)
+    const store = new ProfileStore({ environment, output })
     const profile = store.read()
     if (profile === null) throw new Fault('CLIENT_NOT_LOGGED_IN')
     const { accessExpiresAtMicros, refreshExpiresAtMicros } = profile

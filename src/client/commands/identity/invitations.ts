@@ -5,8 +5,8 @@ import { formatTimestamp } from '../../../value/plain.ts'
 import { InvitationOperation } from '../../../wire/access.ts'
 import { usage } from '../../arguments.ts'
 import { type CommandSpec, command } from '../../contexts.ts'
-import { printable } from '../../output.ts'
 import { OperatorSession } from '../../sessions.ts'
+import { printable } from '../../visible-text.ts'
 import { scopeText } from './scopes.ts'
 
 const show: CommandSpec = command({

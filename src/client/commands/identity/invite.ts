@@ -12,11 +12,11 @@ import { environmentScope, INSTALLATION, type Scope } from '../../../value/scope
 import { InvitationIssued, type InvitationOperation } from '../../../wire/access.ts'
 import { usage } from '../../arguments.ts'
 import { type CommandSpec, type Context, command, option, requiredOption } from '../../contexts.ts'
-import { printable } from '../../output.ts'
 import { openRemote } from '../../remotes.ts'
 import { resolvePath } from '../../roots.ts'
 import { withSecretFile } from '../../secret-files.ts'
 import { OperatorSession } from '../../sessions.ts'
+import { printable } from '../../visible-text.ts'
 import { readInvitation } from './invitations.ts'
 import { scopeText } from './scopes.ts'
 

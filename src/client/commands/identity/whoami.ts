@@ -1,8 +1,8 @@
 /** `svc whoami`: the operator and the grants, as the server has them now. */
 import { Self } from '../../../wire/auth.ts'
 import { command } from '../../contexts.ts'
-import { printable } from '../../output.ts'
 import { OperatorSession } from '../../sessions.ts'
+import { printable } from '../../visible-text.ts'
 import { scopeText } from './scopes.ts'
 
 export const whoamiCommand = command({

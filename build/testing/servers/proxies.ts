@@ -6,7 +6,7 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { connect } from 'node:tls'
-import { selfSigned } from './certificates.ts'
+import { selfSigned } from '../certificates.ts'
 import { freePort } from './ports.ts'
 import { type Supervised, superviseProcess } from './supervisor.ts'
 
@@ -30,7 +30,7 @@ export interface ProxyKind {
   }): Promise<RunningProxy>
 }
 
-const CONFIGURATIONS = join(import.meta.dirname, '../../dist-config')
+const CONFIGURATIONS = join(import.meta.dirname, '../../../dist-config')
 const START_MS_MAX = 30_000
 const POLL_MS = 50
 

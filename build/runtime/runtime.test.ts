@@ -1,0 +1,88 @@
+/** The list of variables against the runtime that these tests run in, and against changed ones. */
+import { readFileSync } from 'node:fs'
+import { describe, expect, test } from 'vitest'
+import { neutralise, renamePrefix } from './neutralise.ts'
+import { positions, requireKnownVariables } from './scan.ts'
+import {
+  DOCUMENTED,
+  HARMLESS,
+  NEUTRALISED,
+  NEUTRALISED_SOMEWHERE,
+  NO_VARIABLES,
+  REMOVED,
+} from './variables.ts'
+
+const RUNTIME = readFileSync(process.execPath)
+const readsGetenv = process.platform === 'linux' && process.arch === 'x64'
+
+/** The runtime as if a new version read another variable instead of a known one. */
+function changed(from: string, to: string): Buffer {
+  const bytes = Buffer.from(RUNTIME)
+  const places = [...positions(bytes, from)]
+  expect(places).not.toEqual([])
+  for (const at of places) bytes.write(to.padEnd(from.length, '\0'), at, 'latin1')
+  return bytes
+}
+
+test('every name is classified once', () => {
+  const names = [
+    ...[NEUTRALISED, NEUTRALISED_SOMEWHERE, REMOVED, DOCUMENTED, NO_VARIABLES].flat(),
+    ...HARMLESS.flatMap((row) => row.names),
+  ]
+  expect(names.filter((name, i) => names.indexOf(name) !== i)).toEqual([])
+})
+
+describe('a runtime that reads', () => {
+  test('classified variables only is shipped', () => {
+    expect(() => requireKnownVariables(RUNTIME)).not.toThrow()
+  })
+
+  test.each([
+    ['another constant of its own', '\0BUN_BE_BUN\0', '\0BUN_BE_FUN\0', 'BUN_BE_FUN'],
+    ['a longer name', '\0BUN_OPTIONS\0BUN_TCC', '\0BUN_OPTIONS_TWO\0CC', 'BUN_OPTIONS_TWO'],
+    [
+      'a constant amid others',
+      'dBUN_CONFIG_VERBOSE_',
+      'dBUN_CONFIG_SHOWING_',
+      'BUN_CONFIG_SHOWING',
+    ],
+    ['another variable in a script', 'env.NODE_TEST_CONTEXT', 'env.NODE_TEST_SECRETS', 'SECRETS'],
+  ])('%s stops the build', (_, from, to, name) => {
+    expect(() => requireKnownVariables(changed(from, to))).toThrow(name)
+  })
+
+  test.runIf(readsGetenv)('another name through getenv stops the build (on Linux, x64)', () => {
+    expect(() => requireKnownVariables(changed('\0JPEGMEM\0', '\0OWN_LOG\0'))).toThrow('OWN_LOG')
+  })
+})
+
+describe('neutralising', () => {
+  test('leaves no constant and no read of any name', () => {
+    const bytes = Buffer.from(RUNTIME)
+    neutralise(bytes)
+    for (const name of [...NEUTRALISED, ...NEUTRALISED_SOMEWHERE]) {
+      expect([name, ...positions(bytes, `\0${name}\0`)]).toEqual([name])
+      const reads = [...positions(bytes, `process.env.${name}`)].filter((at) => {
+        const end = at + 'process.env.'.length + name.length
+        return !/^\w|^ = /.test(bytes.toString('latin1', end, end + 3))
+      })
+      expect([name, ...reads]).toEqual([name])
+    }
+    expect([...positions(bytes, '\0JSC_')]).toEqual([])
+    expect(bytes.length).toBe(RUNTIME.length)
+  })
+
+  test.each(['BUN_OPTIONS', 'BUN_BE_BUN', 'NODE_USE_ENV_PROXY'])(
+    'stops the build where the runtime has no %s',
+    (name) => {
+      const other = `${name.slice(0, -1)}_`
+      expect(() => neutralise(changed(name, other))).toThrow(`the runtime has no ${name}`)
+    },
+  )
+
+  test('stops the build where the options of JavaScriptCore are read in another way', () => {
+    const bytes = Buffer.from(RUNTIME)
+    renamePrefix(bytes)
+    expect(() => renamePrefix(bytes)).toThrow('compares names with BUN_JSC_ in 0 places')
+  })
+})

@@ -1,0 +1,71 @@
+/**
+ * `fetch` over node:http. The runtimes' own one is not used: Bun's obeys proxy variables that would
+ * send tokens to a proxy, and prints headers where a variable asks for it; Node's knows no proxy.
+ */
+import type { IncomingMessage } from 'node:http'
+import { Readable } from 'node:stream'
+import { assert } from '../../errors/assert.ts'
+import { send } from '../../system/guarded-fetch.ts'
+import { connect } from './connections.ts'
+import { proxyFor } from './proxies.ts'
+
+/**
+ * Returns a `fetch` that never follows a redirect, never keeps a connection and sends the given
+ * headers only. It throws the reason of the signal, ConnectFailure where nothing was sent,
+ * CLIENT_USAGE for a proxy variable that is wrong, and what the connection fails with.
+ */
+export function createFetch(variable: (name: string) => string | undefined) {
+  return async (address: string, init: RequestInit): Promise<Response> => {
+    const url = new URL(address)
+    const signal = init.signal ?? new AbortController().signal
+    const body = bytesOf(init.body)
+    const connection = await connect(url, proxyFor(url, variable), signal)
+    try {
+      const response = await send(connection, {
+        url,
+        method: init.method ?? 'GET',
+        headers: {
+          host: url.host,
+          connection: 'close',
+          'accept-encoding': 'identity',
+          ...(body !== null && { 'content-length': String(body.length) }),
+          ...Object.fromEntries(new Headers(init.headers)),
+        },
+        body,
+        signal,
+      })
+      return toResponse(response)
+    } catch (error) {
+      connection.destroy()
+      throw signal.aborted ? signal.reason : error
+    }
+  }
+}
+
+function bytesOf(body: RequestInit['body']): Uint8Array | null {
+  if (body === undefined || body === null) return null
+  if (body instanceof Uint8Array) return body
+  assert(
+    typeof body === 'string' || body instanceof URLSearchParams,
+    'a body is text, a form or bytes',
+  )
+  return Buffer.from(body.toString())
+}
+
+/** Statuses whose responses have no body (Fetch standard, 2.2.3). */
+const WITHOUT_BODY: readonly number[] = [204, 205, 304]
+
+function toResponse(message: IncomingMessage): Response {
+  const headers = new Headers()
+  for (const [i, name] of message.rawHeaders.entries()) {
+    if (i % 2 === 0) headers.append(name, message.rawHeaders[i + 1] ?? '')
+  }
+  const status = message.statusCode ?? 0
+  if (WITHOUT_BODY.includes(status)) {
+    message.resume()
+    return new Response(null, { status, headers })
+  }
+  // The types of Node's streams and of the global ones do not know each other.
+  const body = Readable.toWeb(message) as unknown as ReadableStream
+  return new Response(body, { status, headers })
+}

@@ -1,0 +1,82 @@
+/**
+ * The proxy of a connection. This is the only place that reads proxy variables: HTTPS_PROXY and
+ * NO_PROXY, in either case. HTTP_PROXY and ALL_PROXY are never used, because a request that is not
+ * encrypted goes to a loopback address only, where a proxy would read its tokens.
+ */
+import { isWithin, parseNetwork } from '../../system/address-ranges.ts'
+import { literalAddress } from '../../system/guarded-fetch.ts'
+import { Secret } from '../../value/secret.ts'
+import { usage } from '../arguments.ts'
+
+/** An HTTP proxy that opens tunnels (CONNECT). */
+export interface HttpProxy {
+  readonly host: string
+  readonly port: number
+  /** Whether the proxy itself is reached by TLS. */
+  readonly secure: boolean
+  /** Value of Proxy-Authorization. */
+  readonly authorization: Secret | null
+}
+
+type Variable = (name: string) => string | undefined
+
+/** Returns null for a direct connection. Faults: CLIENT_USAGE where the proxy is no HTTP URL. */
+export function proxyFor(url: URL, variable: Variable): HttpProxy | null {
+  if (url.protocol !== 'https:' && url.protocol !== 'wss:') return null
+  if (isLoopback(url.hostname)) return null
+  const name = ['https_proxy', 'HTTPS_PROXY'].find((each) => (variable(each) ?? '') !== '')
+  if (name === undefined) return null
+  const exceptions = variable('no_proxy') || variable('NO_PROXY') || ''
+  if (exceptions.split(/[\s,]+/).some((entry) => isExcepted(url, entry.toLowerCase()))) return null
+  return parseProxy(name, variable(name)!)
+}
+
+function isLoopback(hostname: string): boolean {
+  if (hostname === 'localhost' || hostname.endsWith('.localhost')) return true
+  const address = literalAddress(hostname)
+  return address !== null && (address === '::1' || address.startsWith('127.'))
+}
+
+/** An entry is `*`, a network, or a name with its subdomains or an address, each with a port. */
+function isExcepted(url: URL, entry: string): boolean {
+  if (entry === '*') return true
+  const address = literalAddress(url.hostname)
+  const network = parseNetwork(entry)
+  if (network !== null) return address !== null && isWithin(address, [network])
+  const [, host = '', port] = /^(\[.*\]|[^:]*|.*:.*:.*?)(?::([0-9]+))?$/.exec(entry) ?? []
+  if (host === '' || (port !== undefined && port !== (url.port || '443'))) return false
+  if (address !== null) return host === address || host === url.hostname
+  const name = host.replace(/^\*?\./, '')
+  return url.hostname === name || url.hostname.endsWith(`.${name}`)
+}
+
+/** The value may hold a password, so no message repeats it. */
+function parseProxy(name: string, text: string): HttpProxy {
+  const absolute = text.includes('://') ? text : `http://${text}`
+  const url = URL.canParse(absolute) ? new URL(absolute) : null
+  const secure = url?.protocol === 'https:'
+  if (url === null || (!secure && url.protocol !== 'http:')) {
+    throw usage(`The variable ${name} is not the URL of an HTTP proxy, such as http://proxy:3128.`)
+  }
+  return {
+    host: literalAddress(url.hostname) ?? url.hostname,
+    port: Number(url.port || (secure ? 443 : 80)),
+    secure,
+    authorization: authorizationOf(url),
+  }
+}
+
+function authorizationOf({ username, password }: URL): Secret | null {
+  if (username === '' && password === '') return null
+  const credentials = [username, password].map(decode).join(':')
+  return new Secret(`Basic ${Buffer.from(credentials).toString('base64')}`)
+}
+
+/** A stray percent sign stands for itself. */
+function decode(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return text
+  }
+}

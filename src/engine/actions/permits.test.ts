@@ -1,0 +1,84 @@
+/** Goal: Actions of one credential leave room for those of others. Method: a real engine. */
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { type EngineBench, engineBench } from '../../../build/testing/engines.ts'
+import type { Value } from '../../value/values.ts'
+
+/** Half of the Actions that may run at one time. */
+const SHARE = 64
+
+const FUNCTIONS = `
+  open: mutation((ctx) => ctx.db.insert('doors', {})),
+  isOpen: query(async (ctx) => (await ctx.db.table('doors').scan().collect()).length > 0),
+  waitAndCall: action(async (ctx) => {
+    while (!await ctx.runQuery(ref('query', 'isOpen'))) {
+      await new Promise((resolve) => setTimeout(resolve, 200))
+    }
+    return ctx.runAction(ref('action', 'quick'))
+  }),
+  quick: action(() => 'quick'),
+  sleep: action(() => new Promise((resolve) => setTimeout(resolve, 500_000))),
+  nap: action(() => new Promise((resolve) => setTimeout(resolve, 1_000))),
+  callNaps: action(async (ctx) => {
+    const naps = Array.from({ length: 32 }, () => ctx.runAction(ref('action', 'nap')))
+    return (await Promise.allSettled(naps)).map(({ reason }) => reason?.code ?? 'done')
+  }),
+  callMany: action(async (ctx) => {
+    const calls = Array.from({ length: 3 }, () => ctx.runAction(ref('action', 'callNaps')))
+    return (await Promise.all(calls)).flat()
+  }),`
+
+let bench: EngineBench
+beforeAll(async () => {
+  const schema = 'tables({ doors: { fields: {}, indexes: [] } })'
+  // All must fit into one runner: a second one may not start.
+  bench = await engineBench(FUNCTIONS, { schema, limits: { actionRunners: 1 } })
+})
+afterAll(() => bench.close())
+
+const counts = () => {
+  const { actionsRunning, actionsWaiting } = bench.metrics.collect().gauges
+  return [actionsRunning, actionsWaiting]
+}
+
+function calls(count: number, name: string, credentialId: string): Promise<Value>[] {
+  return Array.from({ length: count }, () => bench.call(name, {}, { credentialId }))
+}
+
+test('every Action that runs may call an Action, and one that waits runs then', async () => {
+  const running = ['a', 'b'].flatMap((credential) => calls(SHARE, 'waitAndCall', credential))
+  const waiting = calls(1, 'quick', 'c')
+  await expect.poll(counts).toEqual([2 * SHARE, 1])
+  await bench.call('open')
+  expect(new Set(await Promise.all([...running, ...waiting]))).toEqual(new Set(['quick']))
+  expect(counts()).toEqual([0, 0])
+})
+
+test('one credential has half of them, and a caller that leaves makes room', async () => {
+  const [first, others] = [new AbortController(), new AbortController()]
+  const credentialId = 'a'
+  const sleeping = Array.from({ length: SHARE }, (_, i) => {
+    const { signal } = i === 0 ? first : others
+    return bench.call('sleep', {}, { credentialId, signal }).catch(({ code }) => code)
+  })
+  const left = new AbortController()
+  const leaving = bench.call('sleep', {}, { credentialId, signal: left.signal })
+  const waiting = calls(1, 'quick', credentialId)
+  expect(await Promise.all(calls(1, 'quick', 'b'))).toEqual(['quick'])
+  expect(counts()).toEqual([SHARE, 2])
+  left.abort()
+  await expect(leaving).rejects.toMatchObject({ code: 'UNAVAILABLE' })
+  expect(counts()).toEqual([SHARE, 1])
+  first.abort()
+  expect(await Promise.all(waiting)).toEqual(['quick'])
+  others.abort()
+  expect(new Set(await Promise.all(sleeping))).toEqual(new Set(['UNAVAILABLE']))
+})
+
+test('Actions that Actions call never wait for one another', async () => {
+  const [ended] = await Promise.all(calls(1, 'callMany', 'a'))
+  const codes = ended as string[]
+  const done = codes.filter((code) => code === 'done')
+  // Three of its half are those that call the others.
+  expect(done.length).toBeGreaterThanOrEqual(SHARE - 3)
+  expect(new Set(codes)).toEqual(new Set(['done', 'BUSY']))
+})
