@@ -86,8 +86,14 @@ function count(status: number): void {
 /** Milliseconds after the end in which a busy machine may still deliver a response. */
 const LATE_MILLIS = 10_000
 
-/** Opens a connection that never finishes its part, and holds it until the end. */
-function hold(connection: number): Promise<void> {
+/**
+ * Opens a connection that never finishes its part, and holds it until the end. Connections are
+ * opened over the first half of the time: all at once, they would measure the network of the
+ * machine and the client itself.
+ */
+async function hold(connection: number): Promise<void> {
+  const delayMillis = ((task.seconds * 1000) / 2) * (connection / task.connections)
+  await new Promise((resolve) => setTimeout(resolve, delayMillis))
   return new Promise((resolve) => {
     const body = bodyOf()
     const sent = task.kind === 'bodies' ? body.subarray(0, -1) : body
