@@ -15,6 +15,7 @@ import { type ApplicationOrigin, mountApplication } from '../../src/http/applica
 import { RejectionLog } from '../../src/http/application/rejection-log.ts'
 import type { ApplicationLimits } from '../../src/http/rate-limits.ts'
 import { requestCounts } from '../../src/http/request-counts.ts'
+import { Transfers } from '../../src/http/transfers/transfers.ts'
 import { createClient } from '../../src/product/application-clients/application-clients.ts'
 import { createCredential } from '../../src/product/application-clients/application-credentials.ts'
 import { promote } from '../../src/product/channels/promote.ts'
@@ -62,6 +63,8 @@ export interface GatewayInput {
   readonly store?: DocumentStore
   /** None unless given. */
   readonly limits?: ApplicationLimits
+  /** The budgets of a server with the default settings unless given. */
+  readonly transfers?: Transfers
   /** Its lines are made and dropped unless given: a million requests would fill the memory. */
   readonly log?: Logger
 }
@@ -109,6 +112,7 @@ export async function openTestGateway(input: GatewayInput): Promise<TestGateway>
     envelopes: new QueryEnvelopes(),
     tokens,
     limits: input.limits ?? null,
+    transfers: input.transfers ?? new Transfers(system),
     counts: requestCounts(metrics, 'application'),
     keyUsage,
     rejections,

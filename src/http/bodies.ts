@@ -1,9 +1,24 @@
-/** Request bodies, within a bound that holds for declared and chunked ones alike. */
+/** Request bodies, declared and chunked ones, within bounds of size, memory and time. */
 import { Fault } from '../errors/fault.ts'
 import { isJson } from '../wire/media-types.ts'
 import type { SurfaceCodes } from './errors.ts'
+import { holderOf, type Sender } from './transfers/senders.ts'
+import type { TransferPace } from './transfers/transfer-pace.ts'
+import type { Transfers } from './transfers/transfers.ts'
 
 const NO_BODY = Promise.resolve(new Uint8Array(0))
+
+/**
+ * A body up to this size needs no room in the budget of unfinished bodies: it takes no more than
+ * the head of a request may, and small calls are answered however full the budget is.
+ */
+const SMALL_BODY_BYTES = 16 * 1024
+
+/**
+ * A body up to this size comes with its head, mostly in one packet, and is left to the runtime,
+ * which cuts off what is not whole after an idle timeout. To watch it would cost a call 2 us.
+ */
+const UNWATCHED_BODY_BYTES = 4 * 1024
 
 /** Throws the surface's media type code for a body that is no JSON as it is. */
 export function requireJson({ headers }: Request, codes: SurfaceCodes): void {
@@ -20,56 +35,102 @@ export function isPacked(headers: Headers): boolean {
 }
 
 /**
- * Throws, or rejects with, the surface's too-large or invalid code. `bytesMax` 0 means that no body
- * is allowed.
+ * Throws, or rejects with, the surface's too-large, invalid or busy code. `bytesMax` 0 means that
+ * no body is allowed.
  */
 export function readBody(
   request: Request,
   bytesMax: number,
   codes: SurfaceCodes,
+  transfers: Transfers,
+  sender: Sender,
 ): Promise<Uint8Array> {
   const { headers } = request
   const declared = headers.get('content-length')
   if (declared !== null) {
     const length = Number(declared)
     if (length > bytesMax) throw tooLarge(bytesMax, codes)
+    if (length === 0) return NO_BODY
     // The HTTP parser enforces a declared length, so it needs no stream: that would cost 2 us.
-    return length === 0 ? NO_BODY : request.bytes()
+    if (length <= UNWATCHED_BODY_BYTES) return request.bytes()
+    if (length <= SMALL_BODY_BYTES) {
+      return transfers.pace.limit(request.bytes(), length, () => tooSlow(codes))
+    }
+    reserve(length, codes, transfers, sender)
+    return gathered(boundedChunks(request.body!, bytesMax, codes, transfers.pace))
   }
-  return request.body === null ? NO_BODY : readChunks(request.body, bytesMax, codes)
+  if (request.body === null) return NO_BODY
+  const chunks = boundedChunks(request.body, bytesMax, codes, transfers.pace)
+  return gathered(reservedChunks(chunks, () => reserve(bytesMax, codes, transfers, sender)))
 }
 
-/** Reads a stream of unknown length. */
-async function readChunks(
-  stream: ReadableStream<Uint8Array>,
-  bytesMax: number,
-  codes: SurfaceCodes,
-): Promise<Uint8Array> {
+async function gathered(stream: AsyncIterable<Uint8Array>): Promise<Uint8Array> {
   const chunks: Uint8Array[] = []
-  for await (const chunk of boundedChunks(stream, bytesMax, codes)) chunks.push(chunk)
+  for await (const chunk of stream) chunks.push(chunk)
   return Buffer.concat(chunks)
 }
 
-/** The same bound and the same codes for a body that is never whole in memory. */
+/** Calls `reserveAll` once a body of unknown length is not small. */
+async function* reservedChunks(
+  chunks: AsyncIterable<Uint8Array>,
+  reserveAll: () => void,
+): AsyncGenerator<Uint8Array> {
+  let size = 0
+  let isReserved = false
+  for await (const chunk of chunks) {
+    size += chunk.length
+    if (size > SMALL_BODY_BYTES && !isReserved) {
+      reserveAll()
+      isReserved = true
+    }
+    yield chunk
+  }
+}
+
+function reserve(bytes: number, codes: SurfaceCodes, { bodies }: Transfers, sender: Sender): void {
+  sender.bodyMemory = bodies.reserve(bytes, holderOf(sender))
+  if (sender.bodyMemory !== null) return
+  throw new Fault(codes.busy, { detail: 'unfinished bodies have no room for another' })
+}
+
+/** Bounds a body that is never whole in memory, so that it needs no room in the budget. */
 export function streamBody(
   { headers, body }: Request,
   bytesMax: number,
   codes: SurfaceCodes,
+  pace: TransferPace,
 ): AsyncIterable<Uint8Array> {
   if (Number(headers.get('content-length') ?? 0) > bytesMax) throw tooLarge(bytesMax, codes)
-  return boundedChunks(body ?? new ReadableStream({ start: (end) => end.close() }), bytesMax, codes)
+  const stream = body ?? new ReadableStream({ start: (end) => end.close() })
+  return boundedChunks(stream, bytesMax, codes, pace)
 }
 
+/** Only the time that is waited for the peer counts against it. */
 async function* boundedChunks(
   stream: ReadableStream<Uint8Array>,
   bytesMax: number,
   codes: SurfaceCodes,
+  pace: TransferPace,
 ): AsyncGenerator<Uint8Array> {
+  const reader = stream.getReader()
+  // A pending read of a stream that is cancelled ends as one at its end does.
+  const cancel = () => void reader.cancel().catch(() => undefined)
+  const transfer = pace.begin(cancel)
   let size = 0
-  for await (const chunk of stream) {
-    size += chunk.length
-    if (size > bytesMax) throw tooLarge(bytesMax, codes)
-    yield chunk
+  try {
+    for (;;) {
+      transfer.wait()
+      const { done, value } = await reader.read()
+      if (transfer.isSlow) throw tooSlow(codes)
+      if (done) return
+      transfer.moved(value.length)
+      size += value.length
+      if (size > bytesMax) throw tooLarge(bytesMax, codes)
+      yield value
+    }
+  } finally {
+    transfer.end()
+    cancel()
   }
 }
 
@@ -77,4 +138,8 @@ function tooLarge(bytesMax: number, codes: SurfaceCodes): Fault {
   return bytesMax === 0
     ? new Fault(codes.invalid, { violations: [{ path: 'body', rule: 'no body' }] })
     : new Fault(codes.tooLarge, { detail: `body over ${bytesMax} bytes` })
+}
+
+function tooSlow(codes: SurfaceCodes): Fault {
+  return new Fault(codes.busy, { detail: 'the body arrived too slowly' })
 }

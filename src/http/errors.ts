@@ -10,6 +10,8 @@ export interface SurfaceCodes {
   readonly methodNotAllowed: TableCode
   readonly mediaType: TableCode
   readonly tooLarge: TableCode
+  /** For a request that the server has no room for, or that arrives too slowly. */
+  readonly busy: TableCode
   readonly internal: TableCode
   /** Violations help an operator and would help an attacker of an application. */
   readonly showViolations: boolean
@@ -21,6 +23,7 @@ export const MANAGEMENT_CODES: SurfaceCodes = {
   methodNotAllowed: 'PLATFORM_METHOD_NOT_ALLOWED',
   mediaType: 'PLATFORM_MEDIA_TYPE_UNSUPPORTED',
   tooLarge: 'PLATFORM_BODY_TOO_LARGE',
+  busy: 'PLATFORM_UNAVAILABLE',
   internal: 'PLATFORM_INTERNAL',
   showViolations: true,
 }
@@ -31,6 +34,7 @@ export const APPLICATION_CODES: SurfaceCodes = {
   methodNotAllowed: 'METHOD_NOT_ALLOWED',
   mediaType: 'MEDIA_TYPE_UNSUPPORTED',
   tooLarge: 'LIMIT_EXCEEDED',
+  busy: 'BUSY',
   internal: 'INTERNAL',
   showViolations: false,
 }

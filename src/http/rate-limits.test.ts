@@ -47,6 +47,14 @@ test('what is charged late delays what follows, for a bounded time', () => {
   expect(limiter.wait('a')).toBe(0)
 })
 
+test('a charge of many tokens delays what follows as many calls would', () => {
+  const system = new TestSystem()
+  const limiter = new RateLimiter(system, LIMIT)
+  limiter.charge('a', LIMIT, 6)
+  // From -2 to 1 at two a second.
+  expect(limiter.wait('a')).toBe(2)
+})
+
 test('memory is bounded: the key that was used longest ago is forgotten', () => {
   const system = new TestSystem()
   const limiter = new RateLimiter(system, { perSecond: 0.1, burst: 1 }, 3)

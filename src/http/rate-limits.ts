@@ -56,12 +56,12 @@ export class RateLimiter {
   }
 
   /**
-   * Takes a token for something that has happened. Many at once can pass `wait` together, so what
+   * Takes tokens for something that has happened. Many at once can pass `wait` together, so what
    * they took beyond the last token delays the following ones, for twice the burst at most.
    */
-  charge(key: string, limit: RateLimit = this.#limit): void {
+  charge(key: string, limit: RateLimit = this.#limit, tokens = 1): void {
     const bucket = this.#bucket(key, limit)
-    bucket.tokens = Math.max(bucket.tokens - 1, -limit.burst)
+    bucket.tokens = Math.max(bucket.tokens - tokens, -limit.burst)
   }
 
   /** Keys in memory. */

@@ -198,3 +198,51 @@ test('a request that names no host keeps its body', async () => {
   const answer = await raw({ app: { fetch: echo }, codes: MANAGEMENT_CODES }, `${head}abc`)
   expect(answer).toMatch(/abc$/)
 })
+
+/** Everything that is sent back until the connection is quiet or ends. */
+async function rawAnswers(given: Pick<ListenOptions, 'app' | 'codes'>, text: string) {
+  open = openListener({ ...COMMON, listen: LISTEN, ...given })
+  const socket = connect(Number(open.address.split(':')[1]), '127.0.0.1')
+  onTestFinished(() => void socket.destroy())
+  let answers = ''
+  socket.on('data', (chunk) => {
+    answers += String(chunk)
+  })
+  socket.write(text)
+  return { answered: () => answers }
+}
+
+test.each([
+  ['/health/live', '/health/live'],
+  ['/healthz', '/healthz'],
+  ['/health/live', '/nothing'],
+  ['/healthz', '/nothing'],
+])('a HEAD answer of the origin of %s at %s has the length of the GET', async (origin, path) => {
+  const head = `${path} HTTP/1.1\r\nHost: x\r\n\r\n`
+  const get = await raw(ORIGINS[origin]!, `GET ${head}`)
+  open?.cut()
+  const answer = await raw(ORIGINS[origin]!, `HEAD ${head}`)
+  const length = /content-length: (\d+)/i.exec(get)![1]!
+  expect(Number(length)).toBeGreaterThan(0)
+  expect(answer.match(/content-length: \d+/gi)).toEqual([
+    expect.stringMatching(new RegExp(`: ${length}$`)),
+  ])
+  expect(answer).toMatch(/\r\n\r\n$/)
+  expect(answer.split('\r\n')[0]).toBe(get.split('\r\n')[0])
+})
+
+test.each(Object.entries(ORIGINS))(
+  'a body of any size is left to the routes of %s',
+  async (_, origin) => {
+    const head = `POST /nothing HTTP/1.1\r\nHost: x\r\nContent-Length: ${2 ** 40}\r\n\r\n`
+    const answer = await raw(origin, head)
+    expect(answer).toMatch(/^HTTP\/1.1 404 /)
+    expect(answer).toMatch(/cache-control: no-store/i)
+  },
+)
+
+test('pipelined requests that are answered at once are all answered', async () => {
+  const get = 'GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n'
+  const { answered } = await rawAnswers(ORIGINS['/healthz']!, get + get)
+  await expect.poll(() => answered().match(/HTTP\/1.1 200 /g)?.length).toBe(2)
+})

@@ -38,12 +38,12 @@ export interface OpenListener {
   cut(): void
 }
 
-/** Longer than any invocation, shorter than what a proxy keeps an idle connection for. */
-const IDLE_SECONDS = 60
+/** Longer than proxies keep an idle connection, mostly 60 s, so that the proxy closes first. */
+const IDLE_SECONDS = 75
 /** A functional token of 16 KiB, and as much for all else; 16 KiB in all by default. */
 const HEAD_BYTES_MAX = 32 * 1024
-/** Above the largest bound of a route, so that the route answers with its own error. */
-const BODY_BYTES_MAX = 80 * 1024 * 1024
+/** Every route bounds its body itself, with an error of its own; the runtime's has no envelope. */
+const BODY_BYTES_MAX = Number.MAX_SAFE_INTEGER
 
 /** Begins the URL of a request whose Host is none, empty or no host; any other begins with http. */
 const SLASH = 0x2f
@@ -80,7 +80,8 @@ export function openListener(options: ListenOptions): OpenListener {
           warnsOfProxy = false
           warnOfProxy(options)
         }
-        return app.fetch(isNamed ? request : named(request), binding)
+        const asked = isNamed ? request : named(request)
+        return request.method === 'HEAD' ? head(app, asked, binding) : app.fetch(asked, binding)
       },
       error: (error) =>
         errorResponse(new Fault(codes.internal, { cause: error }), system.ids.make('req'), codes),
@@ -109,6 +110,19 @@ function warnOfProxy({ log, surface }: ListenOptions): void {
 /** HTTP/1.0 needs no Host, and any version may leave it empty (RFC 9112, 3.2): routes need one. */
 function named(request: Request): Request {
   return new Request(`http://localhost${request.url}`, request)
+}
+
+/** Answers as to a GET, without the body: the headers include its length (RFC 9110, 9.3.2). */
+async function head(
+  app: ListenOptions['app'],
+  request: Request,
+  binding: ApplicationBinding,
+): Promise<Response> {
+  const response = await app.fetch(new Request(request, { method: 'GET' }), binding)
+  const { status, headers } = response
+  const body = await response.bytes()
+  if (response.body !== null) headers.set('content-length', String(body.length))
+  return new Response(null, { status, headers })
 }
 
 /** Few application calls ask it anything, and to look up the peer alone would cost each 2 us. */

@@ -11,6 +11,7 @@ import { managementRoutes } from '../http/management/routes.ts'
 import { openApiText } from '../http/openapi/published.ts'
 import { applicationLimits, managementLimits } from '../http/rate-limits.ts'
 import { requestCounts } from '../http/request-counts.ts'
+import { Transfers } from '../http/transfers/transfers.ts'
 import { type Identity, openIdentity } from '../identity/identity.ts'
 import { readLinkable } from '../product/environments/environments.ts'
 import { resolveTarget } from '../product/serving/targets.ts'
@@ -35,6 +36,7 @@ interface Running {
   readonly metrics: Metrics
   readonly identity: Identity
   readonly environment: OpenEnvironment | null
+  readonly transfers: Transfers
 }
 
 export async function run(environment: ProcessEnvironment, io: ServerIo): Promise<number> {
@@ -71,7 +73,7 @@ export async function run(environment: ProcessEnvironment, io: ServerIo): Promis
     const opened = await openProductEnvironment({ ...world, closing })
     const listeners: OpenListener[] = []
     closing.add(() => drain(listeners))
-    listen({ ...world, environment: opened }, listeners)
+    listen({ ...world, environment: opened, transfers: transfersOf(world) }, listeners)
     log.info('server.ready', { message: `svc-server ${VERSION} is ready.` })
     const signal = await stop
     log.info('server.stopping', { message: `Stopping after ${signal}.` })
@@ -84,11 +86,21 @@ export async function run(environment: ProcessEnvironment, io: ServerIo): Promis
 }
 
 async function openProductEnvironment(
-  options: Omit<Running, 'environment'> & { readonly closing: ShutdownStack },
+  options: Omit<Running, 'environment' | 'transfers'> & { readonly closing: ShutdownStack },
 ): Promise<OpenEnvironment | null> {
   const { configuration } = options
   if (configuration.product === null) return null
   return openEnvironment({ ...options, rootPath: configuration.product.root })
+}
+
+const MIB = 1024 * 1024
+
+function transfersOf({ configuration, system }: Pick<Running, 'configuration' | 'system'>) {
+  const { requestMib, responseMib } = configuration.memory
+  return new Transfers(system, {
+    unfinishedBodyBytesMax: requestMib * MIB,
+    unsentAnswerBytesMax: responseMib * MIB,
+  })
 }
 
 /** `listeners` gains each that is open, so that those before one that fails are closed too. */
@@ -126,7 +138,7 @@ function listen(running: Running, listeners: OpenListener[]): void {
 }
 
 function managementApp(running: Running) {
-  const { configuration, system, log, metrics, identity, environment } = running
+  const { configuration, system, log, metrics, identity, environment, transfers } = running
   const product = environment?.product ?? null
   const managementOrigin = configuration.management.publicUrl
   return mountManagement({
@@ -134,6 +146,7 @@ function managementApp(running: Running) {
     log,
     routes: managementRoutes,
     limits: managementLimits(system),
+    transfers,
     counts: requestCounts(metrics, 'management'),
     app: {
       identity,
@@ -152,7 +165,7 @@ function managementApp(running: Running) {
 }
 
 function applicationApp(
-  { configuration, system, metrics }: Running,
+  { configuration, system, metrics, transfers }: Running,
   { product, engine, tokens, log, keyUsage, rejections }: OpenEnvironment,
 ) {
   return mountApplication({
@@ -162,6 +175,7 @@ function applicationApp(
     envelopes: new QueryEnvelopes(),
     tokens,
     limits: applicationLimits(system),
+    transfers,
     counts: requestCounts(metrics, 'application'),
     keyUsage,
     rejections,

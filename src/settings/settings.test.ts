@@ -11,7 +11,6 @@ import {
 } from '../../build/testing/environments/environments.ts'
 import { type Environment, ROWS } from '../../build/testing/environments/rows.ts'
 import { Fault } from '../errors/fault.ts'
-import { parseListener } from './addresses.ts'
 import {
   OWNER_RECOVERY_PHRASE,
   PEPPER_CHANGE_PHRASE,
@@ -163,10 +162,13 @@ describe('a valid environment', () => {
         SERVICE_PRODUCT_ALLOWED_ORIGINS: 'https://app.test,http://localhost:5173',
         SERVICE_RUNNER_SANDBOX: 'required',
         SERVICE_ACTION_ALLOWED_NETWORKS: '10.1.0.0/16,fd00::/8',
+        SERVICE_REQUEST_MEMORY_MIB: '128',
+        SERVICE_RESPONSE_MEMORY_MIB: '65536',
       },
       'serve',
     )
     expect(configuration).toMatchObject({
+      memory: { requestMib: 128, responseMib: 65_536 },
       stateDirectory: '/var/lib/canary',
       management: {
         listen: { host: '::', port: 0, loopback: false },
@@ -328,14 +330,16 @@ describe('a valid environment', () => {
 describe('the table of settings', () => {
   it('has a default that the parser accepts', () => {
     for (const row of VARIABLES) {
-      if ('default' in row) expect(parseListener(row.default)).not.toBeNull()
+      if (!('default' in row)) continue
+      const explicit = parseSettings({ ...BASE, [row.name]: row.default }, 'serve')
+      expect(explicit).toEqual(parseSettings(BASE, 'serve'))
     }
   })
 
   it('names every source once', () => {
     const names = VARIABLES.flatMap((row) => sourceNames(row))
     expect(new Set(names).size).toBe(names.length)
-    expect(names).toHaveLength(22 + 4 + 2 * 2)
+    expect(names).toHaveLength(24 + 4 + 2 * 2)
   })
 
   it('tells which SERVICE_ names nothing reads', () => {

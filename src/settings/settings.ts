@@ -47,6 +47,7 @@ export interface ServerSettings {
   readonly oidc: OidcProvider | null
   readonly managedSource: ManagedSource | null
   readonly product: ProductSettings | null
+  readonly memory: MemorySettings
   /** `required` refuses to serve where Functions cannot be contained. */
   readonly sandbox: 'preferred' | 'required'
   /** Peppers that `migrate` may replace; no other mode replaces one. */
@@ -55,6 +56,14 @@ export interface ServerSettings {
   readonly deprecatedNames: readonly string[]
   /** Settings whose secret file every user of the machine can read, for a warning. */
   readonly exposedNames: readonly string[]
+}
+
+/** MiB that slow peers may make the server hold, on both origins together. */
+export interface MemorySettings {
+  /** For request bodies that are not whole or not yet parsed. */
+  readonly requestMib: number
+  /** For responses that are not sent. */
+  readonly responseMib: number
 }
 
 export interface ManagementSettings {
@@ -99,6 +108,9 @@ const ORIGIN_RULE =
   'an origin as browsers send it, such as https://app.example.com: lower case, an international ' +
   'name in its xn-- form, no wildcard, path, trailing slash or default port, and no blanks between'
 const ACTION_NETWORKS_MAX = 64
+/** A peer may hold a quarter, in which the largest response has room. */
+const MEMORY_MIB_MIN = 128
+const MEMORY_MIB_MAX = 65_536
 const MANAGED_TOKEN_BYTES_MIN = 32
 /** It travels in one header, whose limit is 16 KiB. */
 const MANAGED_TOKEN_BYTES_MAX = 8192
@@ -121,6 +133,10 @@ export function parseSettings(environment: ProcessEnvironment, mode: SettingsMod
     oidc: oidc(environment, identityPepper),
     managedSource: managedSource(environment),
     product: product(environment),
+    memory: {
+      requestMib: memoryMib(environment, 'SERVICE_REQUEST_MEMORY_MIB'),
+      responseMib: memoryMib(environment, 'SERVICE_RESPONSE_MEMORY_MIB'),
+    },
     sandbox: sandbox(environment),
     confirmedPepperChanges: confirmedPepperChanges(environment, mode),
     deprecatedNames: deprecatedNames(environment, [
@@ -314,6 +330,15 @@ function authConfig(environment: ProcessEnvironment): string | null {
 
 function sandbox(environment: ProcessEnvironment): 'preferred' | 'required' {
   return flag(environment, 'SERVICE_RUNNER_SANDBOX', 'required') ? 'required' : 'preferred'
+}
+
+function memoryMib(environment: ProcessEnvironment, name: PlainName): number {
+  const value = readPlain(environment, name)!
+  const mib = /^[1-9][0-9]{0,4}$/.test(value) ? Number(value) : 0
+  if (mib < MEMORY_MIB_MIN || mib > MEMORY_MIB_MAX) {
+    throw invalid(name, `a whole number of MiB from ${MEMORY_MIB_MIN} to ${MEMORY_MIB_MAX}`)
+  }
+  return mib
 }
 
 /**

@@ -142,6 +142,22 @@ export const VARIABLES = [
     description: 'Up to 64 networks that Actions may call though not public: 10.1.0.0/16,fd00::/8',
   },
   {
+    name: 'SERVICE_REQUEST_MEMORY_MIB',
+    required: 'no',
+    secret: false,
+    file: false,
+    default: '256',
+    description: 'MiB that unfinished request bodies may hold, 128 to 65536; more are 503 at once',
+  },
+  {
+    name: 'SERVICE_RESPONSE_MEMORY_MIB',
+    required: 'no',
+    secret: false,
+    file: false,
+    default: '256',
+    description: 'MiB that unsent responses may hold, 128 to 65536; more are 503 at once',
+  },
+  {
     name: 'SERVICE_BOOTSTRAP_RECOVERY_CONFIRM',
     required: 'recovery only',
     secret: false,

@@ -40,6 +40,8 @@ const AUTH_CONFIG = 'SERVICE_PRODUCT_AUTH_CONFIG'
 const P_ROOT = 'SERVICE_PRODUCT_ROOT'
 const SANDBOX = 'SERVICE_RUNNER_SANDBOX'
 const NETWORKS = 'SERVICE_ACTION_ALLOWED_NETWORKS'
+const REQUEST_MIB = 'SERVICE_REQUEST_MEMORY_MIB'
+const RESPONSE_MIB = 'SERVICE_RESPONSE_MEMORY_MIB'
 const OIDC = 'SERVICE_PLATFORM_OIDC_CONFIG'
 const INVALID = 'SERVER_CONFIGURATION_INVALID'
 const MISSING = 'SERVER_CONFIGURATION_MISSING'
@@ -256,6 +258,10 @@ const PRODUCT: readonly Row[] = [
     root(ORIGINS, 'https://canary.test,https://canary.test'),
   ],
   ['an origin is of the web', INVALID, ORIGINS, root(ORIGINS, 'ftp://canary.test')],
+  ['memory of bodies is a number', INVALID, REQUEST_MIB, { [REQUEST_MIB]: '256 canary' }],
+  ['memory of bodies has room for a few', INVALID, REQUEST_MIB, { [REQUEST_MIB]: '127' }],
+  ['memory of responses has room for a few', INVALID, RESPONSE_MIB, { [RESPONSE_MIB]: '127' }],
+  ['memory of responses has a maximum', INVALID, RESPONSE_MIB, { [RESPONSE_MIB]: '65537' }],
   ['networks need the Product root', INVALID, NETWORKS, { [NETWORKS]: '10.0.0.0/8' }],
   ['at most 64 networks', INVALID, NETWORKS, root(NETWORKS, networks)],
   ['a network is no address', INVALID, NETWORKS, root(NETWORKS, '10.0.0.1')],

@@ -3,6 +3,7 @@
  * which is an invocation of its own; what they did before they failed stays done.
  */
 import { Fault, isFault } from '../../errors/fault.ts'
+import { FairSemaphore } from '../../system/fair-semaphore.ts'
 import type { ActiveCalls } from '../invocations/active-calls.ts'
 import { callKeyOf } from '../invocations/checked-arguments.ts'
 import {
@@ -24,7 +25,6 @@ import {
   NESTED_ACTIONS_MAX,
 } from '../limits.ts'
 import { ActionHost, type RunCallee } from './action-host.ts'
-import { FairSemaphore } from './fair-semaphore.ts'
 import type { Requests } from './outgoing-requests.ts'
 
 export interface ActionPort extends InvocationPort {
@@ -55,18 +55,26 @@ export class Actions {
 
   constructor(port: ActionPort) {
     this.#port = port
-    this.#permits = new FairSemaphore(port.system, {
-      permits: ACTIONS_MAX,
-      permitsPerKey: ACTIONS_MAX / 2,
-      waiting: ACTIONS_WAITING_MAX,
-      waitingPerKey: ACTIONS_WAITING_MAX / 2,
-      waitMillis: ACTION_WAIT_MILLIS,
-    })
-    this.#nestedPermits = new FairSemaphore(port.system, {
-      permits: NESTED_ACTIONS_MAX,
-      permitsPerKey: NESTED_ACTIONS_MAX / 2,
-      ...{ waiting: 0, waitingPerKey: 0, waitMillis: 0 },
-    })
+    this.#permits = new FairSemaphore(
+      port.system,
+      {
+        permits: ACTIONS_MAX,
+        permitsPerKey: ACTIONS_MAX / 2,
+        waiting: ACTIONS_WAITING_MAX,
+        waitingPerKey: ACTIONS_WAITING_MAX / 2,
+        waitMillis: ACTION_WAIT_MILLIS,
+      },
+      'Actions',
+    )
+    this.#nestedPermits = new FairSemaphore(
+      port.system,
+      {
+        permits: NESTED_ACTIONS_MAX,
+        permitsPerKey: NESTED_ACTIONS_MAX / 2,
+        ...{ waiting: 0, waitingPerKey: 0, waitMillis: 0 },
+      },
+      'Actions',
+    )
   }
 
   get statistics(): ActionStatistics {

@@ -39,6 +39,17 @@ export function authenticate(gateway: Gateway, incoming: Incoming): ApplicationC
   return caller
 }
 
+/** Bytes of a body that cost its credential as much as a call. */
+const BYTES_PER_CALL = 16 * 1024
+
+/** Charges the rate of the credential with a body that has arrived, beside the call itself. */
+export function chargeBody({ limits }: Gateway, caller: ApplicationCaller, bytes: number): void {
+  if (limits === null || bytes < BYTES_PER_CALL) return
+  const { credentialId, rateLimit } = caller
+  const calls = Math.floor(bytes / BYTES_PER_CALL)
+  limits.credentials.charge(credentialId, credentialLimit(rateLimit), calls)
+}
+
 /**
  * Whom the Function sees. A token that was sent to a Function of the mode `none` stays unread; in
  * every other mode it is good or the call ends. Throws FUNCTIONAL_TOKEN_REQUIRED,

@@ -9,6 +9,8 @@ import type { ClientId, CredentialId, InvocationId, ReleaseId, RequestId } from 
 import type { ClientKind } from '../../value/manifest.ts'
 import type { ApplicationLimits, PeerBinding } from '../rate-limits.ts'
 import type { RequestCounts } from '../request-counts.ts'
+import type { Sender } from '../transfers/senders.ts'
+import type { Transfers } from '../transfers/transfers.ts'
 import type { QueryEnvelopes } from './call-envelopes.ts'
 import type { KeyUsage } from './key-usage.ts'
 import type { CredentialName, RejectionLog } from './rejection-log.ts'
@@ -39,7 +41,7 @@ export interface TokenVerifier {
 }
 
 /** A request as it came, and who sent it. */
-export interface Incoming {
+export interface Incoming extends Sender {
   readonly request: Request
   readonly requestId: RequestId
   readonly binding: Partial<ApplicationBinding>
@@ -78,6 +80,7 @@ export interface Gateway {
   readonly tokens: TokenVerifier
   /** null limits nothing. */
   readonly limits: ApplicationLimits | null
+  readonly transfers: Transfers
   readonly counts: RequestCounts
   readonly keyUsage: KeyUsage
   readonly rejections: RejectionLog

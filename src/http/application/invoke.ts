@@ -28,6 +28,7 @@ import { operationCaller, possibleCallers } from './operation-callers.ts'
 export const ENVELOPE_BYTES_MAX = 2 * 1024 * 1024
 /** Longest name that the log shows although no Function has it. */
 const NAME_CHARACTERS_MAX = 128
+const NO_BYTES = new Uint8Array(0)
 /** Rejections that follow from the Release of now: the original may have met another one. */
 const RELEASE_REJECTIONS = [
   'RELEASE_RETIRED',
@@ -50,7 +51,8 @@ export class Call implements CancellationToken, AffinitySource {
   readonly gateway: Gateway
   readonly incoming: Incoming
   readonly caller: ApplicationCaller
-  readonly bytes: Uint8Array
+  /** The envelope, until it is parsed. */
+  bytes: Uint8Array
   /** Of a Mutation, once it was read. */
   operationId: string | null = null
   /** Auth mode of the Function, once the Function was found. */
@@ -247,9 +249,34 @@ function invoked(
   return { releaseId, invocationId, body }
 }
 
-export function readEnvelope(request: Request): Promise<Uint8Array> {
+export function readEnvelope({ transfers }: Gateway, incoming: Incoming): Promise<Uint8Array> {
+  const { request } = incoming
   requireJson(request, APPLICATION_CODES)
-  return readBody(request, ENVELOPE_BYTES_MAX, APPLICATION_CODES)
+  return readBody(request, ENVELOPE_BYTES_MAX, APPLICATION_CODES, transfers, incoming)
+}
+
+/** Bytes of an envelope that takes milliseconds to parse, rather than a fraction of one. */
+const LONG_ENVELOPE_BYTES = 64 * 1024
+
+/** Parses the envelope, a long one in turn, and invokes its Function. */
+export function invokeInTurn(
+  call: Call,
+  invoke: (call: Call) => MaybePromise<Invoked>,
+): MaybePromise<Invoked> {
+  if (call.incoming.bodyMemory === null) return invoke(call)
+  if (call.bytes.length <= LONG_ENVELOPE_BYTES) return parsed(call, invoke)
+  const { transfers } = call.gateway
+  return transfers.parseInTurn(call.caller.credentialId, call, () => parsed(call, invoke))
+}
+
+/** Parses at once; neither the body nor its memory is kept while the Function runs. */
+function parsed(call: Call, invoke: (call: Call) => MaybePromise<Invoked>): MaybePromise<Invoked> {
+  try {
+    return invoke(call)
+  } finally {
+    call.bytes = NO_BYTES
+    call.incoming.bodyMemory?.release()
+  }
 }
 
 function functionOf(release: Release, name: string, kind: FunctionKind): FunctionManifest {

@@ -5,9 +5,10 @@ import type { LogFields } from '../../telemetry/log.ts'
 import type { RequestId } from '../../value/ids.ts'
 import { APPLICATION_CODES, errorResponse, toFault } from '../errors.ts'
 import type { PeerBinding } from '../rate-limits.ts'
-import { authenticate } from './callers.ts'
+import { answerBody } from '../transfers/answers.ts'
+import { authenticate, chargeBody } from './callers.ts'
 import type { ApplicationBinding, Gateway, Incoming } from './gateway.ts'
-import { Call, type Invoked, readEnvelope } from './invoke.ts'
+import { Call, type Invoked, invokeInTurn, readEnvelope } from './invoke.ts'
 import type { RejectedRequest } from './rejection-log.ts'
 import { INVOCATIONS, type Invocation, PROBES } from './routes.ts'
 
@@ -17,7 +18,7 @@ const PREFLIGHT_SECONDS = 600
 const CALLER_GONE = 499
 const EXPOSED = 'Retry-After, X-Service-Request-Id, X-Service-Invocation-Id, X-Service-Release-Id'
 
-const INVOCATION_AT = new Map(INVOCATIONS.map(({ path, invoke }) => [path, invoke]))
+const INVOCATION_AT = new Map(INVOCATIONS.map((invocation) => [invocation.path, invocation]))
 /** Methods of each path, for the answer to any other. */
 const ALLOW: ReadonlyMap<string, string> = new Map(
   [...INVOCATIONS, ...PROBES].map(({ path, method }) => [path, `${method}, OPTIONS`]),
@@ -35,10 +36,10 @@ export function mountApplication(gateway: Gateway): ApplicationOrigin {
   return {
     fetch(request, binding) {
       const { url } = request
-      const invoke = INVOCATION_AT.get(url.slice(url.indexOf('/', url.indexOf('://') + 3)))
-      return invoke === undefined || request.method !== 'POST'
+      const invocation = INVOCATION_AT.get(url.slice(url.indexOf('/', url.indexOf('://') + 3)))
+      return invocation === undefined || request.method !== 'POST'
         ? hono.fetch(request, binding)
-        : answer(gateway, request, binding, invoke)
+        : answer(gateway, request, binding, invocation)
     },
     reject(binding, fault) {
       const response = rejected(gateway, unreadRequest(gateway, binding), fault)
@@ -55,9 +56,11 @@ function router(gateway: Gateway): Hono {
     allowOrigin(gateway, response, req.raw.headers.get('origin'))
     return response
   }
-  for (const { path, invoke } of INVOCATIONS) {
+  for (const invocation of INVOCATIONS) {
     // Those whose URL has more than this path.
-    hono.post(path, ({ req, env }) => answer(gateway, req.raw, env as ApplicationBinding, invoke))
+    hono.post(invocation.path, ({ req, env }) => {
+      return answer(gateway, req.raw, env as ApplicationBinding, invocation)
+    })
   }
   for (const { path, asks } of PROBES) {
     const answered = asks === 'liveness' ? () => probe(gateway, 200, 'live') : readiness
@@ -77,7 +80,7 @@ async function answer(
   gateway: Gateway,
   request: Request,
   binding: Partial<ApplicationBinding> = {},
-  invoke: Invocation['invoke'],
+  invocation: Invocation,
 ): Promise<Response> {
   const requestId = gateway.system.ids.make('req')
   const origin = request.headers.get('origin')
@@ -86,6 +89,7 @@ async function answer(
     requestId,
     binding,
     caller: null,
+    bodyMemory: null,
     invocationId: null,
     releaseId: null,
     function: null,
@@ -94,10 +98,13 @@ async function answer(
   try {
     checkRequest(gateway, request, origin)
     const caller = authenticate(gateway, incoming)
-    const bytes = await readEnvelope(request)
-    const invoked = invoke(new Call(gateway, incoming, caller, bytes))
-    response = rendered(invoked instanceof Promise ? await invoked : invoked, requestId)
+    const bytes = await readEnvelope(gateway, incoming)
+    chargeBody(gateway, caller, bytes.length)
+    const invoked = invokeInTurn(new Call(gateway, incoming, caller, bytes), invocation.invoke)
+    const answered = invoked instanceof Promise ? await invoked : invoked
+    response = rendered(gateway, incoming, answered, invocation)
   } catch (error) {
+    incoming.bodyMemory?.release()
     response = failed(gateway, error, incoming)
   }
   allowOrigin(gateway, response, origin)
@@ -125,35 +132,25 @@ function checkRequest(gateway: Gateway, request: Request, origin: string | null)
   if (!isReady(gateway)) throw new Fault('UNAVAILABLE', { detail: 'nothing is served yet' })
 }
 
-/** Head and body that the runtime gathers before it sends, without the head. */
-const GATHERED_BYTES = 14 * 1024
-
-/**
- * A longer body that was awaited leaves the runtime with its head in some 35 pieces, each a system
- * call: 6,400 answers of 30 KB a second. As a stream of one chunk it leaves in two: 58,000.
- */
-function bodyOf(text: string): string | ReadableStream {
-  if (text.length * 3 <= GATHERED_BYTES) return text
-  if (text.length <= GATHERED_BYTES && Buffer.byteLength(text) <= GATHERED_BYTES) return text
-  const source: Bun.DirectUnderlyingSource = {
-    type: 'direct',
-    pull(controller) {
-      controller.write(text)
-      controller.close()
-    },
-  }
-  return new ReadableStream(source as unknown as UnderlyingSource)
-}
-
 /** Of every answer; those of failures are in errors.ts. */
 function commonHeaders(requestId: RequestId) {
   return { 'x-content-type-options': 'nosniff', 'x-service-request-id': requestId }
 }
 
-function rendered(answer: Invoked, requestId: RequestId): Response {
-  return new Response(bodyOf(answer.body), {
+function rendered(
+  { transfers }: Gateway,
+  incoming: Incoming,
+  answer: Invoked,
+  { unsent }: Invocation,
+): Response {
+  const body = answerBody(answer.body, transfers, incoming)
+  if (body === null) {
+    const detail = 'unsent responses have no room for another'
+    throw new Fault(unsent.code, { retryable: unsent.retryable, detail })
+  }
+  return new Response(body, {
     headers: {
-      ...commonHeaders(requestId),
+      ...commonHeaders(incoming.requestId),
       'content-type': 'application/json; charset=utf-8',
       'cache-control': 'no-store',
       'x-service-invocation-id': answer.invocationId,

@@ -28,6 +28,8 @@ export interface Invocation extends Described {
   readonly body: Schema<unknown>
   readonly errors: readonly TableCode[]
   readonly invoke: (call: Call) => MaybePromise<Invoked>
+  /** The failure of a call whose result was made but has no room among the unsent responses. */
+  readonly unsent: { readonly code: TableCode; readonly retryable: boolean }
 }
 
 /** Whether the process runs, or admits calls. It fails in no other way. */
@@ -71,6 +73,7 @@ export const INVOCATIONS: readonly Invocation[] = [
     replies: { 200: QueryAnswer },
     errors: CALL_ERRORS,
     invoke: invokeQuery,
+    unsent: { code: 'BUSY', retryable: true },
   },
   {
     method: 'POST',
@@ -87,6 +90,7 @@ export const INVOCATIONS: readonly Invocation[] = [
       'OPERATION_REUSED',
     ],
     invoke: invokeMutation,
+    unsent: { code: 'RESULT_UNCERTAIN', retryable: true },
   },
   {
     method: 'POST',
@@ -98,6 +102,7 @@ export const INVOCATIONS: readonly Invocation[] = [
     // What else a Mutation that it calls ends with is an error inside the Action.
     errors: [...CALL_ERRORS, 'UNIQUE_VIOLATION'],
     invoke: invokeAction,
+    unsent: { code: 'UNAVAILABLE', retryable: false },
   },
 ]
 

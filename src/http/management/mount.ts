@@ -22,6 +22,9 @@ import { preferredType } from '../media-types.ts'
 import { PATH_PARAMETERS, type PathParameter } from '../parameters.ts'
 import { type ManagementLimits, type PeerBinding, peerOf } from '../rate-limits.ts'
 import type { RequestCounts } from '../request-counts.ts'
+import { answerBody } from '../transfers/answers.ts'
+import type { Sender } from '../transfers/senders.ts'
+import { Transfers } from '../transfers/transfers.ts'
 import {
   type Access,
   type Body,
@@ -43,11 +46,16 @@ interface MountOptions<A> {
   readonly routes: readonly Route<A>[]
   /** null limits nothing. */
   readonly limits?: ManagementLimits | null
+  /** Shared with the application origin; budgets of its own unless given. */
+  readonly transfers?: Transfers
   readonly counts?: RequestCounts
 }
 
+type Mounted<A> = MountOptions<A> & { readonly transfers: Transfers }
+
 /** One Hono application for the management origin. Every failure leaves as the error envelope. */
-export function mountManagement<A>(options: MountOptions<A>): Hono {
+export function mountManagement<A>(input: MountOptions<A>): Hono {
+  const options = { ...input, transfers: input.transfers ?? new Transfers(input.system) }
   const hono = new Hono({ strict: true })
   const methodsByPath = Map.groupBy(options.routes, (route) => route.path)
   for (const [path, routes] of methodsByPath) {
@@ -76,21 +84,23 @@ function refuse<A>(
 }
 
 async function answer<A>(
-  options: MountOptions<A>,
+  options: Mounted<A>,
   context: Context,
   route: Route<A>,
 ): Promise<Response> {
   const { system, log } = options
   const requestId = system.ids.make('req')
   const started = system.monotonicMillis()
-  const peer = peerOf(context.env as PeerBinding | undefined)
-  const attempt = new AuthenticationAttempt(options.limits ?? null, peer)
+  const binding = context.env as PeerBinding | undefined
+  const attempt = new AuthenticationAttempt(options.limits ?? null, peerOf(binding))
+  const received: Received = { requestId, attempt, binding, caller: null, bodyMemory: null }
   let status = 500
   let errorCode: string | undefined
   try {
-    const reply = await handle(options, context, route, { requestId, attempt })
-    status = reply.status
-    return render(reply, route, requestId)
+    const reply = await handle(options, context, route, received)
+    const response = render(reply, route, options.transfers, received)
+    status = response.status
+    return response
   } catch (error) {
     const fault = attempt.failed(faultOf(error, context.req.raw.signal))
     options.counts?.failed(fault)
@@ -101,6 +111,7 @@ async function answer<A>(
     else log.debug('http.refused', entry)
     return errorResponse(fault, requestId, MANAGEMENT_CODES)
   } finally {
+    received.bodyMemory?.release()
     options.counts?.answered(status)
     log.info('http.request', {
       requestId,
@@ -121,23 +132,27 @@ function faultOf(error: unknown, { aborted }: AbortSignal): Fault {
     : toFault(error, MANAGEMENT_CODES)
 }
 
-interface Received {
+/** A request, as far as it is known while it is handled. */
+interface Received extends Sender {
   readonly requestId: RequestId
   readonly attempt: AuthenticationAttempt
+  caller: Sender['caller']
 }
 
 async function handle<A>(
-  { app, system }: MountOptions<A>,
+  { app, system, transfers }: Mounted<A>,
   context: Context,
   route: Route<A>,
-  { requestId, attempt }: Received,
+  received: Received,
 ): Promise<Reply> {
+  const { requestId, attempt } = received
   const { rate, recognize } = route
   if (rate === 'peer' && recognize === null) attempt.asPeer()
   const request = context.req.raw
   checkAccept(request, route)
   route.admit?.({ app, request })
   let actor = route.access.kind === 'public' ? null : await authenticate(app, request, attempt)
+  if (actor !== null) received.caller = { credentialId: actor.sessionId }
   const params = context.req.param() as Record<string, string>
   checkAccess(app, route.access, actor, params)
   checkParams(params)
@@ -150,13 +165,13 @@ async function handle<A>(
       return work(current)
     })
   const startedAt = system.monotonicMillis()
-  const body = await readRouteBody(request, route)
+  const body = await readRouteBody(request, route, transfers, received)
   const isSlow = system.monotonicMillis() - startedAt > BODY_MILLIS_MAX
   if (actor !== null && isSlow) actor = await authorized((current) => current)
   if (recognize !== null) attempt.asCaller(recognize({ app, body }))
   return route.handle({
     ...{ app, actor: actor!, params, query, headers },
-    ...{ operationId, body, request, requestId, authorized },
+    ...{ operationId, body, request, requestId, authorized, pace: transfers.pace },
   })
 }
 
@@ -250,8 +265,16 @@ function readOperationId<A>(request: Request, route: Route<A>): OperationId | nu
   })
 }
 
-async function readRouteBody<A>(request: Request, route: Route<A>): Promise<unknown> {
-  if (route.body === null) return readNothing(request, route)
+async function readRouteBody<A>(
+  request: Request,
+  route: Route<A>,
+  transfers: Transfers,
+  sender: Sender,
+): Promise<unknown> {
+  const readAll = (bytesMax: number) => {
+    return readBody(request, bytesMax, MANAGEMENT_CODES, transfers, sender)
+  }
+  if (route.body === null) return readNothing(request, route, readAll)
   if ('mediaType' in route.body) {
     const { headers } = request
     const mediaType = headers.get('content-type')?.toLowerCase()
@@ -260,30 +283,39 @@ async function readRouteBody<A>(request: Request, route: Route<A>): Promise<unkn
   }
   requireJson(request, MANAGEMENT_CODES)
   const { schema, bytesMax } = route.body as Body<unknown>
-  const bytes = await readBody(request, bytesMax ?? JSON_BODY_BYTES_MAX, MANAGEMENT_CODES)
+  const bytes = await readAll(bytesMax ?? JSON_BODY_BYTES_MAX)
   return read(schema, parseStrictJson(bytes), 'PLATFORM_REQUEST_INVALID')
 }
 
 /** No body, or the object without fields that many clients send with every POST. */
-async function readNothing<A>(request: Request, { method }: Route<A>): Promise<undefined> {
-  const bytesMax = method === 'POST' ? JSON_BODY_BYTES_MAX : 0
-  const bytes = await readBody(request, bytesMax, MANAGEMENT_CODES)
+async function readNothing<A>(
+  request: Request,
+  { method }: Route<A>,
+  readAll: (bytesMax: number) => Promise<Uint8Array>,
+): Promise<undefined> {
+  const bytes = await readAll(method === 'POST' ? JSON_BODY_BYTES_MAX : 0)
   if (bytes.length === 0) return
   requireJson(request, MANAGEMENT_CODES)
   read(NO_FIELDS, parseStrictJson(bytes), 'PLATFORM_REQUEST_INVALID')
 }
 
-function render<A>(reply: Reply, route: Route<A>, requestId: RequestId): Response {
+function render<A>(
+  reply: Reply,
+  route: Route<A>,
+  transfers: Transfers,
+  received: Received,
+): Response {
   const headers = new Headers({
     'cache-control': route.cache,
     'x-content-type-options': 'nosniff',
-    'x-service-request-id': requestId,
+    'x-service-request-id': received.requestId,
   })
-  if (reply.text !== undefined) {
-    headers.set('content-type', reply.contentType ?? 'application/json; charset=utf-8')
-    return new Response(reply.text, { status: reply.status, headers })
-  }
-  if (reply.body === undefined) return new Response(null, { status: reply.status, headers })
-  headers.set('content-type', 'application/json; charset=utf-8')
-  return new Response(JSON.stringify(reply.body), { status: reply.status, headers })
+  const { status, contentType = 'application/json; charset=utf-8' } = reply
+  const text = reply.text ?? (reply.body === undefined ? null : JSON.stringify(reply.body))
+  if (text === null) return new Response(null, { status, headers })
+  headers.set('content-type', contentType)
+  const body = answerBody(text, transfers, received)
+  if (body !== null) return new Response(body, { status, headers })
+  const detail = 'unsent responses have no room for another'
+  throw new Fault(MANAGEMENT_CODES.busy, { detail })
 }

@@ -18,10 +18,10 @@ export const workspaceRoutes: readonly Route<ProductApp>[] = [
     headers: { [EXPECTED_HEAD_HEADER]: ExpectedHeadField },
     replies: { 200: Published, 201: Published },
     errors: ['PRODUCT_CAS_CONFLICT', 'PRODUCT_INVALID', 'PRODUCT_STATE_CONFLICT'],
-    async handle({ app: { product }, actor, headers, request, requestId, authorized }) {
+    async handle({ app: { product }, actor, headers, request, requestId, pace, authorized }) {
       const expectedHead = headers[EXPECTED_HEAD_HEADER]
       const published = await product.publications.run(async () => {
-        const frame = streamBody(request, PACKAGE_BYTES_MAX, MANAGEMENT_CODES)
+        const frame = streamBody(request, PACKAGE_BYTES_MAX, MANAGEMENT_CODES, pace)
         return publish(product, actor, { frame, expectedHead, requestId, authorized })
       })
       const body: Published = { version: 1, ...published }

@@ -8,6 +8,7 @@ import type { Capability } from '../../value/capabilities.ts'
 import type { EnvironmentId, OperationId, ProjectId, RequestId } from '../../value/ids.ts'
 import { type Infer, NO_FIELDS, type Schema } from '../../wire/schema.ts'
 import type { Params } from '../parameters.ts'
+import type { TransferPace } from '../transfers/transfer-pace.ts'
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE'
 
@@ -82,6 +83,8 @@ export interface Call<
   readonly operationId: { none: null; optional: OperationId | null; required: OperationId }[K]
   readonly request: Request
   readonly requestId: RequestId
+  /** The minimum rate of a body that the handler reads itself. */
+  readonly pace: TransferPace
   /**
    * Runs `work`, once, while nothing can take the caller's authorization for this route away. A
    * handler that read a body itself, or waited, commits inside of it.

@@ -1,7 +1,7 @@
 /** Permits that keys share, with a clock that the test moves. */
 import { afterEach, describe, expect, test } from 'vitest'
-import { TestSystem } from '../../system/system.ts'
 import { FairSemaphore, type Release } from './fair-semaphore.ts'
+import { TestSystem } from './system.ts'
 
 const LIMITS = {
   ...{ permits: 4, permitsPerKey: 2, waiting: 6, waitingPerKey: 3, waitMillis: 10_000 },
@@ -15,7 +15,7 @@ afterEach(() => {
 
 function semaphoreOf(limits: Partial<typeof LIMITS> = {}) {
   const system = new TestSystem()
-  const semaphore = new FairSemaphore(system, { ...LIMITS, ...limits })
+  const semaphore = new FairSemaphore(system, { ...LIMITS, ...limits }, 'work')
   /** Keys in the order in which they got a permit, and what returns each permit. */
   const granted: string[] = []
   const held = new Map<string, Release[]>()
@@ -46,7 +46,7 @@ async function askAll(ask: (key: string) => Promise<void>, keys: string): Promis
 }
 
 describe('a key', () => {
-  test('has half of the permits at most, also while nobody else wants one', async () => {
+  test('has half of the permits at most, also while no other key wants one', async () => {
     const { semaphore, granted, ask } = semaphoreOf()
     await askAll(ask, 'aaaaa')
     expect([granted.join(''), semaphore.running, semaphore.waiting]).toEqual(['aa', 2, 3])
@@ -138,11 +138,15 @@ describe('the queue', () => {
 })
 
 test('many requests of many keys all get a permit, and never too many have one', async () => {
-  const semaphore = new FairSemaphore(new TestSystem(), {
-    ...LIMITS,
-    waiting: 90,
-    waitingPerKey: 9,
-  })
+  const semaphore = new FairSemaphore(
+    new TestSystem(),
+    {
+      ...LIMITS,
+      waiting: 90,
+      waitingPerKey: 9,
+    },
+    'work',
+  )
   const running = new Map<string, number>()
   const work = async (key: string): Promise<void> => {
     const release = await semaphore.acquire(key)

@@ -2,10 +2,8 @@
  * A bounded number of permits that keys share fairly: each key has a part of them at most, and keys
  * that wait get permits in turn, one after the other, however many requests one key sends.
  */
-import { Fault } from '../../errors/fault.ts'
-import type { System } from '../../system/system.ts'
-import { cancelledFault } from '../invocations/invocations.ts'
-import type { CancellationToken } from '../runners/outcomes.ts'
+import { Fault } from '../errors/fault.ts'
+import type { System } from './system.ts'
 
 export interface FairLimits {
   readonly permits: number
@@ -20,10 +18,16 @@ export interface FairLimits {
 /** Returns a permit. */
 export type Release = () => void
 
+/** The caller that waits for a permit. */
+interface Caller {
+  /** Whether the caller has left. */
+  readonly aborted: boolean
+}
+
 interface Waiter {
   /** Monotonic milliseconds. */
   readonly deadline: number
-  readonly caller: CancellationToken | undefined
+  readonly caller: Caller | undefined
   readonly grant: (release: Release) => void
   readonly fail: (fault: Fault) => void
 }
@@ -35,7 +39,7 @@ interface Share {
   waiting: Waiter[]
 }
 
-/** How late a deadline or a departure is noticed, at most. */
+/** Longest time until a deadline or a departure is noticed. */
 const SWEEP_MILLIS = 50
 
 export class FairSemaphore {
@@ -49,9 +53,13 @@ export class FairSemaphore {
   #waiting = 0
   #sweep: ReturnType<typeof setInterval> | null = null
 
-  constructor(system: Pick<System, 'monotonicMillis'>, limits: FairLimits) {
+  readonly #work: string
+
+  /** `work` names what the permits are for, in the detail of faults. */
+  constructor(system: Pick<System, 'monotonicMillis'>, limits: FairLimits, work: string) {
     this.#system = system
     this.#limits = limits
+    this.#work = work
   }
 
   get running(): number {
@@ -66,12 +74,12 @@ export class FairSemaphore {
    * Waits for a permit. Raises BUSY where the queue is full or the wait takes too long, and
    * UNAVAILABLE where the caller leaves first.
    */
-  async acquire(key: string, caller?: CancellationToken): Promise<Release> {
+  async acquire(key: string, caller?: Caller): Promise<Release> {
     const share = this.#shares.get(key) ?? { key, running: 0, waiting: [] }
-    // Nobody waits for a permit that is free, and so no request overtakes another.
+    // A free permit has no waiter, so this overtakes no other request.
     if (this.#hasPermit(share)) return this.#take(share)
     const { waiting, waitingPerKey, waitMillis } = this.#limits
-    if (this.#waiting >= waiting || share.waiting.length >= waitingPerKey) throw busy()
+    if (this.#waiting >= waiting || share.waiting.length >= waitingPerKey) throw this.#busy()
     const deadline = this.#system.monotonicMillis() + waitMillis
     return new Promise((grant, fail) => this.#enqueue(share, { deadline, caller, grant, fail }))
   }
@@ -112,7 +120,7 @@ export class FairSemaphore {
         waiter.grant(this.#take(share))
         return
       }
-      waiter.fail(cancelledFault())
+      waiter.fail(departed())
       this.#forget(share)
     }
   }
@@ -126,8 +134,12 @@ export class FairSemaphore {
       if (share.waiting.length === 0) this.#turns.delete(share)
       this.#forget(share)
       this.#left(ended.length)
-      for (const { caller, fail } of ended) fail(caller?.aborted ? cancelledFault() : busy())
+      for (const { caller, fail } of ended) fail(caller?.aborted ? departed() : this.#busy())
     }
+  }
+
+  #busy(): Fault {
+    return new Fault('BUSY', { detail: this.#work })
   }
 
   /** Drops a key that neither has a permit nor waits for one. */
@@ -147,6 +159,6 @@ function isOver({ deadline, caller }: Waiter, now: number): boolean {
   return now >= deadline || caller?.aborted === true
 }
 
-function busy(): Fault {
-  return new Fault('BUSY', { detail: 'Actions' })
+function departed(): Fault {
+  return new Fault('UNAVAILABLE', { detail: 'the caller has left' })
 }

@@ -1,0 +1,33 @@
+/** Slow and greedy clients in full size: 1,500 unfinished bodies, 500 unread answers. */
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { attackOn, openTarget, type Target } from './slow-peers/attacks.ts'
+
+const MIB = 1024 * 1024
+const BUDGET_MIB = 256
+const SLACK_MIB = 64
+
+let target: Target
+beforeAll(async () => {
+  target = await openTarget()
+})
+afterAll(() => target?.app.of.dispose())
+
+test('1,500 unfinished bodies hold no more than their budget', async () => {
+  const attack = { kind: 'bodies', connections: 1_500, bytes: 2 * MIB, seconds: 16 } as const
+  const { mibBefore, mibPeak, quiet, attacked } = await attackOn(target, attack)
+  expect(mibPeak - mibBefore).toBeLessThanOrEqual(BUDGET_MIB + SLACK_MIB)
+  expect(attacked.p99).toBeLessThanOrEqual(3 * quiet.p99)
+})
+
+test('500 unread answers hold no more than their budget', async () => {
+  const attack = { kind: 'answers', connections: 500, bytes: 7 * MIB, seconds: 16 } as const
+  const { mibBefore, mibPeak, quiet, attacked } = await attackOn(target, attack)
+  expect(mibPeak - mibBefore).toBeLessThanOrEqual(BUDGET_MIB + SLACK_MIB)
+  expect(attacked.p99).toBeLessThanOrEqual(3 * quiet.p99)
+})
+
+test('six senders of long envelopes leave the calls of others as fast as they are', async () => {
+  const attack = { kind: 'envelopes', connections: 6, bytes: 2 * MIB, seconds: 16 } as const
+  const { quiet, attacked } = await attackOn(target, attack)
+  expect(attacked.p50).toBeLessThanOrEqual(3 * quiet.p50)
+})

@@ -1,0 +1,65 @@
+/** Slow and greedy clients, small: the budgets are half of the default, and so are the attacks. */
+import { connect } from 'node:net'
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
+import { attackOn, openTarget, type Target } from './slow-peers/attacks.ts'
+
+const MIB = 1024 * 1024
+const BUDGET_MIB = 128
+const SLACK_MIB = 64
+
+let target: Target
+beforeAll(async () => {
+  target = await openTarget({
+    SERVICE_REQUEST_MEMORY_MIB: String(BUDGET_MIB),
+    SERVICE_RESPONSE_MEMORY_MIB: String(BUDGET_MIB),
+  })
+})
+afterAll(() => target?.app.of.dispose())
+
+test('unfinished bodies beyond their budget are rejected at once', async () => {
+  const attack = { kind: 'bodies', connections: 300, bytes: 2 * MIB, seconds: 6 } as const
+  const { mibBefore, mibPeak, attack: report, attacked } = await attackOn(target, attack)
+  expect(mibPeak - mibBefore).toBeLessThanOrEqual(BUDGET_MIB + SLACK_MIB)
+  expect(report.statuses[503]).toBeGreaterThanOrEqual(200)
+  expect(Object.keys(attacked.statuses)).toEqual(['200'])
+})
+
+test('answers that nobody reads are rejected at once beyond their budget', async () => {
+  const attack = { kind: 'answers', connections: 100, bytes: 7 * MIB, seconds: 6 } as const
+  const { mibBefore, mibPeak, attack: report, attacked } = await attackOn(target, attack)
+  expect(mibPeak - mibBefore).toBeLessThanOrEqual(BUDGET_MIB + SLACK_MIB)
+  expect(report.statuses[503]).toBeGreaterThanOrEqual(70)
+  expect(Object.keys(attacked.statuses)).toEqual(['200'])
+})
+
+test('senders of long envelopes leave the calls of others as fast as they are', async () => {
+  const attack = { kind: 'envelopes', connections: 6, bytes: 2 * MIB, seconds: 6 } as const
+  const { quiet, attacked } = await attackOn(target, attack)
+  expect(attacked.p50).toBeLessThanOrEqual(3 * quiet.p50)
+})
+
+/** Sends the head of a call whose body has `length` bytes and is sent but for its last byte. */
+async function stoppedBody(length: number): Promise<string> {
+  const { hostname, port } = new URL(target.app.server.application!)
+  const socket = connect(Number(port), hostname)
+  onTestFinished(() => void socket.destroy())
+  const body = ' '.repeat(length - 1)
+  socket.write(
+    `POST /v1/query HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n` +
+      `X-Service-Key: ${target.app.key}\r\nContent-Length: ${length}\r\n\r\n${body}`,
+  )
+  return new Promise((resolve, reject) => {
+    socket.once('data', (chunk) => resolve(String(chunk)))
+    socket.once('error', reject)
+  })
+}
+
+test.each([10_000, 100_000])(
+  'a body of %i bytes that stops is answered with 503',
+  async (length) => {
+    const answer = await stoppedBody(length)
+    expect(answer).toMatch(/^HTTP\/1.1 503 /)
+    expect(answer).toMatch(/retry-after: 1/i)
+    expect(answer).toContain('"code":"BUSY"')
+  },
+)

@@ -1,0 +1,110 @@
+/** A served application under attack by slow and greedy clients, and what normal calls notice. */
+import { readdirSync, readFileSync, readlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { type Application, application } from '../application.ts'
+import { run } from '../harness.ts'
+import type { ClientReport, ClientTask } from './client.ts'
+
+const ROOT = join(import.meta.dirname, '../..')
+const BUN = join(ROOT, 'node_modules/.bin/bun')
+const MIB = 1024 * 1024
+/** Credentials of the attackers. */
+const KEYS = 6
+
+const FUNCTIONS = `
+import { query, v } from 'svc'
+const clients = ['confidential'] as const
+export const small = query({
+  clients, arguments: { input: v.int64() }, returns: v.int64(),
+  handler: (_ctx, { input }) => input + 1n,
+})
+export const take = query({
+  clients, arguments: { input: v.array(v.any()) }, returns: v.int64(),
+  handler: (_ctx, { input }) => BigInt(input.length),
+})
+export const long = query({
+  clients, arguments: { input: v.int64() }, returns: v.string(),
+  handler: (_ctx, { input }) => 'x'.repeat(Number(input)),
+})
+`
+
+export interface Target {
+  readonly app: Application
+  readonly attackerKeys: readonly string[]
+}
+
+export async function openTarget(environment: Record<string, string> = {}): Promise<Target> {
+  const app = await application((workspace) => {
+    writeFileSync(join(workspace, 'functions/slow.ts'), FUNCTIONS)
+  }, environment)
+  const attackerKeys: string[] = []
+  for (let i = 0; i < KEYS; i++) {
+    const named = ['--client', app.clientId, '--name', `attacker ${i}`]
+    const remote = ['--remote', '--root', app.of.productRoot]
+    const made = await app.svc(['credentials', 'create', ...remote, ...named, '--scopes', 'query'])
+    attackerKeys.push(made.key)
+  }
+  return { app, attackerKeys }
+}
+
+export interface Attack extends Pick<ClientTask, 'connections' | 'bytes' | 'seconds'> {
+  readonly kind: 'bodies' | 'answers' | 'envelopes'
+}
+
+/** MiB of the server process, and milliseconds of a normal client's calls. */
+export interface Figures {
+  readonly mibBefore: number
+  readonly mibPeak: number
+  readonly quiet: ClientReport
+  readonly attacked: ClientReport
+  readonly attack: ClientReport
+}
+
+/** Runs one attack beside normal calls, and prints its figures. */
+export async function attackOn({ app, attackerKeys }: Target, attack: Attack): Promise<Figures> {
+  const origin = app.server.application!
+  const calls = { kind: 'calls', origin, keys: [app.key], connections: 2, bytes: 0 } as const
+  const seconds = Math.max(4, attack.seconds - 2)
+  // The first calls start a runner and have the code compiled.
+  await client({ ...calls, seconds: 2 })
+  const quiet = await client({ ...calls, seconds: 4 })
+  const pid = serverPid(app)
+  writeFileSync(`/proc/${pid}/clear_refs`, '5')
+  const mibBefore = memoryMib(pid, 'VmRSS')
+  const [attacked, report] = await Promise.all([
+    client({ ...calls, seconds }),
+    client({ ...attack, origin, keys: attackerKeys }),
+  ])
+  const figures = { mibBefore, mibPeak: memoryMib(pid, 'VmHWM'), quiet, attacked, attack: report }
+  process.stdout.write(`${attack.kind} ${JSON.stringify(figures)}\n`)
+  return figures
+}
+
+async function client(task: ClientTask): Promise<ClientReport> {
+  const path = join(import.meta.dirname, 'client.ts')
+  const { status, stdout, stderr } = await run([BUN, path, JSON.stringify(task)])
+  if (status !== 0) throw new Error(stderr)
+  return JSON.parse(stdout)
+}
+
+/** The server alone has the directory of the installation as its own and no parent of its kind. */
+function serverPid({ of }: Application): number {
+  const directory = join(of.directory, 'run')
+  for (const name of readdirSync('/proc')) {
+    if (!/^\d+$/.test(name)) continue
+    try {
+      const [file, mode] = readFileSync(`/proc/${name}/cmdline`, 'utf8').split('\0')
+      const isServer = file?.endsWith('/svc-server') && mode === 'serve'
+      if (isServer && readlinkSync(`/proc/${name}/cwd`) === directory) return Number(name)
+    } catch {
+      // The process has ended meanwhile.
+    }
+  }
+  throw new Error('the server does not run')
+}
+
+function memoryMib(pid: number, field: 'VmHWM' | 'VmRSS'): number {
+  const status = readFileSync(`/proc/${pid}/status`, 'utf8')
+  const kilobytes = new RegExp(`^${field}:\\s+(\\d+) kB$`, 'm').exec(status)?.[1]
+  return Math.round((Number(kilobytes) * 1024) / MIB)
+}

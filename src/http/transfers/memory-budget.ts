@@ -1,0 +1,90 @@
+/**
+ * A bound on the memory that transfers of one direction hold while a peer sends or receives. One
+ * peer and one credential get a share of it alone, so neither can take it from all others.
+ */
+import { TransientMap } from '../../value/memory/transient-map.ts'
+
+/** Parts of the whole that one holder may have at once. */
+const PEER_SHARE = 1 / 4
+const CREDENTIAL_SHARE = 1 / 2
+
+/** The sender of a request, for whom memory is held. */
+export interface Holder {
+  /** Null before authentication, and on public routes. */
+  readonly credential: string | null
+  readonly peer: string
+}
+
+export class MemoryBudget {
+  readonly #bytesMax: number
+  readonly #peers: Shares
+  readonly #credentials: Shares
+  #used = 0
+
+  constructor(bytesMax: number) {
+    this.#bytesMax = bytesMax
+    this.#peers = new Shares(bytesMax * PEER_SHARE)
+    this.#credentials = new Shares(bytesMax * CREDENTIAL_SHARE)
+  }
+
+  /** Bytes that are reserved now. */
+  get used(): number {
+    return this.#used
+  }
+
+  /** Whether `reserve` would succeed. */
+  fits(bytes: number, { credential, peer }: Holder): boolean {
+    return (
+      this.#used + bytes <= this.#bytesMax &&
+      this.#peers.fits(peer, bytes) &&
+      (credential === null || this.#credentials.fits(credential, bytes))
+    )
+  }
+
+  /** Returns null where the whole or a share of the holder has no room. */
+  reserve(bytes: number, holder: Holder): Reservation | null {
+    if (!this.fits(bytes, holder)) return null
+    this.#add(bytes, holder)
+    return new Reservation(() => this.#add(-bytes, holder))
+  }
+
+  #add(bytes: number, { credential, peer }: Holder): void {
+    this.#used += bytes
+    this.#peers.add(peer, bytes)
+    if (credential !== null) this.#credentials.add(credential, bytes)
+  }
+}
+
+/** Memory of a budget that is held until it is released. */
+export class Reservation {
+  #free: (() => void) | null
+
+  constructor(free: () => void) {
+    this.#free = free
+  }
+
+  /** Gives the memory back; a second call does nothing. */
+  release(): void {
+    this.#free?.()
+    this.#free = null
+  }
+}
+
+class Shares {
+  readonly #bytesMax: number
+  readonly #held = new TransientMap<string, number>()
+
+  constructor(bytesMax: number) {
+    this.#bytesMax = bytesMax
+  }
+
+  fits(key: string, bytes: number): boolean {
+    return (this.#held.get(key) ?? 0) + bytes <= this.#bytesMax
+  }
+
+  add(key: string, bytes: number): void {
+    const held = (this.#held.get(key) ?? 0) + bytes
+    if (held === 0) this.#held.delete(key)
+    else this.#held.set(key, held)
+  }
+}

@@ -1,0 +1,15 @@
+/** The sender of a request and the memory that its body holds. */
+import { type PeerBinding, peerOf } from '../rate-limits.ts'
+import type { Holder, Reservation } from './memory-budget.ts'
+
+export interface Sender {
+  readonly binding: Partial<PeerBinding> | undefined
+  /** Null before authentication, and on public routes. */
+  readonly caller: { readonly credentialId: string } | null
+  /** Memory of a body that is not small; released once the body is parsed. */
+  bodyMemory: Reservation | null
+}
+
+export function holderOf({ binding, caller }: Sender): Holder {
+  return { credential: caller?.credentialId ?? null, peer: peerOf(binding) }
+}

@@ -1,0 +1,64 @@
+/** The bounds of both origins on what peers may hold: memory, time, and turns of long bodies. */
+import { FairSemaphore } from '../../system/fair-semaphore.ts'
+import type { System } from '../../system/system.ts'
+import { MemoryBudget } from './memory-budget.ts'
+import { TransferPace } from './transfer-pace.ts'
+
+export interface TransferLimits {
+  /** Bytes of request bodies that are not whole or not yet parsed. */
+  readonly unfinishedBodyBytesMax: number
+  /** Bytes of responses that the peer has not taken. */
+  readonly unsentAnswerBytesMax: number
+}
+
+const MIB = 1024 * 1024
+const DEFAULT_LIMITS: TransferLimits = {
+  unfinishedBodyBytesMax: 256 * MIB,
+  unsentAnswerBytesMax: 256 * MIB,
+}
+
+/**
+ * Long bodies are parsed one at a time, and credentials take turns. The memory that bodies may
+ * hold bounds how many wait.
+ */
+const PARSING = {
+  ...{ permits: 1, permitsPerKey: 1, waiting: 4_096, waitingPerKey: 2_048, waitMillis: 10_000 },
+}
+
+/** Time between two long bodies for all other requests, as a multiple of what the first cost. */
+const PAUSE_FACTOR = 4
+
+export class Transfers {
+  readonly bodies: MemoryBudget
+  readonly answers: MemoryBudget
+  readonly pace = new TransferPace()
+  readonly #system: Pick<System, 'monotonicMillis'>
+  readonly #parsing: FairSemaphore
+
+  constructor(system: Pick<System, 'monotonicMillis'>, limits = DEFAULT_LIMITS) {
+    this.bodies = new MemoryBudget(limits.unfinishedBodyBytesMax)
+    this.answers = new MemoryBudget(limits.unsentAnswerBytesMax)
+    this.#system = system
+    this.#parsing = new FairSemaphore(system, PARSING, 'the parsing of long bodies')
+  }
+
+  /**
+   * Runs `parse`, whose synchronous part holds up all other requests, when `credential` has its
+   * turn. Throws BUSY after 10 s without a turn, and UNAVAILABLE where the caller leaves first.
+   */
+  async parseInTurn<T>(
+    credential: string,
+    caller: { readonly aborted: boolean },
+    parse: () => T,
+  ): Promise<Awaited<T>> {
+    const release = await this.#parsing.acquire(credential, caller)
+    const startedAt = this.#system.monotonicMillis()
+    let result: T
+    try {
+      result = parse()
+    } finally {
+      setTimeout(release, (this.#system.monotonicMillis() - startedAt) * PAUSE_FACTOR)
+    }
+    return await result
+  }
+}
