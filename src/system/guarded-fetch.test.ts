@@ -157,7 +157,7 @@ const REFUSED: readonly (readonly [url: string, reason: string])[] = [
 ]
 
 describe('a URL', () => {
-  it.each(REFUSED)('%s is refused before any connection: %s', async (url, reason) => {
+  it.each(REFUSED)('%s is rejected before any connection: %s', async (url, reason) => {
     const origins = [originOf(url), 'https://idp.test']
     const fetch = fetcher({ allowedOrigins: origins })
     expect(await reasonOf(fetch.get(url))).toBe(reason)
@@ -190,7 +190,7 @@ describe('a URL', () => {
     expect([resolved, dialled]).toEqual([['idp.test'], [PUBLIC]])
   })
 
-  it('with an international name is asked under its ASCII form', async () => {
+  it('with an international name is requested in its ASCII form', async () => {
     const fetch = fetcher({ allowedOrigins: ['https://xn--bcher-kva.test'] })
     await fetch.get('https://bücher.test/')
     expect(requests[0]?.host).toBe('xn--bcher-kva.test')
@@ -267,7 +267,7 @@ describe('a name', () => {
     expect(dialled).toEqual([])
   })
 
-  it('without an address is refused', async () => {
+  it('without an address is rejected', async () => {
     expect(await reasonOf(fetcher({}, [[]]).get('https://idp.test/'))).toBe('name')
   })
 
@@ -279,13 +279,13 @@ describe('a name', () => {
   })
 
   it('is resolved once for one request, and the checked address is the one dialled', async () => {
-    // The second answer would be loopback: whoever asks the resolver again gets it.
+    // A second lookup would return a loopback address.
     const fetch = fetcher({}, [[PUBLIC_6, PUBLIC], ['127.0.0.1']])
     await fetch.get('https://idp.test/')
     expect([resolved, dialled]).toEqual([['idp.test'], [PUBLIC]])
   })
 
-  it('with an address that takes no connection is tried at the next one', async () => {
+  it('with an unreachable address is requested at its next address', async () => {
     const closed = createServer()
     await listen(closed)
     const port = portOf(closed)
@@ -297,14 +297,14 @@ describe('a name', () => {
     expect(dialled).toEqual([PUBLIC, PUBLIC_6])
   })
 
-  it('that the certificate does not hold is refused', async () => {
+  it('that the certificate does not include is rejected', async () => {
     const fetch = fetcher({ allowedOrigins: ['https://other.test'] })
     expect(await reasonOf(fetch.get('https://other.test/'))).toBe('connection')
     expect(requests).toEqual([])
   })
 })
 
-describe('an answer', () => {
+describe('a response', () => {
   const get = (given: Partial<GuardedFetchOptions> = {}) =>
     reasonOf(fetcher(given).get('https://idp.test/'))
 
@@ -314,14 +314,14 @@ describe('an answer', () => {
     expect(requests).toHaveLength(1)
   })
 
-  it('of the largest size is read, one byte more is refused', async () => {
+  it('of the largest size is read, and one byte more is rejected', async () => {
     answer = (_, response) => response.end('x'.repeat(1024))
     expect(await get()).toBe('none')
     answer = (_, response) => response.end('x'.repeat(1025))
     expect(await get()).toBe('size')
   })
 
-  it('without a declared size is cut at the bound', async () => {
+  it('without a declared size is aborted at the bound', async () => {
     answer = (_, response) => {
       const write = () => {
         if (!response.destroyed) response.write('x'.repeat(512), () => setTimeout(write, 1))
@@ -331,7 +331,7 @@ describe('an answer', () => {
     expect(await get()).toBe('size')
   })
 
-  it('that drips is cut at the whole time', async () => {
+  it('that arrives slowly is aborted after the timeout', async () => {
     answer = (_, response) => {
       const timer = setInterval(() => response.write('x'), 20)
       response.on('close', () => clearInterval(timer))
@@ -339,12 +339,12 @@ describe('an answer', () => {
     expect(await get({ timeoutMs: 200 })).toBe('time')
   })
 
-  it('that never comes is cut at the whole time', async () => {
+  it('that never arrives is aborted after the timeout', async () => {
     answer = () => undefined
     expect(await get({ timeoutMs: 200 })).toBe('time')
   })
 
-  it('that ends early is no answer', async () => {
+  it('that ends early is a failure', async () => {
     answer = (_, response) => {
       response.writeHead(200, { 'content-length': '100' })
       response.write('x'.repeat(10), () => response.destroy())
@@ -353,14 +353,14 @@ describe('an answer', () => {
   })
 })
 
-it('a resolver that hangs is cut at the whole time', async () => {
+it('a lookup that hangs is aborted after the timeout', async () => {
   const network = { resolve: () => new Promise<never>(() => undefined), dial: () => never() }
   const never = () => ({ host: '127.0.0.1', port: 1 })
   const fetch = fetcher({ timeoutMs: 100, network })
   expect(await reasonOf(fetch.get('https://idp.test/'))).toBe('time')
 })
 
-it('requests over the concurrency are refused, and the place is free afterwards', async () => {
+it('requests beyond the concurrency limit are rejected until others end', async () => {
   const waiting: (() => void)[] = []
   answer = (_, response) => waiting.push(() => response.end('{}'))
   const fetch = fetcher({ concurrencyMax: 2 })
@@ -379,14 +379,14 @@ describe('literal-loopback HTTP', () => {
     allowLoopbackHttp: true,
   })
 
-  it('is reached where the configuration says so, without a resolver', async () => {
+  it('is requested without a lookup where the settings allow it', async () => {
     const fetch = fetcher(allowed(), [], () => portOf(plain))
     const url = `http://127.0.0.1:${portOf(plain)}/jwks`
     expect((await fetch.get(url)).status).toBe(200)
     expect(resolved).toEqual([])
   })
 
-  it('is no way to localhost, to another port or to a private address', async () => {
+  it('does not allow localhost, another port or a private address', async () => {
     const fetch = fetcher({
       allowLoopbackHttp: true,
       allowedOrigins: [...allowed().allowedOrigins, 'http://localhost:1', 'http://10.0.0.1'],

@@ -112,7 +112,7 @@ describe('an outbound request', () => {
     expect(dialled).toEqual([`${address}:443`])
   })
 
-  test('goes without TLS to allowed networks alone', async () => {
+  test('is sent without TLS to allowed networks alone', async () => {
     expect(await reasonOf(fetchOf('http://api.test'))).toBe('scheme')
     const local = { addresses: ['10.1.0.1'], allowed: ['10.1.0.0/16'] }
     expect((await fetchOf('http://api.test', local)).status).toBe(200)
@@ -132,12 +132,12 @@ describe('an outbound request', () => {
     ['data:text/plain,x', 'url'],
     ['//api.test', 'url'],
   ]
-  test.each(refused)('is refused for %s: %s', async (url, reason) => {
+  test.each(refused)('is rejected for %s: %s', async (url, reason) => {
     expect(await reasonOf(fetchOf(url))).toBe(reason)
     expect(dialled).toEqual([])
   })
 
-  test('carries its own headers and none of the connection', async () => {
+  test('has the headers of the caller except those of the connection', async () => {
     let seen: Record<string, unknown> = {}
     answer = ({ headers }, response) => {
       seen = headers
@@ -179,7 +179,7 @@ describe('an outbound request', () => {
     expect(await reasonOf(fetchOf('https://api.test/'))).toBe(reason)
   })
 
-  test('leaves credentials behind where a redirect leaves the host', async () => {
+  test('drops credentials when a redirect changes the host', async () => {
     const seen: unknown[] = []
     answer = ({ url, method, headers: { host, authorization, cookie } }, response) => {
       seen.push([url, method, host, authorization, cookie])
@@ -201,7 +201,7 @@ describe('an outbound request', () => {
     ])
   })
 
-  test('answers a redirect that it is told not to follow', async () => {
+  test('returns a redirect that it must not follow', async () => {
     answer = (_, response) => response.writeHead(302, { location: '/x' }).end('moved')
     const manual = await fetchOf('https://api.test/', { request: { redirect: 'manual' } })
     expect([manual.status, new TextDecoder().decode(manual.body)]).toEqual([302, 'moved'])
@@ -209,7 +209,7 @@ describe('an outbound request', () => {
     expect(await reasonOf(refused)).toBe('redirect')
   })
 
-  test('reads no more than the bound, compressed or not', async () => {
+  test('reads at most the bound, compressed or not', async () => {
     const large = 'x'.repeat(2_000)
     const bodies: readonly (readonly [string | undefined, string | Uint8Array])[] = [
       [undefined, large],
@@ -299,7 +299,7 @@ describe('a network', () => {
     expect(parseNetwork(text) !== null).toBe(isOne)
   })
 
-  test('has its own addresses and those of no other family', () => {
+  test('has no addresses of the other family', () => {
     const within = (address: string, text: string) => isWithin(address, [parseNetwork(text)!])
     expect(within('10.255.0.1', '10.0.0.0/8')).toBe(true)
     expect(within('11.0.0.1', '10.0.0.0/8')).toBe(false)
@@ -315,7 +315,7 @@ describe('a network', () => {
   })
 })
 
-test('an abort leaves a lookup that hangs, and whoever asks again joins it', async () => {
+test('an abort does not wait for a lookup that hangs, and the next request joins it', async () => {
   const names: string[] = []
   const { promise: hangs, resolve: found } = Promise.withResolvers<{ address: string }[]>()
   const resolve = (name: string) => {
@@ -358,7 +358,7 @@ const PROBE = `
   )`
 
 test.each([
-  ['trusts no authority that nobody named', {}, 'fetch failed: connection'],
+  ['does not trust an unknown authority', {}, 'fetch failed: connection'],
   ['trusts the authority of NODE_EXTRA_CA_CERTS', { NODE_EXTRA_CA_CERTS: 'own.pem' }, '200'],
   [
     'asks for a certificate whatever the environment says',

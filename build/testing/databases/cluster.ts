@@ -225,7 +225,7 @@ export async function ownCluster(): Promise<OwnCluster> {
     },
     start: async () => {
       cluster = await startCluster({ ...options, preferredPort: port })
-      if (cluster.port !== port) throw new Error('somebody took the port meanwhile')
+      if (cluster.port !== port) throw new Error('another process has taken the port')
     },
     dispose: async () => {
       await cluster.stop()

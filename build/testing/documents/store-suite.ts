@@ -83,7 +83,7 @@ function versionTests(context: StoreContext): void {
     expect(document).toEqual({ id: write.id, createdAtMicros: -5n, sequence: 7, text })
   })
 
-  test('a batch with a sequence that does not ascend stores nothing and fails the store', async () => {
+  test('a batch whose sequences do not ascend fails the store', async () => {
     const { store, model } = context
     await model.commit(store, [model.write([], { table: 'notes', number: 1 }, fieldsOf({}))])
     const write = (number: number) => ({
@@ -120,7 +120,7 @@ function rangeTests(context: StoreContext): void {
     return { store, model, indexes, byChannel: indexes[1]! }
   }
 
-  test('a range has the documents of the interval in key order, in both directions', async () => {
+  test('a range has the documents of its interval in either key order', async () => {
     const { store, model, byChannel } = await filled()
     const all = model.range(BY_CHANNEL, 20)
     const [lower, upper] = [all[3]!.key, all[15]!.key]

@@ -8,7 +8,7 @@ import { watchProcess } from './process.ts'
 
 const ALL = { ...COUNTERS, ...GAUGES, ...HISTOGRAMS }
 
-/** Every gauge is kept by somebody. */
+/** A source that provides every gauge. */
 function full(metrics: Metrics): Metrics {
   metrics.addSource(() => Object.fromEntries(Object.keys(GAUGES).map((name, i) => [name, i])))
   return metrics
