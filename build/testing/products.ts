@@ -123,8 +123,8 @@ export class TestEngine implements ReleaseEngine {
   ]
   isWarm: ReleaseEngine['isWarm'] = () => true
   warm: ReleaseEngine['warm'] = async () => undefined
-  keepOnly: ReleaseEngine['keepOnly'] = async () => 0
-  idle: ReleaseEngine['idle'] = async () => undefined
+  retainOnly: ReleaseEngine['retainOnly'] = async () => 0
+  whenIdle: ReleaseEngine['whenIdle'] = async () => undefined
 }
 
 export interface TestProduct {

@@ -2,7 +2,7 @@
  * One Product Environment: its root and what is kept in memory of it. Rules are functions over it;
  * they take the parts that they use.
  */
-import type { LiveReleases, Release, ReleaseCode } from '../engine/releases/release.ts'
+import type { LiveReleases, Release, ReleaseCode } from '../engine/releases/executable-release.ts'
 import type { ReleaseCheck } from '../storage/control/releases.ts'
 import type { ProductRoot } from '../storage/root.ts'
 import { ConcurrencyLimit, SerialQueue, SingleFlight } from '../system/concurrency.ts'
@@ -42,9 +42,9 @@ export interface ReleaseEngine {
    * prepared, and the indexes that none of those left declares; answers how many indexes. No other
    * may be prepared meanwhile. `again` is called when the last call of such a Release has ended.
    */
-  keepOnly(live: LiveReleases, again: () => void): Promise<number>
+  retainOnly(live: LiveReleases, again: () => void): Promise<number>
   /** Resolves once no invocation is in flight. */
-  idle(): Promise<void>
+  whenIdle(): Promise<void>
 }
 
 export interface Product {

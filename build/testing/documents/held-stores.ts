@@ -1,22 +1,22 @@
-/** A document store whose commits wait for the test, which lets them go or makes them fail. */
+/** A document store whose commits wait until the test releases them or makes them fail. */
 import type { CommitBatch, DocumentStore } from '../../../src/documents/store.ts'
 import { Fault } from '../../../src/errors/fault.ts'
 
 export interface HeldStore {
   readonly store: DocumentStore
-  /** Those that became durable, in order. */
+  /** The durable batches, in order. */
   readonly stored: readonly CommitBatch[]
-  /** From now on commits wait. */
+  /** Makes all later commits wait. */
   hold(): void
   /** Resolves when a commit waits. */
   arrived(): Promise<void>
-  /** What waits becomes durable, and all that comes later at once. */
+  /** Stores the commit that waits, and later ones without waiting. */
   release(): void
-  /** What waits fails with the code, and nothing waits any more. */
+  /** Fails the commit that waits with the code; later ones do not wait. */
   fail(code: 'UNAVAILABLE' | 'RESULT_UNCERTAIN'): void
 }
 
-/** `before` runs ahead of each commit; what it throws is the outcome. */
+/** `before` runs before each commit, which fails with what it throws. */
 export function heldStore(
   real: DocumentStore,
   before: () => Promise<void> = async () => undefined,

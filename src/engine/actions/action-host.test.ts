@@ -1,7 +1,7 @@
 /** What a hostile process may ask of the server in the name of an Action. */
 import { expect, test } from 'vitest'
 import { TestSystem } from '../../system/system.ts'
-import type { Invocation } from '../invocations/invocations.ts'
+import type { Invocation } from '../invocations/invocation.ts'
 import { ActionHost } from './action-host.ts'
 import type { ActionPort } from './actions.ts'
 

@@ -5,12 +5,12 @@ import type { Operation } from '../../runner/operations.ts'
 import type { DeclaredErrorKind, FunctionManifest } from '../../value/manifest.ts'
 import { encodeStored } from '../../value/stored.ts'
 import { decodeTagged } from '../../value/tagged.ts'
-import { guestOf } from '../invocations/guests.ts'
-import { type Invocation, type InvocationInput, runnerCall } from '../invocations/invocations.ts'
+import { issueSeededGuest } from '../invocations/guest-identities.ts'
+import { type Invocation, type InvocationInput, runnerCall } from '../invocations/invocation.ts'
 import {
   calleeArguments,
   calleePrincipal,
-  checkHeld,
+  checkCharacters,
   checkNesting,
   declaredError,
   findCallee,
@@ -93,7 +93,7 @@ export class ActionHost implements RunnerHost {
         return this.#configured(operation)
       case 'issueGuest': {
         const input = { count: ++this.#guests, expiresInSeconds: operation[1] }
-        return guestOf(this.#port.issueGuest, runnerCall(this.#invocation), input)
+        return issueSeededGuest(this.#port.issueGuest, runnerCall(this.#invocation), input)
       }
       default:
         throw new OperationError(
@@ -122,7 +122,7 @@ export class ActionHost implements RunnerHost {
   }
 
   async #holding<T>(characters: number, work: () => Promise<T>): Promise<T> {
-    checkHeld(this.#held + characters)
+    checkCharacters(this.#held + characters)
     this.#held += characters
     try {
       return await work()

@@ -41,7 +41,7 @@ export function inFlight(
   call: RunnerCall,
   { host, end, abort }: Pick<InFlight, 'host' | 'end' | 'abort'>,
 ): InFlight {
-  const { deadline, signal, ahead } = call
+  const { deadline, signal, prefetched } = call
   return {
     id,
     function: call.function,
@@ -55,8 +55,8 @@ export function inFlight(
     abort,
     operations: 0,
     hasParts: false,
-    documents: ahead === undefined ? [] : [...ahead],
-    isSpeculative: ahead !== undefined,
+    documents: prefetched === undefined ? [] : [...prefetched],
+    isSpeculative: prefetched !== undefined,
     told: 0,
     ending: null,
   }

@@ -80,7 +80,7 @@ test.each(Object.entries(IN_STEP))('%s is found out as such in step: %s', async 
 })
 
 describe('of a call that runs ahead', () => {
-  const ahead = { ahead: [] }
+  const ahead = { prefetched: [] }
 
   test.each(Object.entries(AHEAD))('%s is found out as such: %s', async (lie, reason) => {
     const outcome = await amongHonest(() => settled(lie, silent, ahead))

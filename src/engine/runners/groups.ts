@@ -1,7 +1,7 @@
 /** The runners of one Release: which of them takes the next call, and when one more is started. */
 import { Fault } from '../../errors/fault.ts'
 import type { System } from '../../system/system.ts'
-import type { ReleaseCode } from '../releases/release.ts'
+import type { ReleaseCode } from '../releases/executable-release.ts'
 import type {
   CancellationToken,
   DescribeOutcome,

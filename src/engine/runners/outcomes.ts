@@ -20,10 +20,10 @@ export interface RunnerCall extends InvokeRequest {
   readonly deadline: number
   readonly signal?: CancellationToken | undefined
   /**
-   * Of a call that runs ahead: documents that it need not ask for. Absent for one that runs in
-   * step, as every call does that is part of another.
+   * Documents that a speculative call receives with its arguments. Absent for a synchronous call,
+   * as is every call of a Function by a Function.
    */
-  readonly ahead?: readonly StoredDocument[] | undefined
+  readonly prefetched?: readonly StoredDocument[] | undefined
 }
 
 /** Runs a call as part of the one that asked for it: in its runner, on its CPU time. */
@@ -77,8 +77,8 @@ export type RunnerOutcome =
   | { readonly kind: 'deadline' | 'cancelled' }
   /** The runner ended under this call through the fault of another: run it again. */
   | { readonly kind: 'lost' }
-  /** It ran ahead, and what it took to succeed did not: run it again in step. */
-  | { readonly kind: 'void' }
+  /** An operation that the speculative call assumed to succeed failed: repeat it synchronously. */
+  | { readonly kind: 'misspeculated' }
 
 /** Why a runner does not come to hold a Release. */
 export type LoadFailure =
@@ -107,6 +107,6 @@ export function outcomeOf(
     case 'limit':
       return { kind: 'limit', limit: message.limit, ...usage }
     case 'void':
-      return { kind: 'void' }
+      return { kind: 'misspeculated' }
   }
 }

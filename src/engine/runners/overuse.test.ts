@@ -5,7 +5,7 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { oneDocument, poolBench } from '../../../build/testing/runners.ts'
-import type { ReleaseCode } from '../releases/release.ts'
+import type { ReleaseCode } from '../releases/executable-release.ts'
 import type { RunnerCall, RunnerOutcome } from './runner-pool.ts'
 
 const bench = poolBench()

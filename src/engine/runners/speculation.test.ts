@@ -118,7 +118,7 @@ function callOf(name: string, { input = {}, given = [], ...rest }: AheadOptions 
   const argumentsText = JSON.stringify(input)
   return bench.call(name, {
     ...{ kind: 'mutation', argumentsText, ...rest },
-    ...(given !== null && { ahead: given }),
+    ...(given !== null && { prefetched: given }),
   })
 }
 
@@ -218,7 +218,7 @@ describe('a call ahead is void', () => {
     ['a read was left open', 'dangles', { input: { id: 'x_1' }, kind: 'query' }, answers()],
   ] as const)('where %s', async (_, name, options, answering) => {
     const outcome = await invoke(name, notingHost(answering), options)
-    expect(outcome).toEqual({ kind: 'void' })
+    expect(outcome).toEqual({ kind: 'misspeculated' })
     expect(await invoke('adds', noting(), ONE)).toMatchObject({
       kind: 'returned',
     })
@@ -230,7 +230,7 @@ describe('a call ahead is void', () => {
     await asked(2)
     await isSettled(outcome)
     fail(new OperationError('UniqueViolation', 'taken'))
-    expect(await outcome).toEqual({ kind: 'void' })
+    expect(await outcome).toEqual({ kind: 'misspeculated' })
     expect(await invoke('adds', noting(), ONE)).toMatchObject({
       kind: 'returned',
     })
@@ -246,7 +246,7 @@ describe('a call ahead is void', () => {
     for (let rounds = 0; rounds < 11; rounds++) {
       const outcomes = Array.from({ length: 100 }, () => invoke('adds', late, ONE))
       expect(new Set((await Promise.all(outcomes)).map(({ kind }) => kind))).toEqual(
-        new Set(['void']),
+        new Set(['misspeculated']),
       )
     }
     assert(before.kind === 'returned', before.kind)

@@ -10,7 +10,7 @@ import type { Serving } from '../serving/serving.ts'
 interface LifecycleOptions {
   readonly control: ControlDatabase
   readonly serving: Serving
-  readonly engine: Pick<ReleaseEngine, 'idle'>
+  readonly engine: Pick<ReleaseEngine, 'whenIdle'>
 }
 
 export interface ObservedEnvironment {
@@ -42,7 +42,7 @@ export class Lifecycle {
     const { serving, engine } = this.#options
     if (lifecycle === 'active') serving.start()
     else serving.stop()
-    const carriedOut = lifecycle === 'active' ? serving.settled() : engine.idle()
+    const carriedOut = lifecycle === 'active' ? serving.settled() : engine.whenIdle()
     void carriedOut.then(() => {
       if (revision > this.#observed.revision) this.#observed = { revision, lifecycle }
     })

@@ -3,8 +3,8 @@
  * others: runners, what was prepared, and the indexes that every commit would have to keep.
  */
 import type { IndexDefinition } from '../../documents/store.ts'
+import type { LiveReleases } from '../../engine/releases/executable-release.ts'
 import { indexDefinitions } from '../../engine/releases/preparations.ts'
-import type { LiveReleases } from '../../engine/releases/release.ts'
 import type { ArtifactStore } from '../../storage/artifacts.ts'
 import type { ControlDatabase } from '../../storage/control/database.ts'
 import { listLiveReleases, type ReleaseRecord } from '../../storage/control/releases.ts'
@@ -18,7 +18,7 @@ interface EngineCollectionOptions {
   readonly log: Logger
   readonly control: ControlDatabase
   readonly artifacts: ArtifactStore
-  readonly engine: Pick<ReleaseEngine, 'keepOnly'>
+  readonly engine: Pick<ReleaseEngine, 'retainOnly'>
   /** A Release that is prepared in here has its row before: none is prepared that is not listed. */
   readonly validations: SerialQueue
 }
@@ -66,7 +66,7 @@ export class EngineCollection {
       if (this.#runs.isClosed) return 0
     }
     this.#live = live
-    return engine.keepOnly(live, () => this.collect())
+    return engine.retainOnly(live, () => this.collect())
   }
 
   async #indexesOf({

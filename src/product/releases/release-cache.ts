@@ -2,7 +2,7 @@
  * Releases in memory, loaded from their verified artifacts when first asked for. A Release never
  * changes, so what is here is never stale; whether it may serve is decided elsewhere.
  */
-import type { Release } from '../../engine/releases/release.ts'
+import type { Release } from '../../engine/releases/executable-release.ts'
 import { Fault } from '../../errors/fault.ts'
 import type { ArtifactStore } from '../../storage/artifacts.ts'
 import type { ControlDatabase } from '../../storage/control/database.ts'

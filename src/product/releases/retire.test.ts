@@ -102,7 +102,7 @@ describe('a retirement', () => {
     const { releaseId } = await publishRelease(it, { tables: [table('notes', 'a')] })
     const kept = await publishRelease(it, { tables: [table('notes', 'b')] })
     let live: unknown
-    it.engine.keepOnly = async (releases) => {
+    it.engine.retainOnly = async (releases) => {
       live = [...releases]
       return 1
     }
