@@ -307,7 +307,7 @@ export class Committer {
     batch.succeed()
   }
 
-  /** Marks the batch and all behind it, which cannot become durable sooner. */
+  /** Marks the batch and all later ones, which cannot become durable sooner. */
   #markStalled(batch: Batch): void {
     this.#pending.markStalled()
     for (const waiting of [batch, ...this.#queue]) waiting.markStalled()
@@ -322,7 +322,7 @@ export class Committer {
   }
 
   /**
-   * Fails the batch and all behind it, whose transactions read its writes or have sequences that
+   * Fails the batch and all later ones, whose transactions read its writes or have sequences that
    * follow from its sequences. The sequences are assigned again.
    */
   #rollBack(batch: Batch, error: unknown): void {

@@ -50,7 +50,7 @@ export class PinnedSnapshots {
   #dropUnused(): void {
     while (this.#oldest.users === 0 && this.#oldest.next !== null) {
       const { next } = this.#oldest
-      // A dropped pin in the old generation would keep all pins behind it alive until a full
+      // A dropped pin in the old generation would keep all later pins alive until a full
       // garbage collection.
       this.#oldest.next = null
       this.#oldest = next
