@@ -1,16 +1,16 @@
 /** The configuration that Functions see, as a test sets it. */
 import type {
+  ConfigurationSnapshot,
   ConfigurationSource,
-  ConfigurationState,
-} from '../../src/engine/invocations/configuration.ts'
+} from '../../src/engine/invocations/function-configuration.ts'
 import { Secret } from '../../src/value/secret.ts'
 
 type Values = Readonly<Record<string, string>>
 
 export class TestConfiguration implements ConfigurationSource {
-  #current: ConfigurationState = stateOf({}, {})
+  #current: ConfigurationSnapshot = stateOf({}, {})
 
-  get current(): ConfigurationState {
+  get current(): ConfigurationSnapshot {
     return this.#current
   }
 
@@ -19,7 +19,7 @@ export class TestConfiguration implements ConfigurationSource {
   }
 }
 
-function stateOf(variables: Values, secrets: Values): ConfigurationState {
+function stateOf(variables: Values, secrets: Values): ConfigurationSnapshot {
   return {
     variable: (name) => variables[name] ?? null,
     secret: (name) => (secrets[name] === undefined ? null : new Secret(secrets[name])),

@@ -7,8 +7,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { openSqliteDocuments } from '../../src/documents/sqlite/stores.ts'
 import type { DocumentStore } from '../../src/documents/store.ts'
-import { createEngine, type Engine } from '../../src/engine/engine.ts'
-import type { IssueGuest } from '../../src/engine/invocations/guests.ts'
+import { createEngine } from '../../src/engine/create-engine.ts'
+import type { Engine } from '../../src/engine/engine.ts'
+import type { IssueGuest } from '../../src/engine/invocations/guest-identities.ts'
 import { QueryEnvelopes } from '../../src/http/application/call-envelopes.ts'
 import { KeyUsage } from '../../src/http/application/key-usage.ts'
 import { type ApplicationOrigin, mountApplication } from '../../src/http/application/mount.ts'
@@ -102,7 +103,7 @@ export async function openTestGateway(input: GatewayInput): Promise<TestGateway>
   const cursors = new Cursors(it.root.keyring)
   const ports = { store, pool, system, log, metrics, issueGuest, cursors, configuration }
   const engine = createEngine(ports)
-  it.engine.idle = () => engine.idle()
+  it.engine.whenIdle = () => engine.whenIdle()
   const keyUsage = new KeyUsage(log)
   const rejections = new RejectionLog(log)
   const application = mountApplication({

@@ -144,8 +144,8 @@ export class TestEngine implements ReleaseEngine {
   }
   isWarm: ReleaseEngine['isWarm'] = () => true
   warm: ReleaseEngine['warm'] = async () => undefined
-  keepOnly: ReleaseEngine['keepOnly'] = async () => 0
-  idle: ReleaseEngine['idle'] = async () => undefined
+  retainOnly: ReleaseEngine['retainOnly'] = async () => 0
+  whenIdle: ReleaseEngine['whenIdle'] = async () => undefined
 
   async *#scan(index: PhysicalIndex) {
     const stored = this.documents.get(index.table) ?? []

@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { StoredDocument } from '../../src/documents/store.ts'
-import type { ReleaseCode } from '../../src/engine/releases/release.ts'
+import type { ReleaseCode } from '../../src/engine/releases/executable-release.ts'
 import type { OperationAnswer } from '../../src/engine/runners/outcomes.ts'
 import {
   createRunnerPool,
@@ -32,8 +32,8 @@ export interface CallOptions {
   readonly argumentsText?: string
   readonly seedByte?: number
   readonly millis?: number
-  /** What a call that runs ahead is given; in step without. */
-  readonly ahead?: readonly StoredDocument[]
+  /** Documents that a speculative call receives; absent for a synchronous call. */
+  readonly prefetched?: readonly StoredDocument[]
 }
 
 const system = realSystem()
@@ -72,7 +72,13 @@ function releaseOf(functions: string, schema?: string): ReleaseCode {
 }
 
 function callOf(name: string, options: CallOptions = {}): RunnerCall {
-  const { kind = 'query', argumentsText = '{}', seedByte = 1, millis = 25_000, ahead } = options
+  const {
+    kind = 'query',
+    argumentsText = '{}',
+    seedByte = 1,
+    millis = 25_000,
+    prefetched,
+  } = options
   return {
     function: `f.${name}`,
     kind,
@@ -81,7 +87,7 @@ function callOf(name: string, options: CallOptions = {}): RunnerCall {
     nowMicros: 1_800_000_000_000_000n,
     seed: new Uint8Array(32).fill(seedByte).toHex(),
     deadline: system.monotonicMillis() + millis,
-    ...(ahead !== undefined && { ahead }),
+    ...(prefetched !== undefined && { prefetched }),
   }
 }
 

@@ -14,10 +14,10 @@ import { poolBench } from '../../build/testing/runners.ts'
 import { openSqliteDocuments } from '../../src/documents/sqlite/stores.ts'
 import type { DocumentStore } from '../../src/documents/store.ts'
 import { Committer } from '../../src/engine/commits/committer.ts'
-import { run } from '../../src/engine/invocations/invocations.ts'
+import { runAttempt } from '../../src/engine/invocations/attempts.ts'
+import type { Release } from '../../src/engine/releases/executable-release.ts'
 import { Preparations } from '../../src/engine/releases/preparations.ts'
 import type { PreparedRelease } from '../../src/engine/releases/prepared-release.ts'
-import type { Release } from '../../src/engine/releases/release.ts'
 import { Transaction } from '../../src/engine/transactions/transaction.ts'
 import { FunctionUsage } from '../../src/engine/usage/function-usage.ts'
 import { assert } from '../../src/errors/assert.ts'
@@ -152,7 +152,7 @@ async function finish(name: string, attempt: Attempt): Promise<Finished> {
   const usage = new FunctionUsage({ system, log, metrics })
   const cursors = testCursors()
   const port = { pool: bench.pool, system, log, usage, issueGuest, cursors, configuration }
-  const ran = await run(port, invocation, transaction)
+  const ran = await runAttempt(port, invocation, transaction)
   if (ran === null) return finish(name, { snapshot, seedByte, isSpeculative: false })
   return { transaction, resultText: ran.resultText }
 }
@@ -163,7 +163,7 @@ async function commit(name: string): Promise<void> {
   const atMicros = system.nowMicros()
   const committed = await committer.commit({
     ...{ snapshot: transaction.snapshot, pending: null, readSet: transaction.readSet },
-    ...{ atMicros, turn: null },
+    ...{ atMicros, lock: null },
     writes: transaction.writes(),
     operation: {
       ...{ operationId: system.ids.make('opn'), fingerprint: new Uint8Array(32) },

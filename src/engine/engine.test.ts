@@ -16,8 +16,9 @@ import { Metrics } from '../telemetry/metrics/metrics.ts'
 import type { FunctionManifest, TableManifest } from '../value/manifest.ts'
 import { decodeTagged } from '../value/tagged.ts'
 import type { Value, ValueObject } from '../value/values.ts'
-import { createEngine, type Engine } from './engine.ts'
-import type { Release } from './releases/release.ts'
+import { createEngine } from './create-engine.ts'
+import type { Engine } from './engine.ts'
+import type { Release } from './releases/executable-release.ts'
 
 const ACCOUNTS: TableManifest = {
   name: 'accounts',
@@ -186,11 +187,11 @@ describe('the engine', () => {
         const from = random(50)
         const to = (from + 1 + random(49)) % 50
         try {
-          const done = await bench.mutation('transfer', {
+          const outcome = await bench.mutation('transfer', {
             input: [ids[from]!, ids[to]!, random(200)],
           })
-          attempts.most = Math.max(attempts.most, done.attempts)
-          attempts.reruns += done.attempts - 1
+          attempts.most = Math.max(attempts.most, outcome.attempts)
+          attempts.reruns += outcome.attempts - 1
         } catch (error) {
           expect(error).toMatchObject({ code: 'APP_NO_FUNDS', status: 409 })
         }
@@ -203,17 +204,17 @@ describe('the engine', () => {
     await Promise.all(Array.from({ length: 16 }, writer))
     expect((await bench.query('total')).value).toBe(50_000n)
     expect(sums).toBeGreaterThan(10)
-    // Without reruns the test would not have tried what it is for.
+    // Without reruns the test would not cover its goal.
     expect(attempts.reruns).toBeGreaterThan(0)
     expect(attempts.most).toBeLessThanOrEqual(8)
   })
 
-  test('a repeat answers the original result, and a changed one is refused', async () => {
+  test('a repeat returns the original result, and a changed request is rejected', async () => {
     const bench = await engineWith(bank, bankKinds)
     const operationId = system.ids.make('opn')
     const first = await bench.mutation('open', { input: 'a' }, operationId)
-    const again = await bench.mutation('open', { input: 'a' }, operationId)
-    expect(again).toEqual({ ...first, replayed: true })
+    const repeat = await bench.mutation('open', { input: 'a' }, operationId)
+    expect(repeat).toEqual({ ...first, replayed: true })
     expect(first.commitSequence).toBe(1)
     await expect(bench.mutation('open', { input: 'b' }, operationId)).rejects.toMatchObject({
       code: 'OPERATION_REUSED',
@@ -221,7 +222,7 @@ describe('the engine', () => {
     expect((await bench.query('names')).value).toEqual(['a'])
   })
 
-  test('equal Mutations sent at once run once', async () => {
+  test('concurrent Mutations with one operation ID run once', async () => {
     const bench = await engineWith(bank, bankKinds)
     const operationId = system.ids.make('opn')
     const outcomes = await Promise.all(
@@ -232,7 +233,7 @@ describe('the engine', () => {
     expect(bench.pool.calls).toBe(1)
   })
 
-  test('a repeat after a restart answers the original result', async () => {
+  test('a repeat after a restart returns the original result', async () => {
     const directory = mkdtempSync(join(tmpdir(), 'svc-engine-'))
     const before = await engineWith(bank, bankKinds, directory)
     const operationId = system.ids.make('opn')
@@ -240,15 +241,15 @@ describe('the engine', () => {
     await before.engine.close()
     open.pop()
     const after = await engineWith(bank, bankKinds, directory)
-    // The fingerprint does not name the Release: the same target may serve a newer one.
-    const again = await after.mutation('open', { input: 'a' }, operationId)
-    expect(again).toEqual({ ...first, replayed: true })
+    // The fingerprint does not contain the Release: the same target may serve a newer one.
+    const repeat = await after.mutation('open', { input: 'a' }, operationId)
+    expect(repeat).toEqual({ ...first, replayed: true })
   })
 
-  test('a Query is answered from the cache until a commit touches what it read', async () => {
+  test('a Query returns the cached result until a commit overlaps its read set', async () => {
     const bench = await engineWith(bank, bankKinds)
     const [first] = await accounts(bench, 2)
-    // A result is kept from the second time on.
+    // A result is cached from the second request on.
     await bench.query('total')
     expect((await bench.query('total')).value).toBe(2000n)
     const calls = bench.pool.calls
@@ -261,7 +262,7 @@ describe('the engine', () => {
     expect(await bench.query('names')).toEqual({ value: ['account 1'], sequence: 4 })
   })
 
-  test('a cached result names the newest sequence: time never goes back for a caller', async () => {
+  test('a cached result has the newest sequence: sequences never decrease', async () => {
     const bench = await engineWith(
       { ...bank, constant: () => 1, one: async (db, { input }) => (await db.get(input)) !== null },
       { ...bankKinds, constant: 'query', one: 'query' },
@@ -274,7 +275,7 @@ describe('the engine', () => {
     expect((await bench.query('constant')).sequence).toBeNull()
   })
 
-  test('a unique index refuses the second document, also of a concurrent Mutation', async () => {
+  test('a unique index rejects the second document, also of a concurrent Mutation', async () => {
     const bench = await engineWith(bank, bankKinds)
     const outcomes = await Promise.allSettled(
       Array.from({ length: 8 }, () => bench.mutation('open', { input: 'same' })),
@@ -326,7 +327,7 @@ describe('the engine', () => {
     expect((await bench.query('names')).value).toEqual(['own'])
   })
 
-  test('two patches of one document in a Promise.all both count', async () => {
+  test('two patches of one document in a Promise.all both take effect', async () => {
     const bench = await engineWith(
       {
         ...bank,
@@ -377,16 +378,16 @@ describe('the engine', () => {
     expect(ids.every((id) => seen.includes(id))).toBe(true)
   })
 
-  test('a call whose runner died runs again and leaves one effect', async () => {
+  test('a call whose runner was lost runs again and takes effect once', async () => {
     const bench = await engineWith(bank, bankKinds)
     bench.pool.loseNext = 2
-    const done = await bench.mutation('open', { input: 'a' })
-    expect(done.attempts).toBe(1)
+    const outcome = await bench.mutation('open', { input: 'a' })
+    expect(outcome.attempts).toBe(1)
     expect(bench.pool.calls).toBe(3)
     expect((await bench.query('names')).value).toEqual(['a'])
   })
 
-  test('a Mutation that writes nothing has no sequence and is replayed all the same', async () => {
+  test('a Mutation that writes nothing has no sequence and is replayed too', async () => {
     const bench = await engineWith({ ...bank, idle: () => 'x' }, { ...bankKinds, idle: 'mutation' })
     const operationId = system.ids.make('opn')
     const first = await bench.mutation('idle', {}, operationId)

@@ -1,4 +1,4 @@
-/** Bounds of one invocation (architecture, section 4). Passing one is LIMIT_EXCEEDED. */
+/** Bounds of invocations (architecture, section 4). Exceeding one is LIMIT_EXCEEDED or BUSY. */
 
 export const ARGUMENT_BYTES_MAX = 2 * 1024 * 1024
 export const RESULT_BYTES_MAX = 8 * 1024 * 1024
@@ -7,19 +7,20 @@ export const BYTES_READ_MAX = 16 * 1024 * 1024
 export const DOCUMENTS_WRITTEN_MAX = 8_192
 export const BYTES_WRITTEN_MAX = 8 * 1024 * 1024
 export const DOCUMENT_BYTES_MAX = 1024 * 1024
-/** Milliseconds a Query or a Mutation may take in all, reruns included. */
+/** Milliseconds that a Query or a Mutation may take, including all attempts. */
 export const INVOCATION_MILLIS_MAX = 10_000
-/** The same of an Action. */
+/** Milliseconds that an Action may take. */
 export const ACTION_MILLIS_MAX = 600_000
-/** Calls that one call makes of others, all levels together, and how deep they nest. */
+/** Most Functions that one invocation calls, at all levels. */
 export const NESTED_CALLS_MAX = 4_096
+/** Most levels of calls below the root call. */
 export const NESTED_DEPTH_MAX = 8
 /**
- * Characters of arguments, of all calls that one transaction makes of others; of arguments and
- * bodies, of what waits in one Action.
+ * Most characters of the arguments of all Functions that one transaction calls, and most characters
+ * of the arguments and request bodies that wait in one Action.
  */
 export const NESTED_CHARACTERS_MAX = 64 * 1024 * 1024
-/** Of those of one Action, how many are in flight; more wait. */
+/** Most calls of other Functions in flight in one Action; more wait. */
 export const ACTION_CALLS_MAX = 32
 /**
  * Actions that may run at one time. More wait in a queue for so long, then they are BUSY; of both,
@@ -33,31 +34,35 @@ export const ACTION_WAIT_MILLIS = 10_000
  * because its caller would wait with a permit of its own for a permit.
  */
 export const NESTED_ACTIONS_MAX = 128
-/** Requests of one Action in all, and in flight in one Action and in all of them; more wait. */
+/** Most outgoing requests of one Action. */
 export const REQUESTS_MAX = 10_000
+/** Most requests in flight in one Action; more wait. */
 export const ACTION_REQUESTS_MAX = 16
+/** Most requests in flight in all Actions; more wait. */
 export const REQUESTS_IN_FLIGHT_MAX = 128
 export const RESPONSE_BYTES_MAX = 16 * 1024 * 1024
 /**
- * Of requests of all Actions: what waits, what came of responses, and what runners did not take.
- * Where many end at once, copies make it five times as much for a moment.
+ * Most bytes of the requests of all Actions: waiting bodies, received responses and data that
+ * runners have not read yet. When many requests end at once, copies briefly take five times as
+ * much.
  */
 export const REQUESTS_BYTES_MAX = 128 * 1024 * 1024
 /**
- * Runs of one call that ended with its runner through no fault of its own that was seen: beyond
- * them it is thought at fault. Many, since a Function of the same Release may break its runners.
+ * Most attempts of one call that may be lost to runner failures not attributed to it. Beyond them
+ * the call itself is presumed to be the cause. The bound is high, since another Function of the
+ * same Release may crash the runners.
  */
 export const LOST_RUNS_MAX = 20
-/** Runs of one Mutation, the first included. */
+/** Most attempts of one Mutation, including the first one. */
 export const ATTEMPTS_MAX = 8
-/** From this attempt on a Mutation commits alone, so that it cannot lose again. */
+/** From this attempt on a Mutation holds the global commit lock, so that it cannot conflict. */
 export const EXCLUSIVE_ATTEMPT = 4
 /**
- * Invocations that may be in flight; one more is BUSY. The same of Mutations alone, those included
- * that are answered and whose commit is late: documents can be read beside those.
+ * Most invocations in flight; one more is BUSY. The same bound applies to Mutations alone, where it
+ * includes those whose commit is stalled: they have sent their replies and do not block Queries.
  */
 export const INVOCATIONS_MAX = 4_096
-/** Characters of keys, results and read sets in the query cache. */
+/** Most characters of keys, results and read sets in the query cache. */
 export const CACHE_CHARACTERS_MAX = 64 * 1024 * 1024
-/** A result of a Query that read the clock is kept this long. */
+/** Lifetime of a cached result of a Query that read the clock. */
 export const CLOCK_CACHE_MILLIS = 10_000

@@ -1,5 +1,5 @@
 /**
- * A violation of a unique index, as authors and callers see it: real runners with the module "svc"
+ * Violations of unique indexes as authors and callers see them: real runners with the module "svc"
  * as it ships, over real documents.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -62,7 +62,7 @@ const FUNCTIONS = `
   others: mutation((ctx) => [new Error('x'), null, undefined, 'x', {}].map(
     (each) => each instanceof UniqueViolation)),
 `
-/** The module "svc" as a script has it. */
+/** The module "svc" as the body of a function. */
 const SDK = SDK_RUNTIME.replace('export {', 'return {')
 const PRELUDE = `const { UniqueViolation } = (() => { ${SDK} })();
 const shown = (error) => [
@@ -93,11 +93,11 @@ describe('an author catches a violation by its class, with its table and index',
     ['of a called Mutation', 'caughtCall', BY_NAME],
     ['of what a called Mutation calls', 'caughtRepeat', BY_NAME],
     ['of a Mutation that an Action calls', 'actsAndCatches', BY_NAME],
-  ])('%s', async (_, name, seen) => {
-    expect(await bench.call(name)).toEqual(seen)
+  ])('%s', async (_, name, caught) => {
+    expect(await bench.call(name)).toEqual(caught)
   })
 
-  test('and no other value is taken for one', async () => {
+  test('and no other value is an instance of the class', async () => {
     expect(await bench.call('others')).toEqual([false, false, false, false, false])
   })
 })
@@ -122,7 +122,7 @@ describe('a violation that no author catches is a conflict of the caller', () =>
   })
 })
 
-describe('what the author made of a violation is a failure of the Function', () => {
+describe('an error that the author throws after a violation is a failure of the Function', () => {
   test.each(['wrapped', 'otherwise', 'invented'])('%s', async (name) => {
     await expect(bench.call(name)).rejects.toMatchObject({ code: 'FUNCTION_FAILED' })
   })

@@ -20,7 +20,7 @@ import { Serving } from './serving/serving.ts'
 /** The methods of the Function engine that the Product calls. */
 export type ReleaseEngine = Pick<
   Engine,
-  'describe' | 'prepare' | 'isWarm' | 'warm' | 'keepOnly' | 'idle'
+  'describe' | 'prepare' | 'isWarm' | 'warm' | 'retainOnly' | 'whenIdle'
 >
 
 export interface Product {

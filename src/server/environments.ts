@@ -1,7 +1,8 @@
 /** The one Product Environment that a server composes: root, documents, engine, rules. */
 
-import { createEngine, type Engine } from '../engine/engine.ts'
-import type { IssueGuest } from '../engine/invocations/guests.ts'
+import { createEngine } from '../engine/create-engine.ts'
+import type { Engine } from '../engine/engine.ts'
+import type { IssueGuest } from '../engine/invocations/guest-identities.ts'
 import { createRunnerPool, type RunnerPool } from '../engine/runners/runner-pool.ts'
 import { KeyUsage } from '../http/application/key-usage.ts'
 import { RejectionLog } from '../http/application/rejection-log.ts'

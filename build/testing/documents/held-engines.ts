@@ -1,10 +1,10 @@
-/** An engine with a real document file whose commits the test can delay, and test Mutations. */
+/** An engine over a SQLite file whose commits wait for the test, with Mutations of accounts. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { openSqliteDocuments } from '../../../src/documents/sqlite/stores.ts'
-import { createEngine } from '../../../src/engine/engine.ts'
-import type { Release } from '../../../src/engine/releases/release.ts'
+import { createEngine } from '../../../src/engine/create-engine.ts'
+import type { Release } from '../../../src/engine/releases/executable-release.ts'
 import { realSystem } from '../../../src/system/system.ts'
 import { memoryLog } from '../../../src/telemetry/log.ts'
 import { Metrics } from '../../../src/telemetry/metrics/metrics.ts'
@@ -29,10 +29,11 @@ const ACCOUNTS: TableManifest = {
 
 const system = realSystem()
 export const int = (value: number) => ({ $i: String(value) })
-export const turn = () => new Promise<void>((resolve) => setImmediate(resolve))
-/** Lets all callbacks run that only wait for the event loop. */
-export const turns = async () => {
-  for (let i = 0; i < 10; i++) await turn()
+/** Waits until the next iteration of the event loop. */
+export const nextIteration = () => new Promise<void>((resolve) => setImmediate(resolve))
+/** Waits long enough for every call that does not wait for the store. */
+export const tenIterations = async () => {
+  for (let i = 0; i < 10; i++) await nextIteration()
 }
 
 function manifestOf(name: string): FunctionManifest {
@@ -44,7 +45,7 @@ function manifestOf(name: string): FunctionManifest {
   }
 }
 
-/** Creates the engine. `handlers` are further Mutations; `before` runs before each commit. */
+/** `handlers` are Mutations in addition to HANDLERS; `before` runs before each commit. */
 export async function heldEngine(
   handlers: Readonly<Record<string, TestHandler>>,
   before?: () => Promise<void>,
@@ -94,7 +95,7 @@ export async function heldEngine(
   return { held, engine, pool, metrics, call, query, account, close }
 }
 
-/** The ID of a Stored JSON value, `{"$d":...}`. */
+/** Returns the text of a typed ID in stored JSON, `{"$d":...}`. */
 export const idOf = (input: Loose): string => input.$d
 
 const HANDLERS: Readonly<Record<string, TestHandler>> = {

@@ -1,4 +1,4 @@
-/** A document store whose commits the test can delay, release or fail. */
+/** A document store whose commits wait until the test releases them or makes them fail. */
 import type { CommitBatch, DocumentStore } from '../../../src/documents/store.ts'
 import { Fault } from '../../../src/errors/fault.ts'
 
@@ -6,17 +6,17 @@ export interface HeldStore {
   readonly store: DocumentStore
   /** The durable batches, in order. */
   readonly stored: readonly CommitBatch[]
-  /** Delays the following commits. */
+  /** Makes all later commits wait. */
   hold(): void
   /** Resolves when a commit is delayed. */
   arrived(): Promise<void>
-  /** Makes the delayed commits durable, and stops delaying. */
+  /** Stores the commit that waits, and later ones without waiting. */
   release(): void
-  /** Fails the delayed commits with the code, and stops delaying. */
+  /** Fails the commit that waits with the code; later ones do not wait. */
   fail(code: 'UNAVAILABLE' | 'RESULT_UNCERTAIN'): void
 }
 
-/** Wraps a store. `before` runs before each commit, which fails if it throws. */
+/** `before` runs before each commit, which fails with what it throws. */
 export function heldStore(
   real: DocumentStore,
   before: () => Promise<void> = async () => undefined,

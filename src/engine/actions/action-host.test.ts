@@ -1,7 +1,7 @@
-/** What a hostile process may ask of the server in the name of an Action. */
+/** Operations that a malicious runner may request in the name of an Action. */
 import { expect, test } from 'vitest'
 import { TestSystem } from '../../system/system.ts'
-import type { Invocation } from '../invocations/invocations.ts'
+import type { Invocation } from '../invocations/invocation.ts'
 import { ActionHost } from './action-host.ts'
 import type { ActionPort } from './actions.ts'
 
@@ -18,7 +18,7 @@ const requestOf = (body: string) => {
   return { ...head, body }
 }
 
-test('requests that wait hold no more than a bound', async () => {
+test('waiting requests take no more memory than the bound', async () => {
   const host = hostOf()
   const body = 'A'.repeat(16 * 1024 * 1024)
   for (let i = 0; i < 3; i++) void host.operation(['fetch', i, requestOf(body)])
@@ -29,7 +29,7 @@ test('requests that wait hold no more than a bound', async () => {
   host.end()
 })
 
-test('headers of requests that wait count like bodies', async () => {
+test('headers of waiting requests count like bodies', async () => {
   const host = hostOf()
   const headers = [['x', 'A'.repeat(16 * 1024 * 1024)]] as const
   const request = { ...requestOf(''), headers }
@@ -45,6 +45,6 @@ test('timers are bounded, and end with the Action', async () => {
   host.end()
 })
 
-test('documents are out of its reach', () => {
+test('an Action cannot read documents directly', () => {
   expect(() => hostOf().operation(['get', 'x_1'])).toThrow('ctx.db in an Action')
 })

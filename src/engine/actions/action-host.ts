@@ -1,16 +1,16 @@
-/** What one Action asks of the server: other Functions, requests and time. */
+/** Performs the operations of one Action: calls of other Functions, requests and timers. */
 import { Fault, isFault } from '../../errors/fault.ts'
 import { TIMERS_MAX } from '../../runner/messages.ts'
 import type { Operation } from '../../runner/operations.ts'
 import type { DeclaredErrorKind, FunctionManifest } from '../../value/manifest.ts'
 import { encodeStored } from '../../value/stored.ts'
 import { decodeTagged } from '../../value/tagged.ts'
-import { guestOf } from '../invocations/guests.ts'
-import { type Invocation, type InvocationInput, runnerCall } from '../invocations/invocations.ts'
+import { issueSeededGuest } from '../invocations/guest-identities.ts'
+import { type Invocation, type InvocationInput, runnerCall } from '../invocations/invocation.ts'
 import {
   calleeArguments,
   calleePrincipal,
-  checkHeld,
+  checkCharacters,
   checkNesting,
   declaredError,
   findCallee,
@@ -26,13 +26,13 @@ import {
 import type { RunnerHost } from '../runners/runner-pool.ts'
 import type { ActionPort } from './actions.ts'
 import { charactersOf } from './outgoing-requests.ts'
-import { Slots } from './slots.ts'
+import { Semaphore } from './semaphore.ts'
 
 type RunOperation = Extract<Operation, readonly ['run', ...unknown[]]>
 type ConfigOperation = Extract<Operation, readonly ['config', ...unknown[]]>
 type FetchOperation = Extract<Operation, readonly ['fetch', ...unknown[]]>
 
-/** Runs another Function as an invocation of its own; answers tagged JSON. */
+/** Runs another Function as an invocation of its own and returns tagged JSON. */
 export type RunCallee = (input: InvocationInput, depth: number) => Promise<string>
 
 export class ActionHost implements RunnerHost {
@@ -41,18 +41,18 @@ export class ActionHost implements RunnerHost {
   readonly #invocation: Invocation
   readonly #runCallee: RunCallee
   readonly #depth: number
-  /** Codes that called Functions failed with: where nobody caught one, it is the Action's. */
+  /** The codes of failed calls. The Action fails with one of them unless its code catches it. */
   readonly failures = new Map<string, DeclaredErrorKind>()
-  /** Violations of unique indexes that called Functions ended with, by message. */
+  /** The unique index violations that called Functions failed with, by message. */
   readonly violations: Violations = new Map()
-  readonly #calls = new Slots(ACTION_CALLS_MAX)
-  /** Of its requests. */
-  readonly #turns = new Slots(ACTION_REQUESTS_MAX)
+  readonly #calls = new Semaphore(ACTION_CALLS_MAX)
+  readonly #requests = new Semaphore(ACTION_REQUESTS_MAX)
+  /** The requests in progress, by handle. */
   readonly #open = new Map<number, AbortController>()
   readonly #sleeps = new Set<ReturnType<typeof setTimeout>>()
   readonly #ended = new AbortController()
-  /** Characters of what waits. */
-  #held = 0
+  /** Characters of the arguments and bodies of calls and requests in progress. */
+  #characters = 0
   #callCount = 0
   #requestCount = 0
   #guests = 0
@@ -64,12 +64,12 @@ export class ActionHost implements RunnerHost {
     this.#depth = depth
   }
 
-  /** Whether it may have had an effect. */
+  /** Whether the Action may have had an effect, so that it must not run again. */
   get hasActed(): boolean {
     return this.#callCount + this.#requestCount > 0
   }
 
-  /** Ends what the Action left open. A Mutation that it called is carried out all the same. */
+  /** Cancels the requests and timers that are left. A Mutation that it called still completes. */
   end(): void {
     this.#ended.abort()
     for (const request of this.#open.values()) request.abort()
@@ -90,10 +90,10 @@ export class ActionHost implements RunnerHost {
       case 'usage':
         return this.#usage()
       case 'config':
-        return this.#configured(operation)
+        return this.#readConfiguration(operation)
       case 'issueGuest': {
         const input = { count: ++this.#guests, expiresInSeconds: operation[1] }
-        return guestOf(this.#port.issueGuest, runnerCall(this.#invocation), input)
+        return issueSeededGuest(this.#port.issueGuest, runnerCall(this.#invocation), input)
       }
       default:
         throw new OperationError(
@@ -107,32 +107,33 @@ export class ActionHost implements RunnerHost {
     const { prepared, principal, context } = this.#invocation
     const definition = findCallee(prepared, kind, name)
     const argumentsText = calleeArguments(prepared, definition, json)
-    const seen = calleePrincipal(definition, principal)
+    const admitted = calleePrincipal(definition, principal)
     this.#callCount += 1
     checkNesting(this.#callCount, this.#depth + 1)
     const { signal } = this.#ended
-    const input = { prepared, definition, argumentsText, principal: seen, context, signal }
+    const input = { prepared, definition, argumentsText, principal: admitted, context, signal }
     try {
       const run = () => this.#runCallee(input, this.#depth + 1)
-      const text = await this.#holding(argumentsText.length, () => this.#calls.use(signal, run))
+      const text = await this.#counting(argumentsText.length, () => this.#calls.use(signal, run))
       return encodeStored(decodeTagged(JSON.parse(text)))
     } catch (error) {
-      throw this.#refusalOf(definition, error)
+      throw this.#operationErrorOf(definition, error)
     }
   }
 
-  async #holding<T>(characters: number, work: () => Promise<T>): Promise<T> {
-    checkHeld(this.#held + characters)
-    this.#held += characters
+  /** Runs the task and counts its characters meanwhile. Throws OperationError beyond the bound. */
+  async #counting<T>(characters: number, task: () => Promise<T>): Promise<T> {
+    checkCharacters(this.#characters + characters)
+    this.#characters += characters
     try {
-      return await work()
+      return await task()
     } finally {
-      this.#held -= characters
+      this.#characters -= characters
     }
   }
 
-  /** Each call is an invocation of its own, so that the Action may catch whatever it fails with. */
-  #refusalOf({ name }: FunctionManifest, error: unknown): unknown {
+  /** Converts a failure of a call, which is an invocation of its own: the Action may catch any. */
+  #operationErrorOf({ name }: FunctionManifest, error: unknown): unknown {
     if (!isFault(error)) return error
     const { code, kind, detail, cause } = error
     if (code === 'UNIQUE_VIOLATION' && cause instanceof OperationError) {
@@ -163,9 +164,9 @@ export class ActionHost implements RunnerHost {
     const { signal } = abort
     const hosts = this.#invocation.definition.uses?.network ?? []
     try {
-      const terms = { hosts, turns: this.#turns, signal }
+      const terms = { hosts, semaphore: this.#requests, signal }
       const perform = () => this.#port.requests.perform(request, terms)
-      return await this.#holding(charactersOf(request), perform)
+      return await this.#counting(charactersOf(request), perform)
     } catch (error) {
       if (signal.aborted) throw new OperationError('AbortError', 'fetch: it was aborted')
       throw error
@@ -174,7 +175,7 @@ export class ActionHost implements RunnerHost {
     }
   }
 
-  #configured([, kind, name]: ConfigOperation): string {
+  #readConfiguration([, kind, name]: ConfigOperation): string {
     const { configuration, definition } = this.#invocation
     if (kind === 'variable') return JSON.stringify(configuration.variable(name))
     const call = `ctx.config.secret("${name}")`

@@ -1,4 +1,4 @@
-/** Actions in real runners: what they call, what they fetch, how they end. */
+/** Actions in real runners: their calls, their requests and their outcomes. */
 import { createServer, type RequestListener, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -190,18 +190,18 @@ async function failureOf(name: string, input = {}): Promise<Record<string, unkno
 }
 
 describe('an Action', () => {
-  test('calls Queries, Mutations and Actions, each on its own', async () => {
+  test('calls Queries, Mutations and Actions, each an invocation of its own', async () => {
     expect(await bench.call('calls')).toEqual([[1n], [1n, 2n], 3])
     expect(await failureOf('half')).toMatchObject({ code: 'FUNCTION_FAILED' })
     expect(await bench.call('all')).toEqual([1n, 2n, 5n])
   })
 
-  test('may catch what a called Function declares, and else fails with it', async () => {
+  test('may catch the declared code of a called Function or fails with it', async () => {
     expect(await bench.call('catches')).toBe('FULL')
     expect(await failureOf('bubbles')).toMatchObject({ code: 'APP_FULL', status: 409 })
   })
 
-  test('is told its mistakes', async () => {
+  test('fails with messages that name its mistakes', async () => {
     expect(await failureOf('reads')).toMatchObject({
       detail: 'TypeError: ctx.db in an Action: use ctx.runQuery and ctx.runMutation',
     })
@@ -214,34 +214,34 @@ describe('an Action', () => {
     expect(await bench.call('here')).toEqual(['undefined', 'undefined', 'function', 'function'])
   })
 
-  test('has timers in the order in which they are due, and the time that it is', async () => {
+  test('runs timers in the order of their due times, and reads the current time', async () => {
     expect(await bench.call('timers')).toEqual(['abc', true, 4])
     expect(await failureOf('late')).toMatchObject({ detail: 'RangeError: in a timer' })
   })
 
-  test('has 1,024 timers beside those of its signals', async () => {
+  test('has 1,024 timers in addition to those of its signals', async () => {
     expect(await bench.call('timeouts')).toEqual([5_000, 1_024])
   })
 
-  test('may sleep as often as it likes beside a long timer and a long signal', async () => {
+  test('may sleep any number of times beside a long timer and a long signal', async () => {
     expect(await bench.call('watched')).toBe(1_040)
   })
 
-  test('draws other numbers each time', async () => {
+  test('draws different random numbers in each run', async () => {
     expect(await bench.call('random')).not.toEqual(await bench.call('random'))
   })
 
-  test('that burns the CPU is stopped by its bound, and Queries go on meanwhile', async () => {
-    const burning = failureOf('spins')
-    const answered = bench.call('all').then(() => 'answered')
-    expect(await Promise.race([burning, answered])).toBe('answered')
-    expect(await burning).toMatchObject({ code: 'LIMIT_EXCEEDED', detail: 'cpu' })
+  test('that exceeds its CPU limit is stopped, and Queries succeed meanwhile', async () => {
+    const spinning = failureOf('spins')
+    const query = bench.call('all').then(() => 'returned')
+    expect(await Promise.race([spinning, query])).toBe('returned')
+    expect(await spinning).toMatchObject({ code: 'LIMIT_EXCEEDED', detail: 'cpu' })
   })
 
-  test('stops when its caller is gone', async () => {
+  test('stops when its caller disconnects', async () => {
     const abort = new AbortController()
     setTimeout(() => abort.abort(), 50)
-    // It waits for longer than a test may take.
+    // Without the abort it would wait longer than the time bound of a test.
     await expect(bench.call('waits', {}, { signal: abort.signal })).rejects.toMatchObject({
       code: 'UNAVAILABLE',
     })
@@ -249,7 +249,7 @@ describe('an Action', () => {
 })
 
 describe('fetch', () => {
-  test('sends the request and answers the whole response', async () => {
+  test('sends the request and returns the whole response', async () => {
     seen = []
     const init = new Map([['headers', new Map([['X-Q', 'é']])]])
     expect(await bench.call('get', { url: `${origin}/p?q=1#h`, init })).toEqual([
@@ -273,7 +273,7 @@ describe('fetch', () => {
     ])
   })
 
-  test('follows a redirect to a host that the Action names, and no other', async () => {
+  test('follows a redirect to a host that the Action declares, and to no other', async () => {
     const init = null
     expect(await bench.call('get', { url: `${origin}/hop`, init })).toMatchObject([
       ...[201, true, true, 'b', `${origin}/there`],
@@ -284,7 +284,7 @@ describe('fetch', () => {
     expect(seen.slice(before).map(({ url }) => url)).toEqual(['/away'])
   })
 
-  test('reaches nothing that the Action does not name', async () => {
+  test('reaches no host that the Action does not declare', async () => {
     const before = seen.length
     expect(await failureOf('undeclared', { url: origin })).toMatchObject({
       detail: expect.stringContaining('is not in uses.network of this Action'),
@@ -297,7 +297,7 @@ describe('fetch', () => {
     expect(seen.length).toBe(before)
   })
 
-  test('sends and receives what it may, also the first in a runner, with any status', async () => {
+  test('sends and receives as much as the bounds allow in a new runner', async () => {
     for (let i = 0; i < 2; i++) {
       bench.pool.forget(bench.release.releaseId)
       expect(await bench.call('takes', { url: `${origin}/largest` })).toEqual([999, false, 2 ** 24])
@@ -306,25 +306,22 @@ describe('fetch', () => {
     expect(await bench.call('sends', { url: origin })).toBeNull()
   })
 
-  test.each(['URL', 'header'])(
-    'with a %s that is too long is the author’s mistake',
-    async (part) => {
-      expect(await failureOf('long', { part })).toMatchObject({
-        detail: expect.stringMatching(
-          /^RangeError: fetch: URL and headers have \d+ characters, at most/,
-        ),
-      })
-    },
-  )
+  test.each(['URL', 'header'])('throws a RangeError for a %s that is too long', async (part) => {
+    expect(await failureOf('long', { part })).toMatchObject({
+      detail: expect.stringMatching(
+        /^RangeError: fetch: URL and headers have \d+ characters, at most/,
+      ),
+    })
+  })
 
-  test('tells the Action of a response that breaks off', async () => {
+  test('throws where a response breaks off', async () => {
     const { host } = new URL(origin)
     expect(await bench.call('failed', { url: `${origin}/half` })).toBe(
       `TypeError: fetch: "${host}" cannot be reached, or breaks off (ECONNRESET)`,
     )
   })
 
-  test('knows of answers that its runner does not take', async () => {
+  test('counts replies that its runner does not read', async () => {
     seen = []
     large = Promise.withResolvers()
     const failure = failureOf('four', { url: `${origin}/large` })
@@ -337,16 +334,16 @@ describe('fetch', () => {
     expect(bench.pool.actionBacklogBytes()).toBe(0)
   })
 
-  test('ends with its signal, its timeout or its Action, and so does the connection', async () => {
+  test('closes its connection when its signal, its timeout or its Action ends', async () => {
     ;[seen, closed] = [[], 0]
     expect(await bench.call('aborts', { url: `${origin}/slow` })).toBe('AbortError')
     expect(await bench.call('timesOut', { url: `${origin}/slow` })).toBe('TimeoutError')
     expect(await bench.call('raced', { url: `${origin}/slow` })).toBe('late')
-    // Where one ended before it was sent, there was no connection.
+    // A request that ended before it was sent has no connection.
     await expect.poll(() => seen.length - closed).toBe(0)
   })
 
-  test('ends with its signal also where another listener throws', async () => {
+  test('ends with its signal even if another listener throws', async () => {
     expect(await bench.call('aborted', { url: `${origin}/slow` })).toEqual(['first', 'AbortError'])
   })
 })

@@ -5,18 +5,18 @@
 import { Fault, isFault } from '../../errors/fault.ts'
 import { FairSemaphore } from '../../system/fair-semaphore.ts'
 import type { ActiveCalls } from '../invocations/active-calls.ts'
+import type { InvocationPort } from '../invocations/attempts.ts'
 import { callKeyOf } from '../invocations/checked-arguments.ts'
+import { logOutcome } from '../invocations/function-logs.ts'
 import {
   beginInvocation,
-  conclude,
   type InvocationInput,
-  type InvocationPort,
   LostRunCounter,
-  report,
   runnerCall,
-} from '../invocations/invocations.ts'
+} from '../invocations/invocation.ts'
 import type { Mutations } from '../invocations/mutations.ts'
-import { keysOf, type Queries } from '../invocations/queries.ts'
+import { cacheKeysOf, type Queries } from '../invocations/queries.ts'
+import { conclude } from '../invocations/run-outcomes.ts'
 import {
   ACTION_MILLIS_MAX,
   ACTION_WAIT_MILLIS,
@@ -108,7 +108,7 @@ export class Actions {
         const startedMillis = system.monotonicMillis()
         const outcome = await pool.invoke(input.prepared.release, call, host)
         usage.record(invocation, outcome, { startedMillis, grownBytes: host.grownBytes })
-        report(this.#port, invocation, input.definition, outcome)
+        logOutcome(this.#port.log, invocation, input.definition, outcome)
         const ran = conclude(invocation, outcome, host.failures, host.violations)
         if (ran !== null) return ran.resultText
         if (host.hasActed) {
@@ -130,7 +130,7 @@ export class Actions {
     const { queries } = this.#port
     switch (input.definition.kind) {
       case 'query': {
-        const keys = keysOf(input, callKeyOf(input))
+        const keys = cacheKeysOf(input, callKeyOf(input))
         return (queries.find(keys) ?? (await queries.invoke(input, keys))).resultText
       }
       case 'mutation':

@@ -1,4 +1,4 @@
-/** `fetch` of Actions: each request with the hosts of its Action, and what to say of a failure. */
+/** Sends the requests of `fetch` in Actions, and turns failures into errors for the author. */
 import type { FetchRequest } from '../../runner/operations.ts'
 import type { AddressRange } from '../../system/address-ranges.ts'
 import { FetchFailure, type Network } from '../../system/guarded-fetch.ts'
@@ -6,60 +6,65 @@ import { OutboundFetch, type OutboundResponse } from '../../system/outbound-fetc
 import { OperationError } from '../invocations/operation-error.ts'
 import { REQUESTS_BYTES_MAX, REQUESTS_IN_FLIGHT_MAX, RESPONSE_BYTES_MAX } from '../limits.ts'
 import type { RunnerPool } from '../runners/runner-pool.ts'
-import { Slots } from './slots.ts'
+import { Semaphore } from './semaphore.ts'
 
 export interface RequestsOptions {
-  /** Networks that are not public and may be called all the same. */
+  /** Networks that are not public and that Actions may reach. */
   readonly allowedNetworks: readonly AddressRange[]
-  /** What tests replace. */
+  /** A replacement for tests. */
   readonly network?: Network | undefined
 }
 
 export interface RequestTerms {
+  /** The hosts that the Action declares. */
   readonly hosts: readonly string[]
-  /** Those of the Action that asks. */
-  readonly turns: Slots
+  /** Bounds the concurrent requests of the Action. */
+  readonly semaphore: Semaphore
   readonly signal: AbortSignal
 }
 
 export class Requests {
   readonly #outbound: OutboundFetch
   readonly #runners: Pick<RunnerPool, 'actionBacklogBytes'>
-  readonly #slots = new Slots(REQUESTS_IN_FLIGHT_MAX)
-  /** Bytes of requests that are not answered, and of what came of their responses. */
-  #held = 0
+  readonly #semaphore = new Semaphore(REQUESTS_IN_FLIGHT_MAX)
+  /** Bytes of the requests in progress, including the received parts of their responses. */
+  #reserved = 0
 
   constructor(options: RequestsOptions, runners: Pick<RunnerPool, 'actionBacklogBytes'>) {
     this.#outbound = new OutboundFetch({ ...options, responseBytesMax: RESPONSE_BYTES_MAX })
     this.#runners = runners
   }
 
-  /** Answers Stored JSON of a FetchReply. Throws a Refusal. */
-  async perform(request: FetchRequest, { hosts, turns, signal }: RequestTerms): Promise<string> {
-    let held = 0
-    const hold = (bytes: number) => {
-      // An answer counts until its runner took it: one that asks and does not read gets no more.
-      const all = this.#held + this.#runners.actionBacklogBytes() + bytes
-      if (all > REQUESTS_BYTES_MAX) throw new FetchFailure('busy')
-      this.#held += bytes
-      held += bytes
+  /** Returns the stored JSON of a FetchReply. Throws OperationError for a failed request. */
+  async perform(
+    request: FetchRequest,
+    { hosts, semaphore, signal }: RequestTerms,
+  ): Promise<string> {
+    let reserved = 0
+    const reserve = (bytes: number) => {
+      // A reply counts until its runner has read it, so a runner that never reads is bounded too.
+      const total = this.#reserved + this.#runners.actionBacklogBytes() + bytes
+      if (total > REQUESTS_BYTES_MAX) throw new FetchFailure('busy')
+      this.#reserved += bytes
+      reserved += bytes
     }
     const send = () => {
       const body = request.body === null ? null : Uint8Array.fromBase64(request.body)
-      return this.#outbound.fetch({ ...request, body, hosts, signal, hold })
+      return this.#outbound.fetch({ ...request, body, hosts, signal, hold: reserve })
     }
     try {
-      hold(charactersOf(request))
-      return replyText(await turns.use(signal, () => this.#slots.use(signal, send)))
+      reserve(charactersOf(request))
+      return replyText(await semaphore.use(signal, () => this.#semaphore.use(signal, send)))
     } catch (error) {
       if (!(error instanceof FetchFailure)) throw error
       throw new OperationError('TypeError', `fetch: ${explain(error, request.url)}`)
     } finally {
-      this.#held -= held
+      this.#reserved -= reserved
     }
   }
 }
 
+/** Returns the size of a request without its method. */
 export function charactersOf({ url, headers, body }: FetchRequest): number {
   const ofHeaders = headers.reduce((sum, [name, value]) => sum + name.length + value.length, 0)
   return url.length + ofHeaders + (body?.length ?? 0)
@@ -70,7 +75,7 @@ function replyText({ body, ...head }: OutboundResponse): string {
   return JSON.stringify({ ...head, body: bytes })
 }
 
-/** For the author of the Action, who wrote the URL. */
+/** Returns the error message for the author of the Action. */
 function explain({ reason, cause }: FetchFailure, text: string): string {
   const host = URL.canParse(text) ? new URL(text).host.slice(0, 260) : 'it'
   const variable = 'SERVICE_ACTION_ALLOWED_NETWORKS'
@@ -96,13 +101,13 @@ function explain({ reason, cause }: FetchFailure, text: string): string {
     case 'time':
       return 'it was aborted'
     case 'busy':
-      return `requests of all Actions hold over ${REQUESTS_BYTES_MAX} bytes: try it later`
+      return `requests of all Actions hold over ${REQUESTS_BYTES_MAX} bytes: retry later`
     case 'connection':
       return `"${host}" cannot be reached, or breaks off${codeOf(cause)}`
   }
 }
 
-/** Such as ECONNREFUSED. */
+/** Returns the code of a system error, such as " (ECONNREFUSED)"; empty without one. */
 function codeOf(cause: unknown): string {
   const code = cause instanceof Error && 'code' in cause ? cause.code : undefined
   return typeof code === 'string' ? ` (${code})` : ''

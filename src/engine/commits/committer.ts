@@ -1,8 +1,8 @@
 /**
- * The one place where Mutations become real. It runs in memory, one at a time: it checks a read set
- * against everything committed since its snapshot, assigns the sequence and gathers what is ready
- * into one durable transaction. Nobody is answered before that transaction is on the disk, but
- * later Mutations read what was assigned at once.
+ * Commits Mutations by optimistic concurrency control with group commit. Synchronously and in
+ * memory, it checks a read set against all commits since its snapshot, assigns the sequence and
+ * adds the transaction to the open batch. The caller gets its reply once the batch is durable;
+ * later Mutations read the pending commit at once.
  */
 import { encodeTrailer } from '../../documents/key-encoding.ts'
 import { indexKeyOf } from '../../documents/keys.ts'
@@ -19,92 +19,65 @@ import type { MaybePromise } from '../../system/maybe-promise.ts'
 import type { System } from '../../system/system.ts'
 import type { Metrics } from '../../telemetry/metrics/metrics.ts'
 import { INVOCATION_MILLIS_MAX } from '../limits.ts'
-import type { PendingWrite } from '../transactions/overlay.ts'
+import type { BufferedWrite } from '../transactions/overlay.ts'
+import { Batch } from './batch.ts'
 import { type KeyLock, LockManager } from './lock-manager.ts'
-import { lostFault, PendingCommits, stalledFault } from './pending-commits.ts'
+import { PendingCommits, rolledBackFault } from './pending-commits.ts'
 import { PinnedSnapshots, type SnapshotPin } from './pinned-snapshots.ts'
 import type { CommitWrites, ReadSet } from './read-set.ts'
 import { type Conflict, WriteLog } from './write-log.ts'
 
-/** Mutations of one durable transaction; more wait for the next one. */
-const BATCH_MAX = 512
-/** The key whose ticket is an exclusive turn: no document and no index has that name. */
-const EVERYTHING = ''
-/** Documents and keys of recent commits that read sets are checked against. */
+/** The key of the global commit lock. No document ID and no index key is the empty string. */
+const GLOBAL_KEY = ''
+/** Most document IDs and index keys of recent commits in the write log. */
 const LOG_ENTRIES_MAX = 500_000
 
 export interface CommitRequest {
   readonly snapshot: number
-  /** Those that the attempt read; null where its snapshot was durable. */
+  /** The pending commits that the attempt read; null where its snapshot was durable. */
   readonly pending: PendingCommits | null
   readonly readSet: ReadSet
-  readonly writes: readonly PendingWrite[]
+  readonly writes: readonly BufferedWrite[]
   readonly atMicros: bigint
   readonly operation: Omit<OperationRecord, 'commitSequence'>
-  /** What an attempt that runs again holds. */
-  readonly turn: Turn | null
+  /** The lock that the Mutation holds after a conflict; null in a first attempt without one. */
+  readonly lock: CommitLock | null
 }
 
 export type CommitOutcome =
   | {
-      /** It has its place, and will be durable unless the store fails. */
+      /** The commit is pending: it becomes durable unless the store fails. */
       readonly kind: 'assigned'
       /** Null where nothing was written. */
       readonly sequence: number | null
       /**
-       * UNAVAILABLE where nothing was stored, RESULT_UNCERTAIN where that is unknown;
-       * DEADLINE_EXCEEDED where the store has not said in time, and `settled` when it has.
+       * Rejects with UNAVAILABLE where nothing was stored, with RESULT_UNCERTAIN where that is
+       * unknown, and with DEADLINE_EXCEEDED where the batch stalls.
        */
       readonly durable: Promise<void>
-      /** Never rejects. */
-      readonly settled: Promise<void>
+      /** Resolves once the store has succeeded or failed, also after a stall. Never rejects. */
+      readonly outcomeKnown: Promise<void>
     }
-  /** Nothing was stored; wait for the keys and run again at a new snapshot. None: for everybody. */
+  /**
+   * Nothing was stored: lock the keys and run again at a new snapshot. Without keys, which are then
+   * unknown, take the global commit lock.
+   */
   | { readonly kind: 'conflict'; readonly keys: readonly string[] }
 
-/** The right to commit before others: of some keys, or of everything. */
-export interface Turn {
-  readonly ticket: KeyLock | null
+/** A lock on conflicting keys, or the global commit lock. */
+export interface CommitLock {
+  /** Null for the global commit lock. */
+  readonly keyLock: KeyLock | null
   release(): void
-}
-
-/** What becomes durable together. */
-class Batch {
-  readonly transactions: TransactionWrite[] = []
-  readonly writes: CommitWrites[] = []
-  /** As those who wait for it are told. */
-  readonly durable = Promise.withResolvers<void>()
-  readonly settled = Promise.withResolvers<void>()
-  #isStalled = false
-
-  /** Whether one more may come to it. */
-  get isOpen(): boolean {
-    return this.transactions.length < BATCH_MAX && !this.#isStalled
-  }
-
-  succeed(): void {
-    this.durable.resolve()
-    this.settled.resolve()
-  }
-
-  fail(error: unknown): void {
-    this.durable.reject(error)
-    this.settled.resolve()
-  }
-
-  markStalled(): void {
-    this.#isStalled = true
-    this.durable.reject(stalledFault())
-  }
 }
 
 export interface CommitterOptions {
   readonly store: DocumentStore
   readonly system: System
   readonly metrics: Metrics
-  /** Milliseconds that the store may take over a batch before its Mutations are answered. */
+  /** Milliseconds until a batch that the store has not completed counts as stalled. */
   readonly commitMillisMax?: number
-  /** Called for every durable commit, in order, before its Mutation is answered. */
+  /** Called for every durable commit, in sequence order, before its caller gets the reply. */
   readonly onCommit: (sequence: number, writes: CommitWrites) => void
 }
 
@@ -114,18 +87,18 @@ export class Committer {
   readonly #metrics: Metrics
   readonly #onCommit: CommitterOptions['onCommit']
   readonly #commitMillisMax: number
-  readonly #tickets: LockManager
+  readonly #locks: LockManager
   readonly #snapshots: PinnedSnapshots
   #writeLog: WriteLog
   #assigned: number
   #durable: number
-  /** Those that wait, the last of them open. */
+  /** Batches that wait for the store; only the last one accepts transactions. */
   readonly #queue: Batch[] = []
   #scheduled = false
   #inFlight: Batch | null = null
   #newestFailed = false
   #pending = new PendingCommits()
-  #exclusive: { readonly turn: Turn; readonly done: Promise<void> } | null = null
+  #globalLock: { readonly lock: CommitLock; readonly released: Promise<void> } | null = null
 
   constructor(options: CommitterOptions) {
     const { store, system, metrics, onCommit, commitMillisMax = INVOCATION_MILLIS_MAX } = options
@@ -134,19 +107,19 @@ export class Committer {
     this.#metrics = metrics
     this.#onCommit = onCommit
     this.#commitMillisMax = commitMillisMax
-    this.#tickets = new LockManager(system)
+    this.#locks = new LockManager(system)
     this.#assigned = store.latestSequence
     this.#durable = store.latestSequence
     this.#writeLog = emptyLog(this.#durable)
     this.#snapshots = new PinnedSnapshots(this.#durable)
   }
 
-  /** The snapshot of a Query: the newest that is durable. */
+  /** The newest durable sequence, which is the snapshot of a new Query. */
   get durable(): number {
     return this.#durable
   }
 
-  /** The snapshot of a Mutation: the newest there is, read through `pending`. */
+  /** The newest assigned sequence: the snapshot of a new Mutation, read through `pending`. */
   get assigned(): number {
     return this.#assigned
   }
@@ -155,53 +128,63 @@ export class Committer {
     return this.#pending
   }
 
-  /** Whether the store refused the newest batch, or says nothing: reads may well go on. */
+  /** Whether the newest batch failed or a batch is stalled. Reads may still succeed. */
   get isFailing(): boolean {
     return this.#newestFailed || this.#pending.isStalled
   }
 
-  /** Pins the snapshot of an attempt, before it is taken and until `unpinSnapshot`. */
+  /** Pins the snapshot of an attempt. Call it before you read `durable` or `assigned`. */
   pinSnapshot(): SnapshotPin {
-    return this.#snapshots.begin(this.#durable)
+    return this.#snapshots.pin(this.#durable)
   }
 
-  unpinSnapshot(use: SnapshotPin): void {
-    this.#snapshots.end(use)
+  unpinSnapshot(pin: SnapshotPin): void {
+    this.#snapshots.unpin(pin)
   }
 
-  /** Whether anything that `readSet` holds was written by a durable commit after `snapshot`. */
+  /** Whether a commit after `snapshot` wrote anything in `readSet`. */
   changedSince(readSet: ReadSet, snapshot: number): boolean {
     return this.#writeLog.conflicts(readSet, snapshot) !== null
   }
 
-  /** Raises UNAVAILABLE where the attempt read what was lost meanwhile, and behind a late batch. */
+  /**
+   * Assigns a sequence to the writes of an attempt, or reports the conflict. Throws UNAVAILABLE
+   * where the attempt read commits that were rolled back, and while a batch is stalled.
+   */
   commit(request: CommitRequest): MaybePromise<CommitOutcome> {
-    const exclusive = this.#exclusive
-    if (exclusive !== null && exclusive.turn !== request.turn) {
-      return exclusive.done.then(() => this.commit(request))
+    const global = this.#globalLock
+    if (global !== null && global.lock !== request.lock) {
+      return global.released.then(() => this.commit(request))
     }
-    if (request.pending?.isLost(request.snapshot) === true) throw lostFault()
-    // What waits behind it is bounded by those that came before it was late.
-    if (this.#pending.isStalled) throw new Fault('UNAVAILABLE', { detail: 'behind a late commit' })
-    const lost = this.#conflicts(request)
-    if (lost !== null) {
+    if (request.pending?.isRolledBack(request.snapshot) === true) throw rolledBackFault()
+    // Only Mutations from before the stall wait, so the queue stays bounded.
+    if (this.#pending.isStalled) {
+      throw new Fault('UNAVAILABLE', { detail: 'an earlier commit is stalled' })
+    }
+    const conflicting = this.#conflictingKeys(request)
+    if (conflicting !== null) {
       this.#metrics.counters.commitConflicts.add()
-      return { kind: 'conflict', keys: lost }
+      return { kind: 'conflict', keys: conflicting }
     }
     const sequence = request.writes.length === 0 ? null : this.#assigned + 1
     const { transaction, writes } = this.#build(request, sequence)
     if (sequence !== null) {
       this.#assigned = sequence
-      const oldestInUse = this.#snapshots.oldest(this.#durable)
-      this.#writeLog.append({ sequence, writes, oldestInUse })
+      const oldestPinned = this.#snapshots.oldest(this.#durable)
+      this.#writeLog.append({ sequence, writes, oldestPinned })
       this.#pending.add(sequence, transaction.writes, writes)
     }
     const batch = this.#openBatch()
     batch.transactions.push(transaction)
     batch.writes.push(writes)
     this.#schedule()
-    const { durable, settled } = batch
-    return { kind: 'assigned', sequence, durable: durable.promise, settled: settled.promise }
+    const { durable, outcomeKnown } = batch
+    return {
+      kind: 'assigned',
+      sequence,
+      durable: durable.promise,
+      outcomeKnown: outcomeKnown.promise,
+    }
   }
 
   #openBatch(): Batch {
@@ -212,53 +195,54 @@ export class Committer {
     return batch
   }
 
-  /** Waits for a turn on the keys that an attempt lost. DEADLINE_EXCEEDED. */
-  async takeTurn(keys: readonly string[], deadline: number): Promise<Turn> {
-    const ticket = await this.#tickets.acquire(keys, deadline)
-    return { ticket, release: () => ticket.release() }
+  /** Waits for the lock on the keys of a conflict. Rejects with DEADLINE_EXCEEDED. */
+  async acquireLock(keys: readonly string[], deadline: number): Promise<CommitLock> {
+    const keyLock = await this.#locks.acquire(keys, deadline)
+    return { keyLock, release: () => keyLock.release() }
   }
 
-  /** Whether anybody has a turn on anything. */
-  get isContended(): boolean {
-    return this.#tickets.size > 0
+  /** Whether any key is locked. */
+  get hasLocks(): boolean {
+    return this.#locks.size > 0
   }
 
-  /** Those that somebody has a turn on: whoever will write them saves an attempt by waiting. */
-  contended(keys: Iterable<string>): readonly string[] {
-    return this.#tickets.held(keys)
+  /** Returns those of `keys` that are locked: a Mutation that waits for them saves an attempt. */
+  lockedKeys(keys: Iterable<string>): readonly string[] {
+    return this.#locks.locked(keys)
   }
 
-  /** Waits until this attempt is the only one that may commit. DEADLINE_EXCEEDED. */
-  async takeExclusiveTurn(deadline: number): Promise<Turn> {
-    const ticket = await this.#tickets.acquire([EVERYTHING], deadline)
+  /** Waits until only the returned lock's owner may commit. Rejects with DEADLINE_EXCEEDED. */
+  async acquireGlobalLock(deadline: number): Promise<CommitLock> {
+    const keyLock = await this.#locks.acquire([GLOBAL_KEY], deadline)
     const { promise, resolve } = Promise.withResolvers<void>()
-    const turn: Turn = {
-      ticket: null,
+    const lock: CommitLock = {
+      keyLock: null,
       release: () => {
-        if (this.#exclusive?.turn !== turn) return
-        this.#exclusive = null
-        ticket.release()
+        if (this.#globalLock?.lock !== lock) return
+        this.#globalLock = null
+        keyLock.release()
         resolve()
       },
     }
-    this.#exclusive = { turn, done: promise }
-    return turn
+    this.#globalLock = { lock, released: promise }
+    return lock
   }
 
-  /** Resolves once everything that was assigned before the call is durable, or has failed. */
+  /** Resolves once every commit that was assigned before the call is durable or has failed. */
   async drain(): Promise<void> {
-    await (this.#queue.at(-1) ?? this.#inFlight)?.settled.promise
+    await (this.#queue.at(-1) ?? this.#inFlight)?.outcomeKnown.promise
   }
 
-  #conflicts(request: CommitRequest): readonly string[] | null {
+  /** Returns the keys to lock before the next attempt; null where the commit has no conflict. */
+  #conflictingKeys(request: CommitRequest): readonly string[] | null {
     if (request.writes.length === 0) return null
-    const lost = this.#writeLog.conflicts(request.readSet, request.snapshot)
-    if (lost !== null) return lost === 'unknown' ? [] : ticketKeys(lost)
-    // Whoever commits alone waits for nobody: those who hold tickets wait for it.
-    if (this.#exclusive !== null || !this.isContended) return null
+    const conflict = this.#writeLog.conflicts(request.readSet, request.snapshot)
+    if (conflict !== null) return conflict === 'unknown' ? [] : lockKeys(conflict)
+    // The owner of the global lock ignores key locks: their owners wait in `commit` for it.
+    if (this.#globalLock !== null || !this.hasLocks) return null
     const written = request.writes.map((write) => write.id)
-    const held = this.#tickets.heldByOther(written, request.turn?.ticket ?? null)
-    return held === null ? null : [held]
+    const locked = this.#locks.lockedByOther(written, request.lock?.keyLock ?? null)
+    return locked === null ? null : [locked]
   }
 
   #build(request: CommitRequest, sequence: number | null) {
@@ -280,7 +264,7 @@ export class Committer {
   #schedule(): void {
     if (this.#scheduled || this.#inFlight !== null || this.#queue.length === 0) return
     this.#scheduled = true
-    // One turn of the event loop gathers the Mutations whose last message came with it.
+    // The batch gathers all Mutations whose last message arrives in this event loop iteration.
     setImmediate(() => {
       this.#scheduled = false
       void this.#flush()
@@ -291,11 +275,11 @@ export class Committer {
     const batch = this.#queue.shift()
     if (batch === undefined) return
     this.#inFlight = batch
-    const late = setTimeout(() => this.#tellLate(batch), this.#commitMillisMax)
+    const stallTimer = setTimeout(() => this.#markStalled(batch), this.#commitMillisMax)
     try {
       await this.#write(batch)
     } finally {
-      clearTimeout(late)
+      clearTimeout(stallTimer)
       this.#inFlight = null
       this.#schedule()
     }
@@ -309,7 +293,7 @@ export class Committer {
     } catch (error) {
       this.#newestFailed = true
       this.#metrics.counters.commitBatchesFailed.add()
-      this.#abandon(batch, error)
+      this.#rollBack(batch, error)
       return
     }
     this.#newestFailed = false
@@ -319,12 +303,12 @@ export class Committer {
       this.#durable = sequence
       this.#onCommit(sequence, batch.writes[i]!)
     }
-    this.#pending.settle(this.#durable)
+    this.#pending.markDurable(this.#durable)
     batch.succeed()
   }
 
-  /** Those behind it are told with it: nothing says that the store will answer them sooner. */
-  #tellLate(batch: Batch): void {
+  /** Marks the batch and all later ones, which cannot become durable sooner. */
+  #markStalled(batch: Batch): void {
     this.#pending.markStalled()
     for (const waiting of [batch, ...this.#queue]) waiting.markStalled()
   }
@@ -337,15 +321,18 @@ export class Committer {
     histograms.commitDurationMicros.observe(millis * 1000)
   }
 
-  /** What was assigned behind a failed batch read its writes or counted on its sequences. */
-  #abandon(batch: Batch, error: unknown): void {
-    const behind = this.#queue.splice(0)
+  /**
+   * Fails the batch and all later ones, whose transactions read its writes or have sequences that
+   * follow from its sequences. The sequences are assigned again.
+   */
+  #rollBack(batch: Batch, error: unknown): void {
+    const later = this.#queue.splice(0)
     this.#assigned = this.#durable
     this.#writeLog = emptyLog(this.#durable)
-    this.#pending.lose()
+    this.#pending.rollBack()
     this.#pending = new PendingCommits()
     batch.fail(error)
-    for (const lost of behind) lost.fail(lostFault(error))
+    for (const dependent of later) dependent.fail(rolledBackFault(error))
   }
 }
 
@@ -356,19 +343,25 @@ function emptyLog(latestSequence: number): WriteLog {
   })
 }
 
-function ticketKeys({ documents, keys }: Conflict): readonly string[] {
+function lockKeys({ documents, keys }: Conflict): readonly string[] {
   return [...documents, ...keys.map(({ index, key }) => `${index}:${key}`)]
 }
 
-/** Whether it is known without making both: most changes leave most indexes as they are. */
-function hasSameKey({ fields }: PhysicalIndex, { before, after }: PendingWrite): boolean {
+/**
+ * Whether the fields of the index are unchanged, which most writes leave so for most indexes: then
+ * one key is encoded and not two. False does not mean that the keys differ.
+ */
+function hasSameKey({ fields }: PhysicalIndex, { before, after }: BufferedWrite): boolean {
   if (before === null || after === null) return false
   return fields.every((field) => before.get(field) === after.get(field))
 }
 
-/** `keysByIndex` gains every key at which an index read sees this document change. */
+/**
+ * Returns the write of one document and its index entries. Adds to `keysByIndex` every key at which
+ * a range read sees this document change.
+ */
 function documentWrite(
-  write: PendingWrite,
+  write: BufferedWrite,
   indexes: readonly PhysicalIndex[],
   keysByIndex: Map<number, string[]>,
 ): DocumentWrite {

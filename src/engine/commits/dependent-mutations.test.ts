@@ -1,9 +1,14 @@
 /**
- * Mutations that read commits which are not durable yet, and what becomes of them when those fail.
- * Method: the engine over a real file, whose commits wait until the test lets them go or fail.
+ * Mutations that read pending commits, and their outcome when those fail. Method: the engine over a
+ * SQLite file whose commits wait until the test releases them or makes them fail.
  */
 import { afterEach, describe, expect, test } from 'vitest'
-import { heldEngine, idOf, int, turns } from '../../../build/testing/documents/held-engines.ts'
+import {
+  heldEngine,
+  idOf,
+  int,
+  tenIterations,
+} from '../../../build/testing/documents/held-engines.ts'
 import { DeclaredFailure, type TestHandler } from '../../../build/testing/engine/in-process-pool.ts'
 import { realSystem } from '../../system/system.ts'
 import { decodeTagged } from '../../value/tagged.ts'
@@ -23,18 +28,18 @@ async function benchOf(
   return bench
 }
 
-/** The code that it ends with, or `done`. */
-const endOf = (call: Promise<unknown>): Promise<string> =>
+/** Returns the error code of the call, or `done`. */
+const outcomeOf = (call: Promise<unknown>): Promise<string> =>
   call.then(
     () => 'done',
     (error: { code: string }) => error.code,
   )
 
-/** The same; `waits` where nothing but the store can end it. */
+/** Returns the outcome of the call, or `waits` while only the store can complete it. */
 const stateOf = (call: Promise<unknown>): Promise<string> =>
-  Promise.race([endOf(call), turns().then(() => 'waits')])
+  Promise.race([outcomeOf(call), tenIterations().then(() => 'waits')])
 
-test('Mutations that follow one another on a document share a durable transaction', async () => {
+test('successive Mutations of one document share a durable transaction', async () => {
   const { held, pool, account, call, metrics } = await benchOf()
   const id = await account(0)
   const before = metrics.counters.commitBatches.value
@@ -42,8 +47,8 @@ test('Mutations that follow one another on a document share a durable transactio
   const first = call('add', id)
   await held.arrived()
   const rest = Array.from({ length: 30 }, () => call('add', id))
-  // All come to have their place: nobody waits for a durable transaction.
-  for (let runs = 0; runs < pool.calls; await turns()) runs = pool.calls
+  // All get a sequence: none waits for a durable transaction.
+  for (let runs = 0; runs < pool.calls; await tenIterations()) runs = pool.calls
   held.release()
   const outcomes = await Promise.all([first, ...rest])
   expect(metrics.counters.commitBatches.value - before).toBe(2)
@@ -51,7 +56,7 @@ test('Mutations that follow one another on a document share a durable transactio
     .sort((a, b) => a.commitSequence! - b.commitSequence!)
     .map(({ resultText }) => decodeTagged(JSON.parse(resultText)) as Map<string, bigint>)
   expect(seen.map((each) => each.get('seen'))).toEqual(seen.map((_, i) => BigInt(i)))
-  // Each saw the sequence that its predecessor was answered with.
+  // Each read the sequence that its predecessor returned.
   const sequences = outcomes.map(({ commitSequence }) => BigInt(commitSequence!))
   expect(seen.map((each) => each.get('revision'))).toEqual([1n, ...sequences.slice(0, -1)])
 })
@@ -61,50 +66,50 @@ describe.each([
   ['failure of the code', 'crash', 'FUNCTION_FAILED'],
   ['success that wrote nothing', 'read', 'done'],
   ['success', 'add', 'done'],
-])('a %s that follows from a commit', (_, name, code) => {
+])('a %s that depends on a pending commit', (_, name, code) => {
   async function dependent() {
     const bench = await benchOf()
     const id = await bench.account(5)
     bench.held.hold()
-    const spends = bench.call('set', [id, 0])
+    const pending = bench.call('set', [id, 0])
     await bench.held.arrived()
-    const follows = bench.call(name, id)
-    expect(await stateOf(follows)).toBe('waits')
-    return { bench, id, spends, follows }
+    const dependent = bench.call(name, id)
+    expect(await stateOf(dependent)).toBe('waits')
+    return { bench, id, pending, dependent }
   }
 
-  test('is answered when that is durable', async () => {
-    const { bench, spends, follows } = await dependent()
+  test('is returned once the commit is durable', async () => {
+    const { bench, pending, dependent: call } = await dependent()
     bench.held.release()
-    expect(await endOf(spends.then(() => follows))).toBe(code)
+    expect(await outcomeOf(pending.then(() => call))).toBe(code)
   })
 
   test.each(['UNAVAILABLE', 'RESULT_UNCERTAIN'] as const)(
-    'is not answered where that is %s',
+    'is not returned where the commit fails with %s',
     async (failure) => {
-      const { bench, id, spends, follows } = await dependent()
+      const { bench, id, pending, dependent: call } = await dependent()
       bench.held.fail(failure)
-      expect(await Promise.all([spends, follows].map(endOf))).toEqual([failure, 'UNAVAILABLE'])
+      expect(await Promise.all([pending, call].map(outcomeOf))).toEqual([failure, 'UNAVAILABLE'])
       const { resultText } = await bench.call('read', id)
       expect(decodeTagged(JSON.parse(resultText))).toBe(5n)
     },
   )
 })
 
-describe('Mutations beyond what one durable transaction holds', () => {
+describe('Mutations beyond the bound of one durable transaction', () => {
   const BATCH_MAX = 512
-  const begin = async () => {
+  const start = async () => {
     const bench = await heldEngine({})
     bench.held.hold()
     const first = bench.call('open', 1)
     await bench.held.arrived()
     const waiting = Array.from({ length: BATCH_MAX + 88 }, (_, i) => bench.call('open', i))
-    await turns()
+    await tenIterations()
     return { bench, calls: [first, ...waiting] }
   }
 
-  test('go into the next one, in their order', async () => {
-    const { bench, calls } = await begin()
+  test('go into the next one, in the order of their commits', async () => {
+    const { bench, calls } = await start()
     bench.held.release()
     const outcomes = await Promise.all(calls)
     const sizes = bench.held.stored.map(({ transactions }) => transactions.length)
@@ -114,8 +119,8 @@ describe('Mutations beyond what one durable transaction holds', () => {
     await bench.close()
   })
 
-  test('are all lost with the one before them', async () => {
-    const { bench, calls } = await begin()
+  test('all fail with the transaction before them', async () => {
+    const { bench, calls } = await start()
     bench.held.fail('UNAVAILABLE')
     const outcomes = await Promise.allSettled(calls)
     expect(outcomes.map((outcome) => outcome.status === 'rejected' && outcome.reason.code)).toEqual(
@@ -126,7 +131,7 @@ describe('Mutations beyond what one durable transaction holds', () => {
   })
 })
 
-test('a failure that follows from what is durable does not wait', async () => {
+test('a failure that depends on durable documents only does not wait', async () => {
   const { held, account, call } = await benchOf()
   const [empty, other] = [await account(0), await account(5)]
   held.hold()
@@ -137,7 +142,7 @@ test('a failure that follows from what is durable does not wait', async () => {
   await pending
 })
 
-test('dependents of a failed commit are lost, and their sequences are given again', async () => {
+test('dependents of a failed commit fail, and their sequences are assigned again', async () => {
   const { held, account, call } = await benchOf()
   const [id, other] = [await account(0), await account(0)]
   held.hold()
@@ -145,12 +150,12 @@ test('dependents of a failed commit are lost, and their sequences are given agai
   await held.arrived()
   for (let i = 0; i < 5; i++) {
     chain.push(call('add', id))
-    await turns()
+    await tenIterations()
   }
-  const apart = call('add', other)
-  await turns()
+  const independent = call('add', other)
+  await tenIterations()
   held.fail('UNAVAILABLE')
-  for (const each of [...chain, apart]) expect(await endOf(each)).toBe('UNAVAILABLE')
+  for (const each of [...chain, independent]) expect(await outcomeOf(each)).toBe('UNAVAILABLE')
   const again = await call('add', id)
   expect(again.commitSequence).toBe(3)
   expect(decodeTagged(JSON.parse(again.resultText))).toEqual(
@@ -161,15 +166,18 @@ test('dependents of a failed commit are lost, and their sequences are given agai
   )
 })
 
-describe('an attempt whose snapshot is lost', () => {
-  /** It saw two accounts that are always equal: one before, one after others used its numbers. */
-  async function overtaken(name: string) {
+describe('an attempt whose snapshot was rolled back', () => {
+  /**
+   * It reads two accounts that are always equal: the first one before the rollback, the second one
+   * after other commits got the same sequences.
+   */
+  async function rolledBackAttempt(name: string) {
     const gate = Promise.withResolvers<void>()
-    const began = Promise.withResolvers<void>()
-    const handler: TestHandler = async (db, { input: [a, b, seen] }) => {
-      if (seen !== null) await db.get(idOf(seen))
+    const started = Promise.withResolvers<void>()
+    const handler: TestHandler = async (db, { input: [a, b, pending] }) => {
+      if (pending !== null) await db.get(idOf(pending))
       const first = (await db.get(idOf(a))).balance.$i
-      began.resolve()
+      started.resolve()
       await gate.promise
       const second = (await db.get(idOf(b))).balance.$i
       if (name === 'fails' && first !== second) throw new DeclaredFailure('UNEVEN')
@@ -180,12 +188,12 @@ describe('an attempt whose snapshot is lost', () => {
       await db.patch(idOf(a), { balance: int(9) })
       await db.patch(idOf(b), { balance: int(9) })
     }
-    const bench = await benchOf({ overtaken: handler, both })
+    const bench = await benchOf({ attempt: handler, both })
     const [a, b, c] = [await bench.account(1), await bench.account(1), await bench.account(1)]
     bench.held.hold()
-    const losing = bench.call('set', [c, 0])
+    const failing = bench.call('set', [c, 0])
     await bench.held.arrived()
-    return { bench, a, b, c, losing, gate, began }
+    return { bench, a, b, c, failing, gate, started }
   }
 
   test.each([
@@ -195,24 +203,24 @@ describe('an attempt whose snapshot is lost', () => {
     ['that it did not read', 'reads', false],
     ['that it read', 'fails', true],
     ['that it did not read', 'fails', false],
-  ])('by a commit %s is not answered: it %s', async (_, name, reads) => {
-    const { bench, a, b, c, losing, gate, began } = await overtaken(name)
-    const doomed = bench.call('overtaken', [a, b, reads ? c : null])
-    const state = endOf(losing)
-    await began.promise
+  ])('with a commit %s fails with UNAVAILABLE: it %s', async (_, name, reads) => {
+    const { bench, a, b, c, failing, gate, started } = await rolledBackAttempt(name)
+    const attempt = bench.call('attempt', [a, b, reads ? c : null])
+    const failed = outcomeOf(failing)
+    await started.promise
     bench.held.fail('UNAVAILABLE')
-    expect(await state).toBe('UNAVAILABLE')
-    // The same sequence again, by others.
+    expect(await failed).toBe('UNAVAILABLE')
+    // Another Mutation gets the same sequence.
     const { commitSequence } = await bench.call('both', [a, b])
     expect(commitSequence).toBe(4)
     gate.resolve()
-    expect(await endOf(doomed)).toBe('UNAVAILABLE')
+    expect(await outcomeOf(attempt)).toBe('UNAVAILABLE')
     const { resultText } = await bench.call('read', a)
     expect(decodeTagged(JSON.parse(resultText))).toBe(9n)
   })
 })
 
-test('a range waits for a commit that touches it, and another one does not', async () => {
+test('a range read waits exactly where a pending commit wrote into its interval', async () => {
   const found: string[] = []
   const handler: TestHandler = async (db, { input: [name, balance] }) => {
     const equal = [int(balance)]
@@ -228,16 +236,16 @@ test('a range waits for a commit that touches it, and another one does not', asy
   const calls = [
     call('count', ['left', 5]),
     call('count', ['entered', 6]),
-    call('count', ['apart', 7]),
+    call('count', ['unrelated', 7]),
   ]
-  await turns()
-  expect(found).toEqual(['apart: 1'])
+  await tenIterations()
+  expect(found).toEqual(['unrelated: 1'])
   held.release()
   await Promise.all([moving, ...calls])
-  expect(found.sort()).toEqual(['apart: 1', 'entered: 1', 'left: 0'])
+  expect(found.sort()).toEqual(['entered: 1', 'left: 0', 'unrelated: 1'])
 })
 
-test('a range that waits for a commit which is lost ends its Mutation', async () => {
+test('a range read that waits for a commit which fails ends its Mutation', async () => {
   const handler: TestHandler = async (db) => (await db.range({ table: 'accounts' })).documents
   const { held, account, call } = await benchOf({ list: handler })
   await account(5)
@@ -247,19 +255,19 @@ test('a range that waits for a commit which is lost ends its Mutation', async ()
   const listing = call('list')
   expect(await stateOf(listing)).toBe('waits')
   held.fail('UNAVAILABLE')
-  expect(await endOf(pending)).toBe('UNAVAILABLE')
-  expect(await endOf(listing)).toBe('UNAVAILABLE')
+  expect(await outcomeOf(pending)).toBe('UNAVAILABLE')
+  expect(await outcomeOf(listing)).toBe('UNAVAILABLE')
 })
 
-test('whoever stood in line leaves it when its place is assigned', async () => {
-  const meet = Promise.withResolvers<void>()
+test('a Mutation releases its lock when its commit has a sequence', async () => {
+  const bothRead = Promise.withResolvers<void>()
   let runs = 0
   const handler: TestHandler = async (db, { input }) => {
     const { balance } = await db.get(idOf(input))
     runs += 1
-    // The first two read the same version, so one of them loses and stands in line.
-    if (runs === 2) meet.resolve()
-    await meet.promise
+    // The first two read the same version, so one of them conflicts and locks the document.
+    if (runs === 2) bothRead.resolve()
+    await bothRead.promise
     await db.patch(idOf(input), { balance: int(Number(balance.$i) + 1) })
     return null
   }
@@ -268,68 +276,68 @@ test('whoever stood in line leaves it when its place is assigned', async () => {
   held.hold()
   const both = [call('collide', id), call('collide', id)]
   await held.arrived()
-  await turns()
+  await tenIterations()
   expect(runs).toBe(3)
-  // It names the document, so it would stand behind whoever is in line for it.
+  // Its arguments name the document, so it would wait for a lock on it.
   const third = call('collide', id)
-  await turns()
+  await tenIterations()
   expect(runs).toBe(4)
   held.release()
   const outcomes = await Promise.all([...both, third])
   expect(outcomes.map(({ attempts }) => attempts).sort()).toEqual([1, 1, 2])
 })
 
-describe('a store that takes too long over a commit', () => {
-  async function late() {
+describe('a stalled commit', () => {
+  async function stalled() {
     const bench = await benchOf({}, 500)
     const { held, engine, call, account } = bench
     const id = await account(5)
     held.hold()
     const operationId = realSystem().ids.make('opn')
-    const first = endOf(call('add', id, operationId))
+    const first = outcomeOf(call('add', id, operationId))
     await held.arrived()
-    const behind = [endOf(call('read', id)), endOf(call('crash', id))]
+    const dependents = [outcomeOf(call('read', id)), outcomeOf(call('crash', id))]
     const status = async () => (await engine.health()).find(({ name }) => name === 'documents')
-    return { ...bench, id, operationId, first, behind, status }
+    return { ...bench, id, operationId, first, dependents, status }
   }
 
-  test('answers those that wait, and takes no more', async () => {
-    const { call, pool, id, operationId, first, behind, status } = await late()
-    expect(await Promise.all([first, ...behind])).toEqual(Array(3).fill('DEADLINE_EXCEEDED'))
-    expect(await endOf(call('open', 1))).toBe('UNAVAILABLE')
-    expect(await endOf(call('crash', id))).toBe('DEADLINE_EXCEEDED')
-    // It runs no second time beside the first.
+  test('fails the calls that wait for it, and new commits', async () => {
+    const { call, pool, id, operationId, first, dependents, status } = await stalled()
+    expect(await Promise.all([first, ...dependents])).toEqual(Array(3).fill('DEADLINE_EXCEEDED'))
+    expect(await outcomeOf(call('open', 1))).toBe('UNAVAILABLE')
+    expect(await outcomeOf(call('crash', id))).toBe('DEADLINE_EXCEEDED')
+    // A repeat does not run while the outcome of the original is unknown.
     const runs = pool.calls
     expect(await stateOf(call('add', id, operationId))).toBe('DEADLINE_EXCEEDED')
     expect(pool.calls).toBe(runs)
     expect(await status()).toMatchObject({ status: 'degraded' })
   })
 
-  test('keeps it in flight until it is known', async () => {
-    const { held, engine, first } = await late()
+  test('stays in flight until its outcome is known', async () => {
+    const { held, engine, first } = await stalled()
     expect(await first).toBe('DEADLINE_EXCEEDED')
-    expect(await stateOf(engine.idle())).toBe('waits')
+    expect(await stateOf(engine.whenIdle())).toBe('waits')
     held.release()
-    await engine.idle()
+    await engine.whenIdle()
     expect(engine.statistics().durableSequence).toBe(2)
   })
 
-  test('keeps no place from Queries: Mutations that are not over are bounded apart', async () => {
-    const { call, query, held, engine, id, operationId, first, behind } = await late()
-    const left = INVOCATIONS_MAX - 1 - behind.length
-    const others = Array.from({ length: left }, () => endOf(call('open', 1)))
+  test('counts towards the bound of Mutations, not of Queries', async () => {
+    const { call, query, held, engine, id, operationId, first, dependents } = await stalled()
+    const left = INVOCATIONS_MAX - 1 - dependents.length
+    const others = Array.from({ length: left }, () => outcomeOf(call('open', 1)))
     expect(await stateOf(query('read', id))).toBe('BUSY')
-    await Promise.all([first, ...behind, ...others])
+    await Promise.all([first, ...dependents, ...others])
     expect(await stateOf(query('read', id))).toBe('done')
     expect(await stateOf(call('open', 1))).toBe('BUSY')
     expect(await stateOf(call('add', id, operationId))).toBe('DEADLINE_EXCEEDED')
     held.release()
-    await engine.idle()
-    expect(await endOf(call('open', 1))).toBe('done')
+    await engine.whenIdle()
+    expect(await outcomeOf(call('open', 1))).toBe('done')
   })
 
-  test('has it all the same in the end: the repeat is answered from its record', async () => {
-    const { call, held, id, operationId, first, status } = await late()
+  test('that becomes durable is replayed to a repeat', async () => {
+    const { call, held, id, operationId, first, status } = await stalled()
     expect(await first).toBe('DEADLINE_EXCEEDED')
     held.release()
     await expect.poll(async () => (await status())?.status).toBe('healthy')
@@ -338,11 +346,11 @@ describe('a store that takes too long over a commit', () => {
     expect(decodeTagged(JSON.parse(resultText))).toBe(6n)
   })
 
-  test('or has none of it: the repeat runs', async () => {
-    const { call, held, id, operationId, first, status } = await late()
+  test('that fails lets a repeat run', async () => {
+    const { call, held, id, operationId, first, status } = await stalled()
     expect(await first).toBe('DEADLINE_EXCEEDED')
     held.fail('UNAVAILABLE')
-    await turns()
+    await tenIterations()
     expect(await call('add', id, operationId)).toMatchObject({ replayed: false })
     expect(await status()).toMatchObject({ status: 'healthy' })
   })

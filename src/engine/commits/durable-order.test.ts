@@ -1,10 +1,15 @@
 /**
- * Goal: whatever a caller is told follows from one order of durable commits, also while commits
- * fail and their sequences are given again. Method: transfers between few accounts over a store
- * that fails at random; each notes what it saw, and what it was answered must fit the history.
+ * Goal: every reply follows from one order of durable commits, also while commits fail and their
+ * sequences are assigned again. Method: transfers between few accounts over a store that fails at
+ * random. Each attempt records what it read, and every reply must fit the history of the store.
  */
 import { expect, test } from 'vitest'
-import { heldEngine, idOf, int, turn } from '../../../build/testing/documents/held-engines.ts'
+import {
+  heldEngine,
+  idOf,
+  int,
+  nextIteration,
+} from '../../../build/testing/documents/held-engines.ts'
 import { DeclaredFailure, type TestHandler } from '../../../build/testing/engine/in-process-pool.ts'
 import { Random } from '../../../build/testing/fuzzing/fuzz.ts'
 import { SEED } from '../../../build/testing/seeds.ts'
@@ -16,20 +21,21 @@ import type { TypedId } from '../../value/values.ts'
 const TRANSFERS = 2_000
 const system = realSystem()
 
-interface Sight {
+/** One document as an attempt read it. */
+interface Observation {
   readonly id: string
   readonly revision: number
   readonly balance: number
 }
 
-interface Answered {
+interface Reply {
   readonly operationId: string
-  readonly sights: readonly Sight[]
+  readonly observations: readonly Observation[]
   /** Null for a failure, and where nothing was written. */
   readonly sequence: number | null
 }
 
-/** Versions by document, in order. */
+/** The stored versions by document ID, in the order of their sequences. */
 function historyOf(
   stored: readonly CommitBatch[],
 ): Map<string, [sequence: number, balance: number][]> {
@@ -44,34 +50,37 @@ function historyOf(
   return history
 }
 
-/** The sequences at which all of it was true, or null. */
-function momentOf(
+/** Returns the sequences at which all observations held, or null where there are none. */
+function intervalOf(
   history: ReturnType<typeof historyOf>,
-  sights: readonly Sight[],
+  observations: readonly Observation[],
 ): readonly [from: number, to: number] | null {
   let [from, to] = [0, Number.POSITIVE_INFINITY]
-  for (const { id, revision, balance } of sights) {
+  for (const { id, revision, balance } of observations) {
     const versions = history.get(id)!
-    const at = versions.findIndex(([sequence]) => sequence === revision)
-    if (versions[at]?.[1] !== balance) return null
+    const position = versions.findIndex(([sequence]) => sequence === revision)
+    if (versions[position]?.[1] !== balance) return null
     from = Math.max(from, revision)
-    to = Math.min(to, (versions[at + 1]?.[0] ?? Number.POSITIVE_INFINITY) - 1)
+    to = Math.min(to, (versions[position + 1]?.[0] ?? Number.POSITIVE_INFINITY) - 1)
   }
   return from <= to ? [from, to] : null
 }
 
-/** A handler that notes what its last run saw. */
-function transfer(runs: Map<number, Sight[]>, pause: () => Promise<void>): TestHandler {
-  return async (db, { input: [from, to, amount, order] }) => {
-    const sights: Sight[] = []
-    runs.set(order, sights)
+/** A handler that records what its last attempt read, by the number of the transfer. */
+function transfer(
+  lastAttempts: Map<number, Observation[]>,
+  pause: () => Promise<void>,
+): TestHandler {
+  return async (db, { input: [from, to, amount, number] }) => {
+    const observations: Observation[] = []
+    lastAttempts.set(number, observations)
     for (const id of [idOf(from), idOf(to)]) {
       await pause()
       const { balance, _revision } = await db.get(id)
-      sights.push({ id, revision: Number(_revision.$i), balance: Number(balance.$i) })
+      observations.push({ id, revision: Number(_revision.$i), balance: Number(balance.$i) })
     }
     await pause()
-    const [source, target] = sights.map(({ balance }) => balance) as [number, number]
+    const [source, target] = observations.map(({ balance }) => balance) as [number, number]
     if (source < amount) throw new DeclaredFailure('NO_FUNDS')
     if (amount === 0) return null
     await db.patch(idOf(from), { balance: int(source - amount) })
@@ -80,17 +89,17 @@ function transfer(runs: Map<number, Sight[]>, pause: () => Promise<void>): TestH
   }
 }
 
-test(`every answer follows from one order of durable commits (SVC_SEED=${SEED})`, async () => {
+test(`every reply follows from one order of durable commits (SVC_SEED=${SEED})`, async () => {
   const random = new Random(SEED)
   const pause = async () => {
-    for (let left = random.below(4); left > 0; left--) await turn()
+    for (let left = random.below(4); left > 0; left--) await nextIteration()
   }
-  const runs = new Map<number, Sight[]>()
-  let failed = 0
-  const bench = await heldEngine({ transfer: transfer(runs, pause) }, async () => {
+  const lastAttempts = new Map<number, Observation[]>()
+  let failedBatches = 0
+  const bench = await heldEngine({ transfer: transfer(lastAttempts, pause) }, async () => {
     await pause()
     if (random.below(5) > 0) return
-    failed += 1
+    failedBatches += 1
     throw new Fault('UNAVAILABLE', { detail: 'the test' })
   })
   const ids: TypedId[] = []
@@ -99,41 +108,42 @@ test(`every answer follows from one order of durable commits (SVC_SEED=${SEED})`
       (id) => ids.push(id),
       () => undefined,
     )
-  const answers: Answered[] = []
-  const told: Record<string, number> = {}
+  const replies: Reply[] = []
+  const outcomeCounts: Record<string, number> = {}
   let left = TRANSFERS
   const writer = async () => {
     while (left > 0) {
-      const order = left--
+      const number = left--
       const from = random.below(ids.length)
       const to = (from + 1 + random.below(ids.length - 1)) % ids.length
       const operationId = system.ids.make('opn')
-      const input = [ids[from]!, ids[to]!, random.below(120), order]
+      const input = [ids[from]!, ids[to]!, random.below(120), number]
       const outcome = await bench.call('transfer', input, operationId).then(
         ({ commitSequence }) => ({ code: 'done', sequence: commitSequence }),
         ({ code }: Fault) => ({ code, sequence: null }),
       )
-      told[outcome.code] = (told[outcome.code] ?? 0) + 1
+      outcomeCounts[outcome.code] = (outcomeCounts[outcome.code] ?? 0) + 1
       if (outcome.code === 'UNAVAILABLE') continue
-      answers.push({ operationId, sights: runs.get(order)!, sequence: outcome.sequence })
+      const observations = lastAttempts.get(number)!
+      replies.push({ operationId, observations, sequence: outcome.sequence })
     }
   }
   await Promise.all(Array.from({ length: 12 }, writer))
   const history = historyOf(bench.held.stored)
-  for (const { sights, sequence } of answers) {
-    const moment = momentOf(history, sights)
-    expect(moment, JSON.stringify(sights)).not.toBeNull()
-    // What it wrote stands directly behind what it saw.
-    if (sequence !== null) expect(moment![1]).toBe(sequence - 1)
+  for (const { observations, sequence } of replies) {
+    const interval = intervalOf(history, observations)
+    expect(interval, JSON.stringify(observations)).not.toBeNull()
+    // No other commit changed what it read before its own commit.
+    if (sequence !== null) expect(interval![1]).toBe(sequence - 1)
   }
   const sum = [...history.values()].reduce((all, versions) => all + versions.at(-1)![1], 0)
   expect(sum).toBe(500)
   const recorded = bench.held.stored.flatMap(({ transactions }) => transactions)
   expect(new Set(recorded.map(({ operation }) => operation!.operationId)).size - ids.length).toBe(
-    told.done,
+    outcomeCounts.done,
   )
-  // Without failures of each kind the test would not have tried what it is for.
-  expect(Object.keys(told).sort()).toEqual(['APP_NO_FUNDS', 'UNAVAILABLE', 'done'])
-  expect(failed).toBeGreaterThan(20)
+  // Without failures of each kind the test would not cover its goal.
+  expect(Object.keys(outcomeCounts).sort()).toEqual(['APP_NO_FUNDS', 'UNAVAILABLE', 'done'])
+  expect(failedBatches).toBeGreaterThan(20)
   await bench.close()
 })

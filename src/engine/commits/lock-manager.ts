@@ -1,6 +1,7 @@
 /**
- * A place in the queue for a key that a Mutation lost. Without it, first attempts that keep coming
- * would starve the ones that run again; with it, hot documents queue instead of colliding.
+ * Locks on keys, granted in the order in which they were requested. A Mutation that lost a conflict
+ * on a key locks it before it runs again: without the lock, a steady stream of first attempts would
+ * starve the reruns; with it, writers of a hot document queue instead of colliding.
  */
 import { Fault } from '../../errors/fault.ts'
 import type { System } from '../../system/system.ts'
@@ -8,23 +9,24 @@ import { TransientMap } from '../../value/memory/transient-map.ts'
 
 export interface KeyLock {
   readonly keys: readonly string[]
-  /** Gives every key to the next in line. Safe to call twice. */
+  /** Passes every key to the next waiter. Safe to call twice. */
   release(): void
 }
 
 interface Waiter {
+  /** Monotonic milliseconds. */
   readonly deadline: number
   readonly wake: () => void
   readonly fail: (fault: Fault) => void
 }
 
-/** How late a deadline is noticed, at most: a timer for each that waits would cost more. */
+/** Longest delay until an expired deadline is noticed: one timer per waiter would cost more. */
 const SWEEP_MILLIS = 50
 
 export class LockManager {
   readonly #system: Pick<System, 'monotonicMillis'>
-  /** A key that is held has an entry; the array holds those who wait for it. */
-  readonly #queues = new TransientMap<string, Waiter[]>()
+  /** The waiters of each locked key, oldest first. A key without an entry is not locked. */
+  readonly #waiters = new TransientMap<string, Waiter[]>()
   #waiting = 0
   #sweep: ReturnType<typeof setInterval> | null = null
 
@@ -32,81 +34,82 @@ export class LockManager {
     this.#system = system
   }
 
+  /** Number of locked keys. */
   get size(): number {
-    return this.#queues.size
+    return this.#waiters.size
   }
 
-  /** Whether somebody else holds one of `keys`; the first such key, or null. */
-  heldByOther(keys: Iterable<string>, own: KeyLock | null): string | null {
-    if (this.#queues.size === 0) return null
+  /** Returns the first of `keys` that is locked by another owner than `owned`, or null. */
+  lockedByOther(keys: Iterable<string>, owned: KeyLock | null): string | null {
+    if (this.#waiters.size === 0) return null
     for (const key of keys) {
-      if (this.#queues.has(key) && own?.keys.includes(key) !== true) return key
+      if (this.#waiters.has(key) && owned?.keys.includes(key) !== true) return key
     }
     return null
   }
 
-  /** Those of `keys` that somebody holds. */
-  held(keys: Iterable<string>): readonly string[] {
-    return [...keys].filter((key) => this.#queues.has(key))
+  /** Returns those of `keys` that are locked. */
+  locked(keys: Iterable<string>): readonly string[] {
+    return [...keys].filter((key) => this.#waiters.has(key))
   }
 
   /**
-   * Waits for every key. Keys are taken in one order by everybody, so nobody waits in a ring.
-   * DEADLINE_EXCEEDED where `deadline`, in monotonic milliseconds, comes first.
+   * Waits for the lock on every key. All callers lock keys in the same order, so no deadlock is
+   * possible. Rejects with DEADLINE_EXCEEDED at `deadline`, in monotonic milliseconds.
    */
   async acquire(keys: Iterable<string>, deadline: number): Promise<KeyLock> {
-    const wanted = [...new Set(keys)].sort()
-    const taken: string[] = []
+    const sorted = [...new Set(keys)].sort()
+    const acquired: string[] = []
     const release = (): void => {
-      for (const key of taken.splice(0)) this.#pass(key)
+      for (const key of acquired.splice(0)) this.#unlock(key)
     }
     try {
-      for (const key of wanted) {
-        await this.#take(key, deadline)
-        taken.push(key)
+      for (const key of sorted) {
+        await this.#lock(key, deadline)
+        acquired.push(key)
       }
     } catch (error) {
       release()
       throw error
     }
-    return { keys: wanted, release }
+    return { keys: sorted, release }
   }
 
-  #take(key: string, deadline: number): Promise<void> | undefined {
-    const queue = this.#queues.get(key)
-    if (queue === undefined) {
-      this.#queues.set(key, [])
+  #lock(key: string, deadline: number): Promise<void> | undefined {
+    const waiters = this.#waiters.get(key)
+    if (waiters === undefined) {
+      this.#waiters.set(key, [])
       return undefined
     }
     this.#waiting += 1
     this.#sweep ??= setInterval(() => this.#expire(), SWEEP_MILLIS)
-    return new Promise((wake, fail) => queue.push({ deadline, wake, fail }))
+    return new Promise((wake, fail) => waiters.push({ deadline, wake, fail }))
   }
 
-  #pass(key: string): void {
-    const next = this.#queues.get(key)?.shift()
+  #unlock(key: string): void {
+    const next = this.#waiters.get(key)?.shift()
     if (next === undefined) {
-      this.#queues.delete(key)
+      this.#waiters.delete(key)
       return
     }
-    this.#left()
+    this.#countDown()
     next.wake()
   }
 
   #expire(): void {
     const now = this.#system.monotonicMillis()
-    for (const queue of this.#queues.values()) {
-      for (const waiter of queue.splice(0)) {
-        if (now < waiter.deadline) queue.push(waiter)
+    for (const waiters of this.#waiters.values()) {
+      for (const waiter of waiters.splice(0)) {
+        if (now < waiter.deadline) waiters.push(waiter)
         else {
-          this.#left()
+          this.#countDown()
           waiter.fail(new Fault('DEADLINE_EXCEEDED'))
         }
       }
     }
   }
 
-  #left(): void {
+  #countDown(): void {
     this.#waiting -= 1
     if (this.#waiting > 0 || this.#sweep === null) return
     clearInterval(this.#sweep)

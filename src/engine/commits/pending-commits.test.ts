@@ -1,6 +1,6 @@
 /**
- * What a Mutation sees of commits that are not durable yet. Method: random commits, settlements and
- * a loss, against a list that is searched from its beginning each time.
+ * What a Mutation sees of pending commits. Method: random commits, durable batches and a rollback,
+ * compared with a model that searches the list of all commits each time.
  */
 
 import { describe, expect, test } from 'vitest'
@@ -18,7 +18,7 @@ interface Commit {
   readonly writes: CommitWrites
 }
 
-/** Documents by number; one without text is deleted. */
+/** Writes documents by number; a null text is a deletion. */
 function commitOf(
   sequence: number,
   texts: Readonly<Record<number, string | null>>,
@@ -31,29 +31,29 @@ function commitOf(
   return { sequence, documents, writes }
 }
 
-function holding(...commits: readonly Commit[]): PendingCommits {
+function pendingOf(...commits: readonly Commit[]): PendingCommits {
   const pending = new PendingCommits()
   for (const { sequence, documents, writes } of commits) pending.add(sequence, documents, writes)
   return pending
 }
 
-/** Whether the promise has settled by now. */
+/** Returns how the promise has settled; `waits` where it has not. */
 async function outcomeOf(promise: Promise<void>): Promise<string> {
-  const told = promise.then(
+  const outcome = promise.then(
     () => 'durable',
     (error: { code: string }) => error.code,
   )
-  return Promise.race([told, new Promise<string>((end) => setImmediate(end, 'waits'))])
+  return Promise.race([outcome, new Promise<string>((resolve) => setImmediate(resolve, 'waits'))])
 }
 
-describe('of a document that several commits wrote', () => {
-  const pending = holding(
+describe('a document that several commits wrote', () => {
+  const pending = pendingOf(
     commitOf(5, { 1: '{"a":1}', 2: '{}' }),
     commitOf(6, { 1: null }),
     commitOf(8, { 1: '{"a":8}' }),
   )
 
-  test('a snapshot sees the newest up to it, with the sequence that it gets', () => {
+  test('is seen in the newest version up to the snapshot, with its assigned sequence', () => {
     expect(pending.find('notes_1', 4)).toBeUndefined()
     expect(pending.find('notes_1', 5)).toEqual({
       ...{ id: 'notes_1', createdAtMicros: 1n, sequence: 5, text: '{"a":1}' },
@@ -64,44 +64,44 @@ describe('of a document that several commits wrote', () => {
     expect(pending.find('notes_3', 9)).toBeUndefined()
   })
 
-  test('each read of a version answers one object', () => {
+  test('is the same object in each read of a version', () => {
     expect(pending.find('notes_2', 5)).toBe(pending.find('notes_2', 9))
   })
 })
 
-test('an interval is touched by a key in it that the snapshot sees, and by no other', () => {
-  const pending = holding(commitOf(5, {}, [[1, ['b', 'x']]]), commitOf(6, {}, [[2, ['c']]]))
-  expect(pending.touch(1, { lower: 'b', upper: 'c' }, 5)).toBe(true)
-  expect(pending.touch(1, { lower: 'a', upper: 'b' }, 9)).toBe(false)
-  expect(pending.touch(1, { lower: 'c', upper: 'x' }, 9)).toBe(false)
-  expect(pending.touch(1, { lower: 'b', upper: 'c' }, 4)).toBe(false)
-  expect(pending.touch(2, { lower: 'a', upper: 'z' }, 5)).toBe(false)
-  expect(pending.touch(2, { lower: 'a', upper: 'z' }, 6)).toBe(true)
-  pending.settle(5)
-  expect(pending.touch(1, { lower: 'a', upper: 'z' }, 9)).toBe(false)
+test('an interval overlaps only commits that the snapshot sees and that wrote a key in it', () => {
+  const pending = pendingOf(commitOf(5, {}, [[1, ['b', 'x']]]), commitOf(6, {}, [[2, ['c']]]))
+  expect(pending.overlaps(1, { lower: 'b', upper: 'c' }, 5)).toBe(true)
+  expect(pending.overlaps(1, { lower: 'a', upper: 'b' }, 9)).toBe(false)
+  expect(pending.overlaps(1, { lower: 'c', upper: 'x' }, 9)).toBe(false)
+  expect(pending.overlaps(1, { lower: 'b', upper: 'c' }, 4)).toBe(false)
+  expect(pending.overlaps(2, { lower: 'a', upper: 'z' }, 5)).toBe(false)
+  expect(pending.overlaps(2, { lower: 'a', upper: 'z' }, 6)).toBe(true)
+  pending.markDurable(5)
+  expect(pending.overlaps(1, { lower: 'a', upper: 'z' }, 9)).toBe(false)
 })
 
-test('a snapshot is durable when all that it sees is', async () => {
-  const pending = holding(commitOf(5, { 1: '{}' }), commitOf(6, { 1: '{}' }))
+test('a snapshot is durable once every commit that it sees is durable', async () => {
+  const pending = pendingOf(commitOf(5, { 1: '{}' }), commitOf(6, { 1: '{}' }))
   await pending.whenDurable(4)
   const [first, second] = [pending.whenDurable(5), pending.whenDurable(6)]
-  pending.settle(4)
+  pending.markDurable(4)
   expect(await outcomeOf(first)).toBe('waits')
-  pending.settle(5)
+  pending.markDurable(5)
   await first
   expect(await outcomeOf(second)).toBe('waits')
-  pending.settle(6)
+  pending.markDurable(6)
   await second
   await pending.whenDurable(9)
 })
 
-test('whoever sees a commit that is lost is told, at any time, and nobody else is', async () => {
-  const pending = holding(commitOf(5, { 1: '{}' }), commitOf(6, { 1: '{}' }))
+test('a rollback fails exactly the snapshots that see a pending commit, at any time', async () => {
+  const pending = pendingOf(commitOf(5, { 1: '{}' }), commitOf(6, { 1: '{}' }))
   const waiting = [5, 6].map((snapshot) => outcomeOf(pending.whenDurable(snapshot)))
-  pending.settle(5)
-  pending.lose()
+  pending.markDurable(5)
+  pending.rollBack()
   expect(await Promise.all(waiting)).toEqual(['durable', 'UNAVAILABLE'])
-  expect([5, 6, 7].map((snapshot) => pending.isLost(snapshot))).toEqual([false, true, true])
+  expect([5, 6, 7].map((snapshot) => pending.isRolledBack(snapshot))).toEqual([false, true, true])
   expect(await outcomeOf(pending.whenDurable(7))).toBe('UNAVAILABLE')
   await pending.whenDurable(5)
 })
@@ -114,22 +114,26 @@ const written = fc.record({
     maxLength: 2,
   }),
 })
-const settled = fc.record({ kind: fc.constant('settle' as const), share: fc.nat({ max: 10 }) })
-const lost = fc.constant({ kind: 'lose' as const })
-const step = fc.oneof({ weight: 6, arbitrary: written }, { weight: 3, arbitrary: settled }, lost)
+const durable = fc.record({ kind: fc.constant('durable' as const), share: fc.nat({ max: 10 }) })
+const rollback = fc.constant({ kind: 'rollback' as const })
+const step = fc.oneof(
+  { weight: 6, arbitrary: written },
+  { weight: 3, arbitrary: durable },
+  rollback,
+)
 
-/** The same, told from all commits that were ever made. */
+/** The expected answers, computed from the list of all commits. */
 class Model {
   readonly commits: Commit[] = []
-  settled = 0
-  isLost = false
+  durable = 0
+  isRolledBack = false
 
-  get #open(): readonly Commit[] {
-    return this.commits.filter(({ sequence }) => sequence > this.settled)
+  get #pending(): readonly Commit[] {
+    return this.commits.filter(({ sequence }) => sequence > this.durable)
   }
 
   #seen(snapshot: number): readonly Commit[] {
-    return this.#open.filter(({ sequence }) => sequence <= snapshot)
+    return this.#pending.filter(({ sequence }) => sequence <= snapshot)
   }
 
   find(id: string, snapshot: number): unknown {
@@ -139,39 +143,39 @@ class Model {
     return text === null ? null : { id, createdAtMicros, sequence: commit.sequence, text }
   }
 
-  touch(index: number, lower: string, upper: string, snapshot: number): boolean {
+  overlaps(index: number, lower: string, upper: string, snapshot: number): boolean {
     const keys = this.#seen(snapshot).flatMap(({ writes }) => writes.keys.get(index) ?? [])
     return keys.some((key) => key >= lower && key < upper)
   }
 
   outcome(snapshot: number): string {
     if (this.#seen(snapshot).length === 0) return 'durable'
-    return this.isLost ? 'UNAVAILABLE' : 'waits'
+    return this.isRolledBack ? 'UNAVAILABLE' : 'waits'
   }
 }
 
 test(`every snapshot sees what a search of all commits finds (SVC_SEED=${SEED})`, async () => {
-  let losses = 0
+  let rollbacks = 0
   const property = fc.asyncProperty(fc.array(step, { maxLength: 20 }), async (steps) => {
     const pending = new PendingCommits()
     const model = new Model()
     let sequence = 0
-    for (const one of steps) {
-      // Nothing is added to what is lost: others begin anew.
-      if (model.isLost) break
-      if (one.kind === 'commit') {
+    for (const each of steps) {
+      // The committer starts a new object after a rollback.
+      if (model.isRolledBack) break
+      if (each.kind === 'commit') {
         // Sequences ascend; a gap is a Mutation of another batch.
         sequence += 1 + (sequence % 2)
-        const commit = commitOf(sequence, one.texts, one.keys)
+        const commit = commitOf(sequence, each.texts, each.keys)
         model.commits.push(commit)
         pending.add(sequence, commit.documents, commit.writes)
-      } else if (one.kind === 'settle') {
-        model.settled = Math.max(model.settled, Math.round((sequence * one.share) / 10))
-        pending.settle(model.settled)
+      } else if (each.kind === 'durable') {
+        model.durable = Math.max(model.durable, Math.round((sequence * each.share) / 10))
+        pending.markDurable(model.durable)
       } else {
-        model.isLost = true
-        pending.lose()
-        losses += 1
+        model.isRolledBack = true
+        pending.rollBack()
+        rollbacks += 1
       }
     }
     for (let snapshot = 0; snapshot <= sequence + 1; snapshot++) {
@@ -179,14 +183,14 @@ test(`every snapshot sees what a search of all commits finds (SVC_SEED=${SEED})`
         expect(pending.find(id, snapshot)).toEqual(model.find(id, snapshot))
       }
       for (const index of [1, 2]) {
-        const found = pending.touch(index, { lower: 'b', upper: 'd' }, snapshot)
-        expect(found).toBe(model.touch(index, 'b', 'd', snapshot))
+        const found = pending.overlaps(index, { lower: 'b', upper: 'd' }, snapshot)
+        expect(found).toBe(model.overlaps(index, 'b', 'd', snapshot))
       }
       const expected = model.outcome(snapshot)
-      expect(pending.isLost(snapshot)).toBe(expected === 'UNAVAILABLE')
+      expect(pending.isRolledBack(snapshot)).toBe(expected === 'UNAVAILABLE')
       expect(await outcomeOf(pending.whenDurable(snapshot))).toBe(expected)
     }
   })
   await fc.assert(property, { seed: SEED, numRuns: 500 })
-  expect(losses).toBeGreaterThan(50)
+  expect(rollbacks).toBeGreaterThan(50)
 })

@@ -1,7 +1,7 @@
 /**
- * Commits that have their place in the order and are not durable yet. A Mutation reads them, so
- * that those which follow one another on a document share a durable transaction instead of each
- * waiting for one; what it makes of them is answered only behind them.
+ * Pending commits: they have a sequence and are not durable yet. Mutations read them, so that
+ * successive Mutations of one document share a durable transaction instead of each waiting for its
+ * own. The caller of a Mutation that read one gets its reply only after that commit is durable.
  */
 import type { KeyInterval } from '../../documents/keys.ts'
 import type { DocumentWrite, StoredDocument } from '../../documents/store.ts'
@@ -9,10 +9,10 @@ import { Fault } from '../../errors/fault.ts'
 import { TransientMap } from '../../value/memory/transient-map.ts'
 import { type CommitWrites, firstIndex } from './read-set.ts'
 
-interface UnsettledCommit {
+interface PendingCommit {
   readonly sequence: number
   readonly writes: CommitWrites
-  /** By physical index: its keys in order; null until somebody looks at one. */
+  /** The sorted keys by physical index; null until the first range read needs them. */
   sorted: Map<number, readonly string[]> | null
 }
 
@@ -23,16 +23,16 @@ interface Version {
 }
 
 export class PendingCommits {
-  /** In order. */
-  readonly #commits: UnsettledCommit[] = []
-  /** By document ID, oldest first. */
+  /** In ascending order of their sequences. */
+  readonly #commits: PendingCommit[] = []
+  /** The pending versions by document ID, oldest first. */
   readonly #versions = new TransientMap<string, Version[]>()
-  /** Settles when the next of them are durable, or all are lost. */
+  /** Resolves when the oldest commits are durable, the batch stalls, or all are rolled back. */
   #changed = Promise.withResolvers<void>()
-  #isLost = false
+  #isRolledBack = false
   #isStalled = false
 
-  /** Sequences ascend. */
+  /** Adds a commit. Sequences ascend. */
   add(sequence: number, documents: readonly DocumentWrite[], writes: CommitWrites): void {
     this.#commits.push({ sequence, writes, sorted: null })
     for (const { id, createdAtMicros, text } of documents) {
@@ -43,44 +43,45 @@ export class PendingCommits {
     }
   }
 
-  /** Whether the store takes too long over the oldest of them. */
+  /** Whether the store exceeds the time bound for the batch of the oldest commit. */
   get isStalled(): boolean {
     return this.#isStalled
   }
 
-  /** Until some of them are durable: whoever waits for them is told. */
+  /** Fails all waits with DEADLINE_EXCEEDED until a batch is durable again. */
   markStalled(): void {
     this.#isStalled = true
-    this.#tell()
+    this.#notify()
   }
 
-  /** Those up to `sequence` are durable. */
-  settle(sequence: number): void {
+  /** Removes the commits up to `sequence`, which are durable. */
+  markDurable(sequence: number): void {
     this.#isStalled = false
-    const open = this.#commits.findIndex((commit) => commit.sequence > sequence)
-    for (const { writes } of this.#commits.splice(0, open === -1 ? this.#commits.length : open)) {
+    const pending = this.#commits.findIndex((commit) => commit.sequence > sequence)
+    const count = pending === -1 ? this.#commits.length : pending
+    for (const { writes } of this.#commits.splice(0, count)) {
       for (const id of writes.documents) {
         const versions = this.#versions.get(id)!
         if (versions.length === 1) this.#versions.delete(id)
         else versions.shift()
       }
     }
-    this.#tell()
+    this.#notify()
   }
 
-  /** None of them ever will be: whoever read them must not be answered. */
-  lose(): void {
-    this.#isLost = true
-    this.#tell()
+  /** Fails all waits with UNAVAILABLE, since none of these commits will become durable. */
+  rollBack(): void {
+    this.#isRolledBack = true
+    this.#notify()
   }
 
-  /** The version that the snapshot sees; undefined where none of them wrote the document. */
+  /** Returns the version that the snapshot sees; undefined where no pending commit wrote one. */
   find(id: string, snapshot: number): StoredDocument | null | undefined {
     return this.#versions.get(id)?.findLast(({ sequence }) => sequence <= snapshot)?.document
   }
 
-  /** Whether one that the snapshot sees changed what is in the interval of the index. */
-  touch(index: number, { lower, upper }: KeyInterval, snapshot: number): boolean {
+  /** Whether a pending commit that the snapshot sees wrote a key in the interval of the index. */
+  overlaps(index: number, { lower, upper }: KeyInterval, snapshot: number): boolean {
     return this.#commits.some((commit) => {
       if (commit.sequence > snapshot) return false
       const keys = sortedKeys(commit, index)
@@ -89,36 +90,36 @@ export class PendingCommits {
     })
   }
 
-  /** Whether the snapshot sees what will never be. */
-  isLost(snapshot: number): boolean {
-    return this.#isLost && this.#holds(snapshot)
+  /** Whether the snapshot sees commits that were rolled back. */
+  isRolledBack(snapshot: number): boolean {
+    return this.#isRolledBack && this.#seesPending(snapshot)
   }
 
   /**
-   * Waits until all that the snapshot sees is durable. Raises UNAVAILABLE where it is lost,
-   * DEADLINE_EXCEEDED where that takes too long.
+   * Waits until every commit that the snapshot sees is durable. Rejects with UNAVAILABLE where they
+   * were rolled back and with DEADLINE_EXCEEDED while the store is stalled.
    */
   async whenDurable(snapshot: number): Promise<void> {
-    while (this.#holds(snapshot)) {
-      if (this.#isLost) throw lostFault()
+    while (this.#seesPending(snapshot)) {
+      if (this.#isRolledBack) throw rolledBackFault()
       if (this.#isStalled) throw stalledFault()
       await this.#changed.promise
     }
   }
 
-  #holds(snapshot: number): boolean {
+  #seesPending(snapshot: number): boolean {
     const [oldest] = this.#commits
     return oldest !== undefined && oldest.sequence <= snapshot
   }
 
-  #tell(): void {
+  #notify(): void {
     this.#changed.resolve()
     this.#changed = Promise.withResolvers()
   }
 }
 
-/** One commit may hold thousands, and an import asks once for each document. */
-function sortedKeys(commit: UnsettledCommit, index: number): readonly string[] {
+/** Sorts once per commit: it may hold thousands of keys, and an import queries it per document. */
+function sortedKeys(commit: PendingCommit, index: number): readonly string[] {
   commit.sorted ??= new Map()
   let keys = commit.sorted.get(index)
   if (keys === undefined) {
@@ -128,12 +129,12 @@ function sortedKeys(commit: UnsettledCommit, index: number): readonly string[] {
   return keys
 }
 
-/** Of what waits for a commit that the store has not answered; it may become durable yet. */
+/** The failure of a call that waits for a stalled commit, which may still become durable. */
 export function stalledFault(): Fault {
   return new Fault('DEADLINE_EXCEEDED', { detail: 'documents: a commit takes too long' })
 }
 
-/** Of what counts on a commit that failed. */
-export function lostFault(cause?: unknown): Fault {
-  return new Fault('UNAVAILABLE', { cause, detail: 'behind a failed commit' })
+/** The failure of a call that depends on a commit whose batch failed. */
+export function rolledBackFault(cause?: unknown): Fault {
+  return new Fault('UNAVAILABLE', { cause, detail: 'an earlier commit that it depends on failed' })
 }

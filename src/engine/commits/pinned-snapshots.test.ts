@@ -5,22 +5,22 @@ import { PinnedSnapshots, type SnapshotPin } from './pinned-snapshots.ts'
 
 test(`the oldest pin is that of the first attempt that has not ended (SVC_SEED=${SEED})`, () => {
   const step = fc.oneof(
-    fc.record({ kind: fc.constant('begin' as const), later: fc.nat({ max: 2 }) }),
-    fc.record({ kind: fc.constant('end' as const), which: fc.nat() }),
+    fc.record({ kind: fc.constant('pin' as const), advance: fc.nat({ max: 2 }) }),
+    fc.record({ kind: fc.constant('unpin' as const), which: fc.nat() }),
   )
   const property = fc.property(fc.array(step, { maxLength: 200 }), (steps) => {
     const snapshots = new PinnedSnapshots(7)
-    const open: SnapshotPin[] = []
+    const pins: SnapshotPin[] = []
     let durable = 7
-    for (const one of steps) {
-      if (one.kind === 'begin') {
-        durable += one.later
-        open.push(snapshots.begin(durable))
-      } else if (open.length > 0) {
-        const [use] = open.splice(one.which % open.length, 1)
-        snapshots.end(use!)
+    for (const each of steps) {
+      if (each.kind === 'pin') {
+        durable += each.advance
+        pins.push(snapshots.pin(durable))
+      } else if (pins.length > 0) {
+        const [pin] = pins.splice(each.which % pins.length, 1)
+        snapshots.unpin(pin!)
       }
-      const oldest = Math.min(durable + 5, ...open.map(({ sequence }) => sequence))
+      const oldest = Math.min(durable + 5, ...pins.map(({ sequence }) => sequence))
       expect(snapshots.oldest(durable + 5)).toBe(oldest)
     }
   })

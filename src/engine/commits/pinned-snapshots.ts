@@ -1,16 +1,17 @@
 /**
- * The snapshots that attempts read at now: of what was written since, the write log keeps what one
- * of them may still conflict with, and no more. What outlives its use costs the collector, which
- * has to look at all that is there.
+ * The snapshots that running attempts read at. The write log keeps only the commits that one of
+ * them may still conflict with, since an object that outlives its use costs garbage collection
+ * time: a full collection visits every live object.
  */
 
-/** Of attempts that began at one durable sequence. */
+/** The pin that all attempts share which started at one durable sequence. */
 export interface SnapshotPin {
   readonly sequence: number
   users: number
   next: SnapshotPin | null
 }
 
+/** A linked list of pins in ascending order of their sequences. */
 export class PinnedSnapshots {
   #oldest: SnapshotPin
   #newest: SnapshotPin
@@ -20,33 +21,37 @@ export class PinnedSnapshots {
     this.#newest = this.#oldest
   }
 
-  /** Of an attempt that reads at `sequence` or later. Sequences ascend. */
-  begin(sequence: number): SnapshotPin {
+  /** Pins the snapshot of an attempt that reads at `sequence` or later. Sequences ascend. */
+  pin(sequence: number): SnapshotPin {
     if (sequence !== this.#newest.sequence) {
-      const use: SnapshotPin = { sequence, users: 0, next: null }
-      this.#newest.next = use
-      this.#newest = use
-      this.#forget()
+      const pin: SnapshotPin = { sequence, users: 0, next: null }
+      this.#newest.next = pin
+      this.#newest = pin
+      this.#dropUnused()
     }
     this.#newest.users += 1
     return this.#newest
   }
 
-  /** Once for each that began. */
-  end(use: SnapshotPin): void {
-    use.users -= 1
-    this.#forget()
+  /** Releases a pin. Call it once for each call of `pin`. */
+  unpin(pin: SnapshotPin): void {
+    pin.users -= 1
+    this.#dropUnused()
   }
 
-  /** Every attempt reads here or later, as will those that begin at `durable` or later. */
+  /**
+   * Returns the sequence at or before the snapshots of all running attempts and of all that start
+   * at `durable` or later.
+   */
   oldest(durable: number): number {
     return this.#oldest.users > 0 ? this.#oldest.sequence : durable
   }
 
-  #forget(): void {
+  #dropUnused(): void {
     while (this.#oldest.users === 0 && this.#oldest.next !== null) {
       const { next } = this.#oldest
-      // One that the collector takes for old would keep all behind it until it is collected.
+      // A dropped pin in the old generation would keep all later pins alive until a full
+      // garbage collection.
       this.#oldest.next = null
       this.#oldest = next
     }

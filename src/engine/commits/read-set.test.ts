@@ -26,7 +26,7 @@ describe('a read set', () => {
     )
   })
 
-  test('keeps its intervals in order and apart, and accounts for what it holds', () => {
+  test('keeps its intervals sorted and disjoint, and counts its entries and bytes', () => {
     fc.assert(
       fc.property(fc.array(interval, { maxLength: 20 }), fc.array(letter), (intervals, ids) => {
         const readSet = new ReadSet()

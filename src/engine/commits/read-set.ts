@@ -1,16 +1,16 @@
 /**
- * What an invocation looked at: documents by ID, and intervals of index keys, which also stand for
- * the keys that were not there. The write log and the index tell whether a commit touches it.
+ * The read set of an attempt: documents by ID, and intervals of index keys. An interval also covers
+ * keys that do not exist, so that an insert into it is a conflict (a phantom).
  */
 import type { KeyInterval } from '../../documents/keys.ts'
 
-/** What one commit touched. */
+/** The write set of one commit. */
 export interface CommitWrites {
-  /** Documents that were inserted, changed or deleted. */
+  /** IDs of the documents that were inserted, changed or deleted. */
   readonly documents: readonly string[]
   /**
-   * By physical index: the keys that those documents had and have, also where a key stayed while
-   * the document changed. Without the latter a reader of a range would miss the change.
+   * The old and new keys of those documents by physical index, also where the key is unchanged:
+   * otherwise the reader of a range would miss a change of the document.
    */
   readonly keys: ReadonlyMap<number, readonly string[]>
 }
@@ -30,17 +30,17 @@ export class ReadSet {
     return this.#documents
   }
 
-  /** By physical index; each list is in order, and its intervals neither overlap nor touch. */
+  /** Sorted lists by physical index, whose intervals neither overlap nor touch. */
   get intervals(): ReadonlyMap<number, readonly KeyInterval[]> {
     return this.#intervals
   }
 
-  /** Documents and intervals. */
+  /** Number of documents and intervals. */
   get count(): number {
     return this.#documents.size + this.#intervalCount
   }
 
-  /** Of the IDs and bounds that it holds. */
+  /** Total length of the IDs and interval bounds, whose characters are one byte each. */
   get bytes(): number {
     return this.#bytes
   }
@@ -51,7 +51,7 @@ export class ReadSet {
     if (this.#documents.size > before) this.#bytes += id.length
   }
 
-  /** Keys from `lower` up to but without `upper`; an empty interval adds nothing. */
+  /** Adds the keys from `lower` (inclusive) to `upper` (exclusive). Ignores an empty interval. */
   addInterval(index: number, { lower, upper }: KeyInterval): void {
     if (lower >= upper) return
     let list = this.#intervals.get(index)
@@ -59,7 +59,7 @@ export class ReadSet {
       list = []
       this.#intervals.set(index, list)
     }
-    // Most reads continue the last one or lie behind it.
+    // Most intervals extend the last one or come after it.
     const last = list.at(-1)
     const first =
       last === undefined || lower > last.upper
@@ -86,7 +86,7 @@ export class ReadSet {
   }
 }
 
-/** Whether one of the intervals, which are in order and apart, has the key. */
+/** Whether one of the sorted, disjoint intervals contains the key. */
 export function covers(list: readonly KeyInterval[], key: string): boolean {
   let low = 0
   let high = list.length
@@ -98,7 +98,10 @@ export function covers(list: readonly KeyInterval[], key: string): boolean {
   return low < list.length && list[low]!.lower <= key
 }
 
-/** The first index where the test holds; it must hold from there on. The length if nowhere. */
+/**
+ * Returns the first position at which the test holds, by binary search, or the length of the list.
+ * The test must hold at all later positions too.
+ */
 export function firstIndex<T>(list: readonly T[], test: (item: T) => boolean, from = 0): number {
   let low = from
   let high = list.length

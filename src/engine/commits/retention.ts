@@ -1,6 +1,6 @@
 /**
- * Forgets what nobody can ask for any more: document versions that no snapshot sees, and operation
- * records after 30 days. It works in small steps, so that commits never wait long behind it.
+ * Deletes document versions that no snapshot sees, and idempotency records after 30 days. It
+ * deletes few rows at a time, so that commits never wait long for it.
  */
 import type { DocumentStore } from '../../documents/store.ts'
 import type { System } from '../../system/system.ts'
@@ -8,9 +8,10 @@ import type { Logger } from '../../telemetry/log.ts'
 import type { Committer } from './committer.ts'
 
 const PERIOD_MILLIS = 30_000
-/** Replaced versions stay this long, so that a slow reader finds its snapshot. */
+/** Age at which a replaced version is deleted, so that a slow reader finds its snapshot. */
 const VERSIONS_MICROS = 10n * 60n * 1_000_000n
 const OPERATIONS_MICROS = 30n * 24n * 3_600n * 1_000_000n
+/** Most rows deleted in one transaction of the store. */
 const ROWS_MAX = 2_000
 
 export interface RetentionOptions {
@@ -24,12 +25,12 @@ export class Retention {
   readonly #options: RetentionOptions
   #timer: ReturnType<typeof setInterval> | null = null
   #running: Promise<void> | null = null
-  /** The durable sequence one period ago: no invocation lives that long. */
-  #previous: number
+  /** The durable sequence one period ago. Invocations end sooner, so none reads before it. */
+  #previousDurable: number
 
   constructor(options: RetentionOptions) {
     this.#options = options
-    this.#previous = options.committer.durable
+    this.#previousDurable = options.committer.durable
   }
 
   start(): void {
@@ -41,6 +42,7 @@ export class Retention {
     this.#timer.unref()
   }
 
+  /** Stops the timer and waits for the sweep that is running. */
   async stop(): Promise<void> {
     if (this.#timer !== null) clearInterval(this.#timer)
     this.#timer = null
@@ -49,8 +51,8 @@ export class Retention {
 
   async #sweep(): Promise<void> {
     const { store, committer, system, log } = this.#options
-    const oldestSnapshot = this.#previous
-    this.#previous = committer.durable
+    const oldestSnapshot = this.#previousDurable
+    this.#previousDurable = committer.durable
     const now = system.nowMicros()
     try {
       let more = true

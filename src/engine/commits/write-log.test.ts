@@ -23,7 +23,7 @@ function readSetOf(
   return readSet
 }
 
-/** The names of what was read and written, as a set that does not depend on the order. */
+/** Returns the names of what was both read and written, as an unordered set. */
 function conflictNames(log: readonly CommitWrites[], readSet: ReadSet): Set<string> {
   const names = new Set<string>()
   for (const { documents, keys } of log) {
@@ -42,7 +42,7 @@ function names(found: ReturnType<WriteLog['conflicts']>): Set<string> | string {
 }
 
 describe('the write log', () => {
-  test('finds exactly what was written after the snapshot, or does not know', () => {
+  test('finds exactly what was written after the snapshot, or reports that it is unknown', () => {
     fc.assert(
       fc.property(
         fc.array(writes, { maxLength: 30 }),
@@ -53,7 +53,7 @@ describe('the write log', () => {
         (commits, documents, intervals, back, entriesMax) => {
           const log = new WriteLog({ ...bounds, entriesMax })
           commits.forEach((each, i) => {
-            log.append({ sequence: 11 + i, writes: each, oldestInUse: 0 })
+            log.append({ sequence: 11 + i, writes: each, oldestPinned: 0 })
             expect(log.entries).toBeLessThanOrEqual(entriesMax)
           })
           const snapshot = 10 + Math.max(0, commits.length - back)
@@ -68,13 +68,13 @@ describe('the write log', () => {
     )
   })
 
-  test('commits that no snapshot in use comes before are dropped with the next one', () => {
+  test('a commit drops those that every pinned snapshot already sees', () => {
     const log = new WriteLog(bounds)
     const write = (id: string): CommitWrites => ({ documents: [id], keys: new Map() })
-    log.append({ sequence: 11, writes: write('a'), oldestInUse: 10 })
-    log.append({ sequence: 12, writes: write('b'), oldestInUse: 10 })
+    log.append({ sequence: 11, writes: write('a'), oldestPinned: 10 })
+    log.append({ sequence: 12, writes: write('b'), oldestPinned: 10 })
     expect(log.oldestSnapshot).toBe(10)
-    log.append({ sequence: 13, writes: write('c'), oldestInUse: 11 })
+    log.append({ sequence: 13, writes: write('c'), oldestPinned: 11 })
     expect(log.oldestSnapshot).toBe(11)
     const readSet = readSetOf(['a'], [])
     expect(log.conflicts(readSet, 10)).toBe('unknown')
@@ -82,11 +82,11 @@ describe('the write log', () => {
     expect(names(log.conflicts(readSetOf(['b', 'c'], []), 11))).toEqual(new Set(['b', 'c']))
   })
 
-  test('a log that always moves on keeps its arrays short and its answers right', () => {
+  test('a log that drops old commits all the time stays compact and finds conflicts', () => {
     const log = new WriteLog({ ...bounds, entriesMax: 3_000 })
     for (let sequence = 11; sequence < 30_000; sequence++) {
       const keys = new Map([[sequence % 3, [`k${sequence}`]]])
-      log.append({ sequence, writes: { documents: [`d${sequence}`], keys }, oldestInUse: 0 })
+      log.append({ sequence, writes: { documents: [`d${sequence}`], keys }, oldestPinned: 0 })
     }
     expect(log.entries).toBe(3_000)
     expect(log.oldestSnapshot).toBe(29_999 - 1_500)
@@ -98,34 +98,34 @@ describe('the write log', () => {
     })
   })
 
-  test('an enormous commit is not kept, and the next snapshot is known again', () => {
+  test('a commit beyond the bounds empties the log, and the next snapshot is known again', () => {
     const log = new WriteLog({ ...bounds, entriesMax: 5 })
     const documents = [...'abcdef']
-    log.append({ sequence: 11, writes: { documents, keys: new Map() }, oldestInUse: 0 })
+    log.append({ sequence: 11, writes: { documents, keys: new Map() }, oldestPinned: 0 })
     expect([log.entries, log.oldestSnapshot]).toEqual([0, 11])
     expect(log.conflicts(readSetOf(['z'], []), 10)).toBe('unknown')
     expect(log.conflicts(readSetOf(['a'], []), 11)).toBeNull()
   })
 
-  test('what nobody asks for any more is let go at once', () => {
+  test('the memory of dropped commits is reclaimed at once', () => {
     const log = new WriteLog(bounds)
     const writes: WeakRef<CommitWrites>[] = []
     for (let sequence = 11; sequence < 511; sequence++) {
       const written = { documents: [`d${sequence}`], keys: new Map([[1, [`k${sequence}`]]]) }
       writes.push(new WeakRef(written))
-      log.append({ sequence, writes: written, oldestInUse: sequence - 10 })
+      log.append({ sequence, writes: written, oldestPinned: sequence - 10 })
     }
     Bun.gc(true)
     expect(log.oldestSnapshot).toBe(500)
-    // A few may be on the stack still.
+    // The stack may still hold a few.
     expect(writes.filter((each) => each.deref() !== undefined).length).toBeLessThan(30)
   })
 
-  test('long keys do not fill the memory', () => {
+  test('the characters of long keys are bounded', () => {
     const log = new WriteLog(bounds)
     for (let sequence = 11; sequence < 6_011; sequence++) {
       const keys = new Map([[1, [`${sequence}`.padEnd(16_384)]]])
-      log.append({ sequence, writes: { documents: [], keys }, oldestInUse: 0 })
+      log.append({ sequence, writes: { documents: [], keys }, oldestPinned: 0 })
     }
     expect(log.entries).toBe(4_096)
   })

@@ -1,7 +1,7 @@
 /**
- * The recent commits in memory, to tell whether anything that a transaction read was written after
- * its snapshot. It holds what somebody may still ask for, within a bound: of a snapshot before its
- * start nothing is known.
+ * The writes of recent commits, in memory: tells whether anything that a transaction read was
+ * written after its snapshot. It reaches back to the oldest pinned snapshot, within a bound. For an
+ * older snapshot the answer is unknown, which counts as a conflict.
  */
 import { assert } from '../../errors/assert.ts'
 import { TransientMap } from '../../value/memory/transient-map.ts'
@@ -10,21 +10,21 @@ import { type CommitWrites, covers, firstIndex, type ReadSet } from './read-set.
 export interface WriteLogOptions {
   /** The newest durable sequence when it starts. */
   readonly latestSequence: number
-  /** Documents and keys that it keeps. */
+  /** Most document IDs and index keys in the log. */
   readonly entriesMax: number
 }
 
-/** Some of what a transaction lost: enough to queue for. */
+/** What a transaction read and another one wrote since: a part that suffices for locking. */
 export interface Conflict {
   readonly documents: readonly string[]
   readonly keys: readonly { readonly index: number; readonly key: string }[]
 }
 
-/** Of all documents and keys together: a key alone may have 2.5 KiB. */
+/** Most characters of all document IDs and keys: one key alone may have 2.5 KiB. */
 const CHARACTERS_MAX = 64 * 1024 * 1024
-/** A rerun queues for what it lost; beyond these few it would wait for the same commits anyway. */
+/** Most conflicts that a rerun locks: locks on more would wait for the same commits. */
 const CONFLICTS_MAX = 64
-/** Dropped items at the front of an array that are worth moving the rest for. */
+/** Fewest dropped items at the front of an array for which it is compacted. */
 const COMPACT_MIN = 1024
 
 interface LoggedCommit {
@@ -32,11 +32,11 @@ interface LoggedCommit {
   readonly writes: CommitWrites
   readonly entries: number
   readonly characters: number
-  /** Documents of all commits before this one. */
+  /** Number of documents that all commits before this one wrote. */
   readonly documentsBefore: number
 }
 
-/** In the place of one that nobody asks for any more, so that it is let go at once. */
+/** Replaces a dropped commit in the array, so that its memory is reclaimed before compaction. */
 const DROPPED: LoggedCommit = {
   sequence: 0,
   writes: { documents: [], keys: new Map() },
@@ -47,14 +47,17 @@ const DROPPED: LoggedCommit = {
 
 /** Keys written to one index, in the order of their commits. */
 interface KeyLog {
+  /** The sequence of the key at the same position. */
   readonly sequences: number[]
   readonly keys: string[]
+  /** Position of the first key that is not dropped. */
   head: number
 }
 
 export class WriteLog {
   readonly #options: WriteLogOptions
   readonly #commits: LoggedCommit[] = []
+  /** The newest sequence by document ID. */
   readonly #lastWrites = new TransientMap<string, number>()
   readonly #keyLogs = new TransientMap<number, KeyLog>()
   #head = 0
@@ -75,21 +78,21 @@ export class WriteLog {
     return this.#oldestSnapshot
   }
 
-  /** Documents and keys that it holds. */
+  /** Number of document IDs and keys in the log. */
   get entries(): number {
     return this.#entries
   }
 
   /**
-   * Sequences ascend. Nobody asks for a snapshot before `oldestInUse` any more. A commit beyond the
-   * bounds leaves nothing in the log.
+   * Appends a commit and drops those that no snapshot from `oldestPinned` on can conflict with.
+   * Sequences ascend. A commit that exceeds the bounds alone empties the log.
    */
   append(commit: {
     readonly sequence: number
     readonly writes: CommitWrites
-    readonly oldestInUse: number
+    readonly oldestPinned: number
   }): void {
-    const { sequence, writes, oldestInUse } = commit
+    const { sequence, writes, oldestPinned } = commit
     assert(sequence > this.#latestSequence, 'sequences ascend')
     this.#latestSequence = sequence
     let entries = 0
@@ -108,13 +111,12 @@ export class WriteLog {
     this.#documents += writes.documents.length
     this.#entries += entries
     this.#characters += characters
-    this.#trim(oldestInUse)
+    this.#trim(oldestPinned)
   }
 
   /**
-   * What of the read set was written after `snapshot`, at most 64 documents and 64 keys of it; null
-   * where nothing was, and 'unknown' for a snapshot before the log's start, which counts as a
-   * conflict.
+   * Returns what of the read set was written after `snapshot`: at most 64 documents and 64 keys,
+   * null where nothing was, and 'unknown' for a snapshot before the start of the log.
    */
   conflicts(readSet: ReadSet, snapshot: number): Conflict | 'unknown' | null {
     if (snapshot >= this.#latestSequence || readSet.count === 0) return null
@@ -124,7 +126,7 @@ export class WriteLog {
     return documents.length + keys.length === 0 ? null : { documents, keys }
   }
 
-  /** Looks at the smaller side: what was read, or what was written since. */
+  /** Iterates over the smaller set: the documents read, or those written since the snapshot. */
   #writtenDocuments(read: ReadonlySet<string>, snapshot: number): string[] {
     const found = new Set<string>()
     const first = firstIndex(this.#commits, ({ sequence }) => sequence > snapshot, this.#head)
@@ -159,7 +161,7 @@ export class WriteLog {
     return found
   }
 
-  /** Their characters. */
+  /** Returns the number of characters appended. */
   #appendKeys(index: number, keys: readonly string[], sequence: number): number {
     if (keys.length === 0) return 0
     let log = this.#keyLogs.get(index)
@@ -176,12 +178,12 @@ export class WriteLog {
     return characters
   }
 
-  #trim(oldestInUse: number): void {
+  #trim(oldestPinned: number): void {
     const { entriesMax } = this.#options
     while (this.#head < this.#commits.length) {
       const commit = this.#commits[this.#head]!
       const fits = this.#entries <= entriesMax && this.#characters <= CHARACTERS_MAX
-      if (fits && commit.sequence > oldestInUse) break
+      if (fits && commit.sequence > oldestPinned) break
       this.#drop(commit)
       this.#commits[this.#head] = DROPPED
       this.#head += 1

@@ -1,4 +1,4 @@
-/** A Release that is retired while calls of it run: over real runners and a real store. */
+/** A Release that is retired during its calls, with real runners and a real store. */
 import { expect, test } from 'vitest'
 import { TestConfiguration } from '../../../build/testing/configurations.ts'
 import { engineBench } from '../../../build/testing/engines.ts'
@@ -30,40 +30,40 @@ const FUNCTIONS = `
     await new Promise((resolve) => setTimeout(resolve, 20))
   }),`
 
-test('what runs is carried out, and what it needs goes when the last of it has ended', async () => {
+test('running calls of a retired Release complete before its resources are released', async () => {
   const configuration = new TestConfiguration()
   configuration.change({ variables: { HELD: 'yes' } })
   const bench = await engineBench(FUNCTIONS, { schema: SCHEMA, configuration })
   try {
     await bench.call('count')
-    let ended = 0
-    const keepNone = () => bench.engine.keepOnly(new Map(), () => ended++)
-    const act = bench.call('act')
-    const other = bench.call('act')
+    let drained = 0
+    const retainNone = () => bench.engine.retainOnly(new Map(), () => drained++)
+    const first = bench.call('act')
+    const second = bench.call('act')
     await expect.poll(() => bench.engine.statistics().durableSequence).toBe(2)
-    expect(await keepNone()).toBe(0)
+    expect(await retainNone()).toBe(0)
     configuration.change({})
-    expect(Math.max(Number(await act), Number(await other))).toBe(4)
-    expect(ended).toBe(1)
-    expect(await keepNone()).toBe(2)
+    expect(Math.max(Number(await first), Number(await second))).toBe(4)
+    expect(drained).toBe(1)
+    expect(await retainNone()).toBe(2)
     expect(bench.pool.statistics().releases).toBe(0)
   } finally {
     await bench.close()
   }
 })
 
-test('a Mutation that outlives its Action is one of them', async () => {
+test('a Mutation that outlives its Action retains the Release too', async () => {
   const bench = await engineBench(FUNCTIONS, { schema: SCHEMA })
   try {
     await bench.call('count')
-    let ended = 0
+    let drained = 0
     await expect(bench.call('leave')).rejects.toMatchObject({ code: 'FUNCTION_FAILED' })
-    expect(await bench.engine.keepOnly(new Map(), () => ended++)).toBe(0)
-    expect(ended).toBe(0)
+    expect(await bench.engine.retainOnly(new Map(), () => drained++)).toBe(0)
+    expect(drained).toBe(0)
     expect(bench.engine.statistics().durableSequence).toBe(0)
-    await bench.engine.idle()
+    await bench.engine.whenIdle()
     expect(bench.engine.statistics().durableSequence).toBe(1)
-    expect(ended).toBe(1)
+    expect(drained).toBe(1)
   } finally {
     await bench.close()
   }

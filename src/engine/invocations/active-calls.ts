@@ -1,90 +1,90 @@
 /**
- * Counts the calls of each Release: what one needs is kept until they have ended, also where the
- * Release may not be called any more. A Release that is retired under an Action would otherwise
- * take its runner, and under a Mutation the index whose ranges it has read.
+ * Counts the calls in flight per Release. The resources of a Release are retained until its calls
+ * have ended, even if it was retired: otherwise a retirement would remove the runner of a running
+ * Action, or an index that a running Mutation reads.
  */
 import type { IndexDefinition } from '../../documents/store.ts'
 import type { ReleaseId } from '../../value/ids.ts'
+import type { LiveReleases, Release } from '../releases/executable-release.ts'
 import { indexDefinitions } from '../releases/preparations.ts'
-import type { LiveReleases, Release } from '../releases/release.ts'
 
-/** Those of one Release. */
-class Use {
+/** The calls in flight of one Release. */
+class ReleaseCalls {
   readonly tables: Release['tables']
-  calls = 0
-  /** One function for all of them. */
+  count = 0
+  /** Ends one call. All calls share this function, so that none allocates a closure. */
   readonly end: () => void
 
-  constructor(tables: Release['tables'], end: (use: Use) => void) {
+  constructor(tables: Release['tables'], end: (calls: ReleaseCalls) => void) {
     this.tables = tables
     this.end = () => end(this)
   }
 }
 
 export class ActiveCalls {
-  /** Of every Release that was called since the last `keepOnly`, and those that it kept. */
-  #uses = new Map<ReleaseId, Use>()
-  #kept: { readonly live: LiveReleases; readonly again: () => void } | null = null
-  /** Late ones included. */
-  #all = 0
-  #late = 0
-  readonly #idle: (() => void)[] = []
+  /** Releases that were called since the last `retainOnly`, or had calls in flight then. */
+  #releases = new Map<ReleaseId, ReleaseCalls>()
+  #retained: { readonly live: LiveReleases; readonly onDrained: () => void } | null = null
+  /** All calls in flight, including detached ones. */
+  #total = 0
+  #detached = 0
+  readonly #idleWaiters: (() => void)[] = []
 
-  /** Those that are not answered. */
+  /** Number of calls whose callers wait for a reply. */
   get count(): number {
-    return this.#all - this.#late
+    return this.#total - this.#detached
   }
 
-  /** Answers what ends it. */
+  /** Counts a call until the returned function is called. */
   begin({ releaseId, tables }: Release): () => void {
-    let use = this.#uses.get(releaseId)
-    if (use === undefined) {
-      use = new Use(tables, (ended) => this.#end(releaseId, ended))
-      this.#uses.set(releaseId, use)
+    let calls = this.#releases.get(releaseId)
+    if (calls === undefined) {
+      calls = new ReleaseCalls(tables, (ended) => this.#end(releaseId, ended))
+      this.#releases.set(releaseId, calls)
     }
-    use.calls += 1
-    this.#all += 1
-    return use.end
+    calls.count += 1
+    this.#total += 1
+    return calls.end
   }
 
-  /** Of what goes on when its caller has been answered: it needs its Release as a call does. */
-  beginLate(release: Release): () => void {
+  /** Counts work that continues after the reply to its caller, and needs the Release as well. */
+  beginDetached(release: Release): () => void {
     const end = this.begin(release)
-    this.#late += 1
+    this.#detached += 1
     return () => {
-      this.#late -= 1
+      this.#detached -= 1
       end()
     }
   }
 
-  /** Resolves once there is none, nor anything late. */
-  idle(): Promise<void> {
-    if (this.#all === 0) return Promise.resolve()
-    return new Promise((resolve) => this.#idle.push(resolve))
+  /** Resolves once no call is in flight, detached ones included. */
+  whenIdle(): Promise<void> {
+    if (this.#total === 0) return Promise.resolve()
+    return new Promise((resolve) => this.#idleWaiters.push(resolve))
   }
 
   /**
-   * Those of `live`, and those that calls are in flight of. `again` is called whenever the last
-   * call of one that is not live has ended.
+   * Returns the Releases of `live` and those with calls in flight. From then on calls `onDrained`
+   * whenever the last call of a Release that is not in `live` has ended.
    */
-  keepOnly(live: LiveReleases, again: () => void): LiveReleases {
-    this.#kept = { live, again }
-    const kept = new Map<ReleaseId, readonly IndexDefinition[]>(live)
-    const uses = new Map<ReleaseId, Use>()
-    for (const [releaseId, use] of this.#uses) {
-      if (use.calls === 0) continue
-      uses.set(releaseId, use)
-      if (!live.has(releaseId)) kept.set(releaseId, indexDefinitions(use.tables.values()))
+  retainOnly(live: LiveReleases, onDrained: () => void): LiveReleases {
+    this.#retained = { live, onDrained }
+    const retained = new Map<ReleaseId, readonly IndexDefinition[]>(live)
+    const releases = new Map<ReleaseId, ReleaseCalls>()
+    for (const [releaseId, calls] of this.#releases) {
+      if (calls.count === 0) continue
+      releases.set(releaseId, calls)
+      if (!live.has(releaseId)) retained.set(releaseId, indexDefinitions(calls.tables.values()))
     }
-    this.#uses = uses
-    return kept
+    this.#releases = releases
+    return retained
   }
 
-  #end(releaseId: ReleaseId, use: Use): void {
-    use.calls -= 1
-    this.#all -= 1
-    if (this.#all === 0) for (const resolve of this.#idle.splice(0)) resolve()
-    if (use.calls > 0 || this.#kept === null) return
-    if (!this.#kept.live.has(releaseId)) this.#kept.again()
+  #end(releaseId: ReleaseId, calls: ReleaseCalls): void {
+    calls.count -= 1
+    this.#total -= 1
+    if (this.#total === 0) for (const resolve of this.#idleWaiters.splice(0)) resolve()
+    if (calls.count > 0 || this.#retained === null) return
+    if (!this.#retained.live.has(releaseId)) this.#retained.onDrained()
   }
 }

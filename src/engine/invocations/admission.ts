@@ -1,19 +1,25 @@
-/** The calls of an engine: each is let in, its Release prepared and its arguments checked. */
+/** Admits calls of an engine: bounds their number, prepares the Release, checks the arguments. */
 import { Fault } from '../../errors/fault.ts'
 import type { MaybePromise } from '../../system/maybe-promise.ts'
 import type { System } from '../../system/system.ts'
 import type { ActionOutcome, Actions } from '../actions/actions.ts'
-import type { MutationRequest, QueryRequest } from '../engine.ts'
+
 import { INVOCATION_MILLIS_MAX, INVOCATIONS_MAX } from '../limits.ts'
 import { AwaitedPreparations } from '../releases/awaited-preparations.ts'
 import type { Preparations } from '../releases/preparations.ts'
 import type { PreparedRelease } from '../releases/prepared-release.ts'
 import type { ActiveCalls } from './active-calls.ts'
-import { type Checked, CheckedArguments, callKeyOf, checkedArguments } from './checked-arguments.ts'
+import {
+  ArgumentChecks,
+  type CheckedCall,
+  callKeyOf,
+  checkedArguments,
+} from './checked-arguments.ts'
 import type { MutationOutcome, Mutations } from './mutations.ts'
-import { keysOf, type Queries, type QueryOutcome } from './queries.ts'
+import { cacheKeysOf, type Queries, type QueryOutcome } from './queries.ts'
+import type { MutationRequest, QueryRequest } from './requests.ts'
 
-export interface CallsPort {
+export interface AdmissionPort {
   readonly preparations: Preparations
   readonly queries: Queries
   readonly mutations: Mutations
@@ -25,44 +31,43 @@ export interface CallsPort {
 type Input<R> = R & {
   readonly prepared: PreparedRelease
   readonly argumentsText: string
-  /** Of a Query whose arguments were checked to look for its result. */
+  /** Present for a Query that was looked up in the cache. */
   readonly callKey: string | undefined
   readonly arrivedMillis?: number | undefined
 }
-type Work<R, T> = (input: Input<R>) => Promise<T>
+type Execute<R, T> = (input: Input<R>) => Promise<T>
 
 export class CallAdmission {
-  readonly #port: CallsPort
-  readonly #checked = new CheckedArguments()
+  readonly #port: AdmissionPort
+  readonly #argumentChecks = new ArgumentChecks()
   readonly #awaited: AwaitedPreparations
 
-  constructor(port: CallsPort) {
+  constructor(port: AdmissionPort) {
     this.#port = port
     this.#awaited = new AwaitedPreparations(port)
   }
 
-  /** Answers at once where the result is kept: it costs no run, so nothing has to be let in. */
+  /** Returns a cached result synchronously and without admission, since no Function runs. */
   query(request: QueryRequest): MaybePromise<QueryOutcome> {
     const { preparations, queries } = this.#port
     const prepared = preparations.find(request.release.releaseId)
-    if (prepared === null) return this.#run(request, this.#query)
-    const checked = this.#checked.of(prepared, request)
-    return (
-      queries.find(keysOf(request, checked.callKey)) ?? this.#run(request, this.#query, checked)
-    )
+    if (prepared === null) return this.#admit(request, this.#query)
+    const checked = this.#argumentChecks.check(prepared, request)
+    const cached = queries.find(cacheKeysOf(request, checked.callKey))
+    return cached ?? this.#admit(request, this.#query, checked)
   }
 
-  /** One that began is carried out whoever waits: its record answers the repeat. */
+  /** Runs to completion even if the caller disconnects: a repeat gets the recorded result. */
   mutation(request: MutationRequest): Promise<MutationOutcome> {
-    return this.#run(request, this.#mutation)
+    return this.#admit(request, this.#mutation)
   }
 
   action(request: QueryRequest): Promise<ActionOutcome> {
-    return this.#run(request, this.#action)
+    return this.#admit(request, this.#action)
   }
 
   readonly #query = (input: Input<QueryRequest>): Promise<QueryOutcome> =>
-    this.#port.queries.invoke(input, keysOf(input, input.callKey ?? callKeyOf(input)))
+    this.#port.queries.invoke(input, cacheKeysOf(input, input.callKey ?? callKeyOf(input)))
 
   readonly #mutation = (input: Input<MutationRequest>): Promise<MutationOutcome> =>
     this.#port.mutations.invoke(input)
@@ -70,37 +75,49 @@ export class CallAdmission {
   readonly #action = (input: Input<QueryRequest>): Promise<ActionOutcome> =>
     this.#port.actions.invoke(input)
 
-  /** Raises BUSY, and what the preparation, the check of the arguments and the work throw. */
-  #run<R extends QueryRequest, T>(request: R, work: Work<R, T>, checked?: Checked): Promise<T> {
+  /**
+   * Rejects with BUSY beyond the bound, and with the failures of the preparation, of the argument
+   * check and of the execution.
+   */
+  #admit<R extends QueryRequest, T>(
+    request: R,
+    execute: Execute<R, T>,
+    checked?: CheckedCall,
+  ): Promise<T> {
     const { inFlight, preparations } = this.#port
     if (inFlight.count >= INVOCATIONS_MAX) return Promise.reject(new Fault('BUSY'))
     const end = inFlight.begin(request.release)
     const prepared = preparations.find(request.release.releaseId)
-    const pending =
-      prepared === null ? this.#runPrepared(request, work) : run(prepared, request, work, checked)
-    pending.then(end, end)
-    return pending
+    const call =
+      prepared === null
+        ? this.#prepareAndExecute(request, execute)
+        : checkAndExecute(prepared, request, execute, checked)
+    call.then(end, end)
+    return call
   }
 
-  /** An Action waits no longer for it than others do: it has not acted, so it may be repeated. */
-  async #runPrepared<R extends QueryRequest, T>(request: R, work: Work<R, T>): Promise<T> {
+  /** An Action waits as briefly as other calls: it had no effect yet, so its caller may retry. */
+  async #prepareAndExecute<R extends QueryRequest, T>(
+    request: R,
+    execute: Execute<R, T>,
+  ): Promise<T> {
     const arrivedMillis = this.#port.system.monotonicMillis()
     const deadline = arrivedMillis + INVOCATION_MILLIS_MAX
     const signal = request.definition.kind === 'mutation' ? undefined : request.signal
     const prepared = await this.#awaited.prepare(request.release, { deadline, signal })
-    return run(prepared, { ...request, arrivedMillis }, work)
+    return checkAndExecute(prepared, { ...request, arrivedMillis }, execute)
   }
 }
 
-function run<R extends QueryRequest, T>(
+function checkAndExecute<R extends QueryRequest, T>(
   prepared: PreparedRelease,
   request: R,
-  work: Work<R, T>,
-  checked?: Checked,
+  execute: Execute<R, T>,
+  checked?: CheckedCall,
 ): Promise<T> {
   try {
     const argumentsText = checked?.argumentsText ?? checkedArguments(prepared, request)
-    return work({ ...request, prepared, argumentsText, callKey: checked?.callKey })
+    return execute({ ...request, prepared, argumentsText, callKey: checked?.callKey })
   } catch (error) {
     return Promise.reject(error)
   }

@@ -17,8 +17,8 @@ import {
 } from '../../value/identities.ts'
 import type { FunctionKind, FunctionManifest, TableManifest } from '../../value/manifest.ts'
 import { decodeTagged } from '../../value/tagged.ts'
-import { createEngine } from '../engine.ts'
-import type { Release } from '../releases/release.ts'
+import { createEngine } from '../create-engine.ts'
+import type { Release } from '../releases/executable-release.ts'
 
 const NOTES: TableManifest = { name: 'notes', fields: { text: { type: 'string' } }, indexes: [] }
 const system = realSystem()
@@ -40,15 +40,17 @@ async function engineWith(declared: Declared) {
   const directory = mkdtempSync(join(tmpdir(), 'svc-callers-'))
   const store = await openSqliteDocuments(join(directory, 'documents.db'))
   const entries = Object.entries(declared)
-  const pool = inProcessPool(Object.fromEntries(entries.map(([name, it]) => [name, it[2]])))
+  const pool = inProcessPool(
+    Object.fromEntries(entries.map(([name, [, , handler]]) => [name, handler])),
+  )
   Object.assign(pool, { close: async () => undefined, warm: async () => undefined })
   const issueGuest = (request: { entropy: Uint8Array; expiresInSeconds: number }) =>
     `${Buffer.from(request.entropy).toString('hex')} for ${request.expiresInSeconds}`
   const configuration = new TestConfiguration()
-  const world = { system, log: memoryLog().log, metrics: new Metrics(system) }
-  const cursors = testCursors()
-  const base = { store, pool, ...world, issueGuest, cursors, configuration }
-  const engine = createEngine(base)
+  const engine = createEngine({
+    ...{ store, pool, system, log: memoryLog().log, metrics: new Metrics(system) },
+    ...{ issueGuest, cursors: testCursors(), configuration },
+  })
   open.push(async () => {
     await engine.close()
     rmSync(directory, { recursive: true, force: true })
@@ -57,7 +59,7 @@ async function engineWith(declared: Declared) {
     releaseId: system.ids.make('rel'),
     source: '',
     sourceMap: null,
-    functions: new Map(entries.map(([name, it]) => [name, manifestOf(name, it[0], it[1])])),
+    functions: new Map(entries.map(([name, [kind, auth]]) => [name, manifestOf(name, kind, auth)])),
     tables: new Map([['notes', NOTES]]),
   }
   const request = (name: string, principal: Principal | null) => ({
@@ -91,18 +93,18 @@ function principal(given: Partial<FunctionalIdentity> = {}): Principal {
 const A = principal()
 const B = principal({ subject: 'b' })
 
-describe('a kept result', () => {
-  test('of a Query that looked at its caller is for that caller alone', async () => {
+describe('a cached result', () => {
+  test('of a Query that read the identity is for that caller alone', async () => {
     const bench = await engineWith({ who: ['query', 'optional', (ctx) => ctx.identity()?.subject] })
-    const asked = [A, B, null, A, B, null, A, B, null]
-    const answers = []
-    for (const caller of asked) answers.push(await bench.query('who', caller))
-    expect(answers).toEqual(['a', 'b', null, 'a', 'b', null, 'a', 'b', null])
-    // The first answer to each is not kept: most of what is asked once is never asked again.
+    const callers = [A, B, null, A, B, null, A, B, null]
+    const results = []
+    for (const caller of callers) results.push(await bench.query('who', caller))
+    expect(results).toEqual(['a', 'b', null, 'a', 'b', null, 'a', 'b', null])
+    // A result is cached from the second request on.
     expect(bench.pool.calls).toBe(6)
   })
 
-  test('of one that did not look is for all', async () => {
+  test('of a Query that did not read the identity is for all callers', async () => {
     const bench = await engineWith({ same: ['query', 'user', () => 'same'] })
     for (const caller of [A, B, A, B, A, B]) {
       expect(await bench.query('same', caller)).toBe('same')
@@ -110,7 +112,7 @@ describe('a kept result', () => {
     expect(bench.pool.calls).toBe(2)
   })
 
-  test('of one that looks only where a document says so follows the document', async () => {
+  test('is shared until a document makes the Query read the identity', async () => {
     const bench = await engineWith({
       note: [
         'query',
@@ -129,7 +131,7 @@ describe('a kept result', () => {
     }
   })
 
-  test('is not that of another role, issuer or kind of the same subject', async () => {
+  test('is not shared by other roles, issuers or kinds of the same subject', async () => {
     const bench = await engineWith({
       who: ['query', 'optional', (ctx) => JSON.stringify(ctx.identity())],
     })
@@ -147,7 +149,7 @@ describe('a kept result', () => {
     }
   })
 
-  test('of a Query whose part looked, or could not be called by others, is its own', async () => {
+  test('is for one caller where a called Function read or required the identity', async () => {
     const bench = await engineWith({
       outer: ['query', 'optional', (ctx) => ctx.run('query', 'inner')],
       inner: ['query', 'user', () => 'for users'],
@@ -159,7 +161,7 @@ describe('a kept result', () => {
   })
 })
 
-describe('a Function that another one calls', () => {
+describe('a called Function', () => {
   const who: TestHandler = (ctx) => JSON.stringify(ctx.identity())
 
   test.each<[AuthMode, Principal | null, string]>([
@@ -167,12 +169,12 @@ describe('a Function that another one calls', () => {
     ['optional', A, A.identityText],
     ['optional', null, 'null'],
     ['user', A, A.identityText],
-    ['user', null, 'refused'],
-    ['guest', A, 'refused'],
-    ['service', A, 'refused'],
-  ])('with the mode %s sees what the mode admits', async (mode, caller, seen) => {
+    ['user', null, 'rejected'],
+    ['guest', A, 'rejected'],
+    ['service', A, 'rejected'],
+  ])('with the auth mode %s sees the identity that the mode admits', async (mode, caller, seen) => {
     const bench = await engineWith({
-      outer: ['query', 'optional', (ctx) => ctx.run('query', 'inner').catch(() => 'refused')],
+      outer: ['query', 'optional', (ctx) => ctx.run('query', 'inner').catch(() => 'rejected')],
       inner: ['query', mode, who],
     })
     expect(await bench.query('outer', caller)).toBe(seen)
@@ -180,7 +182,7 @@ describe('a Function that another one calls', () => {
 })
 
 describe('a guest', () => {
-  test('is the same in every attempt of a Mutation, and another one in each call', async () => {
+  test('is the same in every attempt of a Mutation, and different in each call', async () => {
     const seen: string[] = []
     const bench = await engineWith({
       enter: [
@@ -189,7 +191,7 @@ describe('a guest', () => {
         async (ctx) => {
           const guests = [await ctx.issueGuest(60), await ctx.issueGuest(60)]
           guests.push(await ctx.run('mutation', 'inner'))
-          // The runner of the first attempt is lost when it is done.
+          // The runner of the first attempt is lost at its end.
           bench.pool.loseNext = seen.length === 0 ? 1 : 0
           seen.push(...guests)
           return guests
@@ -206,11 +208,11 @@ describe('a guest', () => {
     expect(new Set(seen).size).toBe(6)
   })
 
-  test('is let in by no Query, whatever its runner asks for', async () => {
+  test('is never issued by a Query, even if its runner requests it', async () => {
     const bench = await engineWith({ enter: ['query', 'none', (ctx) => ctx.issueGuest(60)] })
     await expect(bench.query('enter', null)).rejects.toMatchObject({
       code: 'FUNCTION_FAILED',
-      detail: 'TypeError: ctx.auth.issueGuest: a Query lets nobody in',
+      detail: 'TypeError: ctx.auth.issueGuest: a Query cannot issue guests; make it a mutation',
     })
   })
 })

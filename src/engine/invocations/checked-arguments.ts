@@ -1,4 +1,4 @@
-/** Arguments as a runner takes them: checked by the Function's validators, in stored form. */
+/** Checks arguments with the Function's validators and encodes them for the runner. */
 import { Fault } from '../../errors/fault.ts'
 import type { FunctionManifest } from '../../value/manifest.ts'
 import { encodeStored } from '../../value/stored.ts'
@@ -12,15 +12,16 @@ interface Call {
   readonly arguments: ValueObject
 }
 
-export interface Checked {
+export interface CheckedCall {
+  /** Stored JSON. */
   readonly argumentsText: string
-  /** As of `callKeyOf`. */
+  /** The result of `callKeyOf`. */
   readonly callKey: string
 }
 
 /**
- * Stored JSON of what was sent, which an exact check leaves as it is: a repeat is known by this
- * text whatever code it meets. Raises ARGUMENTS_INVALID and LIMIT_EXCEEDED.
+ * Checks the arguments and returns them as stored JSON. The check does not change them, so the text
+ * identifies a repeat in any Release. Throws ARGUMENTS_INVALID and LIMIT_EXCEEDED.
  */
 export function checkedArguments(prepared: PreparedRelease, call: Call): string {
   check(prepared, call.definition, call.arguments)
@@ -31,24 +32,27 @@ export function checkedArguments(prepared: PreparedRelease, call: Call): string 
   return argumentsText
 }
 
-/** The last check of a value is kept with it, for callers that send one value again and again. */
-export class CheckedArguments {
-  readonly #kept = new WeakMap<ValueObject, Checked & { readonly definition: FunctionManifest }>()
+/** Checks arguments and caches the last result by object: a repeated request has the same one. */
+export class ArgumentChecks {
+  readonly #cache = new WeakMap<
+    ValueObject,
+    CheckedCall & { readonly definition: FunctionManifest }
+  >()
 
-  /** Raises ARGUMENTS_INVALID and LIMIT_EXCEEDED. */
-  of(prepared: PreparedRelease, call: Call): Checked {
+  /** Throws ARGUMENTS_INVALID and LIMIT_EXCEEDED. */
+  check(prepared: PreparedRelease, call: Call): CheckedCall {
     const { definition, arguments: value } = call
-    const known = this.#kept.get(value)
-    if (known?.definition === definition) return known
+    const cached = this.#cache.get(value)
+    if (cached?.definition === definition) return cached
     const argumentsText = checkedArguments(prepared, call)
     const callKey = callKeyOf({ prepared, definition, argumentsText })
     const checked = { definition, argumentsText, callKey }
-    this.#kept.set(value, checked)
+    this.#cache.set(value, checked)
     return checked
   }
 }
 
-/** The same text for the same call of the same Release, whoever makes it. */
+/** Returns a text that is equal for equal calls of one Release by any caller. */
 export function callKeyOf({
   prepared,
   definition,

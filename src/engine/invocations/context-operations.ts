@@ -1,4 +1,4 @@
-/** What a runner may ask of its transaction, and the texts it is answered with. */
+/** The `ctx.db` operations of a runner, performed in its transaction. */
 
 import { KEY_BYTES_MAX } from '../../documents/key-encoding.ts'
 import type { StoredDocument } from '../../documents/store.ts'
@@ -10,45 +10,46 @@ import type { RangeOutput } from '../transactions/ranges.ts'
 import type { Transaction } from '../transactions/transaction.ts'
 import { INVALID_CURSOR, OperationError } from './operation-error.ts'
 
-/** Every byte of a key is one character. */
+/** Matches a binary string, in which every character is one byte. */
 const BINARY = /^[\0-\xff]*$/
 
-/** Seals the places of lists that leave the server (storage/cursors.ts). */
+/** Seals the cursors of lists that leave the server (storage/cursors.ts). */
 export interface Cursors {
-  /** The same text each time, so that a Query answers the same bytes. */
+  /** Returns the same text for the same key, so that a Query returns the same bytes. */
   seal(list: string, key: string): string
-  /** The key; null for what was not sealed for this list. */
+  /** Returns the key; null for a text that was not sealed for this list. */
   open(list: string, cursor: string): string | null
 }
 
-export interface Performing {
+export interface OperationContext {
   readonly prepared: PreparedRelease
   readonly transaction: Transaction
   readonly cursors: Cursors
 }
 
 /**
- * Throws Refusal for the author's mistakes, a Fault for a limit. What is no matter of documents is
- * answered before it comes here, or is nothing that a transaction does.
+ * Performs an operation on documents. Throws OperationError for a mistake of the author and a Fault
+ * for an exceeded limit. TransactionHost performs the other operations that a transaction allows;
+ * the rest belongs to Actions and is rejected.
  */
-export function perform(
-  performing: Performing,
+export function performOperation(
+  context: OperationContext,
   operation: Operation,
 ): MaybePromise<OperationAnswer> {
-  const { transaction } = performing
+  const { transaction } = context
   switch (operation[0]) {
     case 'get':
-      return found(transaction.get(operation[1]))
+      return oneDocument(transaction.get(operation[1]))
     case 'range':
-      return range(performing, operation[1])
+      return range(context, operation[1])
     case 'insert':
       return andThen(transaction.insert(operation[1], operation[2]), JSON.stringify)
     case 'patch':
-      return andThen(transaction.patch(operation[1], operation[2], operation[3]), nothing)
+      return andThen(transaction.patch(operation[1], operation[2], operation[3]), nullReply)
     case 'replace':
-      return andThen(transaction.replace(operation[1], operation[2]), nothing)
+      return andThen(transaction.replace(operation[1], operation[2]), nullReply)
     case 'delete':
-      return andThen(transaction.delete(operation[1]), nothing)
+      return andThen(transaction.delete(operation[1]), nullReply)
     case 'run':
     case 'usage':
     case 'config':
@@ -60,73 +61,83 @@ export function perform(
   }
 }
 
-function nothing(): string {
+function nullReply(): string {
   return 'null'
 }
 
-function found(document: MaybePromise<StoredDocument | null>): MaybePromise<FoundDocuments> {
-  if (document instanceof Promise) return document.then(found)
+function oneDocument(document: MaybePromise<StoredDocument | null>): MaybePromise<FoundDocuments> {
+  if (document instanceof Promise) return document.then(oneDocument)
   return { documents: document === null ? [] : [document], page: null }
 }
 
-function range(performing: Performing, request: RangeRequest): MaybePromise<FoundDocuments> {
-  const output = page(performing, request)
+function range(context: OperationContext, request: RangeRequest): MaybePromise<FoundDocuments> {
+  const output = readRange(context, request)
   return output instanceof Promise
-    ? foundLater(performing, request, output)
-    : foundIn(performing, request, output)
+    ? pageOfPromise(context, request, output)
+    : pageOf(context, request, output)
 }
 
-async function foundLater(
-  performing: Performing,
+async function pageOfPromise(
+  context: OperationContext,
   request: RangeRequest,
   output: Promise<RangeOutput>,
 ): Promise<FoundDocuments> {
-  return foundIn(performing, request, await output)
+  return pageOf(context, request, await output)
 }
 
-function foundIn(
-  performing: Performing,
+function pageOf(
+  context: OperationContext,
   request: RangeRequest,
   { documents, done, lastKey }: RangeOutput,
 ): FoundDocuments {
-  const isAll = request.next === 'none' && documents.length === request.limit
-  const next = lastKey === null || isAll ? null : cursorOf(performing, request, lastKey)
-  // Behind the last document there may be more later, so a finished list keeps its place too.
+  const isComplete = request.next === 'none' && documents.length === request.limit
+  const next = lastKey === null || isComplete ? null : cursorOf(context, request, lastKey)
+  // Later commits may add documents after the last one, so a finished list has a cursor too.
   return { documents, page: { cursor: next ?? request.cursor ?? null, done } }
 }
 
-/** A cursor is looked at before anything is read. */
-function page(performing: Performing, request: RangeRequest): MaybePromise<RangeOutput> {
+/** Checks the cursor before it reads anything. */
+function readRange(context: OperationContext, request: RangeRequest): MaybePromise<RangeOutput> {
   const { cursor } = request
-  const { transaction } = performing
+  const { transaction } = context
   try {
     if (cursor === undefined) return transaction.range(request)
-    return transaction.range({ ...request, afterKey: keyOf(performing, request, cursor) })
+    return transaction.range({ ...request, afterKey: keyOf(context, request, cursor) })
   } catch (error) {
     if (error instanceof OperationError && error.name === INVALID_CURSOR)
-      transaction.refusedCursor = true
+      transaction.hasRejectedCursor = true
     throw error
   }
 }
 
 /**
- * A cursor is the key of the last document: sealed where it leaves the invocation, since callers
- * must neither read it nor make one up; plain where the runner reads on in the same invocation.
+ * Returns the cursor for the key of the last document. It is sealed where it leaves the invocation,
+ * so that callers can neither read nor forge it, and plain where the runner continues the list in
+ * the same invocation.
  */
-function cursorOf({ prepared, cursors }: Performing, request: RangeRequest, key: string): string {
+function cursorOf(
+  { prepared, cursors }: OperationContext,
+  request: RangeRequest,
+  key: string,
+): string {
   return request.next === 'sealed' ? cursors.seal(listOf(prepared, request), key) : key
 }
 
-function keyOf({ prepared, cursors }: Performing, request: RangeRequest, cursor: string): string {
+function keyOf(
+  { prepared, cursors }: OperationContext,
+  request: RangeRequest,
+  cursor: string,
+): string {
   const isSealed = request.next === 'sealed'
   const key = isSealed ? cursors.open(listOf(prepared, request), cursor) : plainKey(cursor)
   if (key !== null) return key
-  throw new OperationError(INVALID_CURSOR, 'the cursor is damaged, or of another list')
+  throw new OperationError(INVALID_CURSOR, 'the cursor is damaged or belongs to another list')
 }
 
 /**
- * The same list in the next Release, whatever its index is called there. Bounds and direction are
- * no part of it: a list of the last hour has other bounds at each page, and `behind` checks them.
+ * Identifies a list by the fields of its index, so that a cursor stays valid in a Release that
+ * renames the index. Bounds and direction are not part of it: a list of the last hour has other
+ * bounds for each page, and `intervalAfter` checks the key against them.
  */
 function listOf({ tables }: PreparedRelease, { table, index, equal }: RangeRequest): string {
   const indexes = tables.get(table)?.indexes
@@ -134,7 +145,7 @@ function listOf({ tables }: PreparedRelease, { table, index, equal }: RangeReque
   return JSON.stringify([table, fields, equal])
 }
 
-/** Keys are binary strings. The read set keeps what it begins behind. */
+/** Checks a plain cursor, whose length is bounded since the read set keeps it. */
 function plainKey(cursor: string): string | null {
   return cursor.length <= KEY_BYTES_MAX && BINARY.test(cursor) ? cursor : null
 }

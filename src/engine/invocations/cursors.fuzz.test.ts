@@ -1,6 +1,6 @@
 /**
- * Cursors come back from callers. One that this list did not give is refused as the caller's
- * mistake: it leads nowhere, to no other list's documents, and never to a failure of ours.
+ * Cursors come back from callers. One that was not issued for the list is rejected with
+ * ARGUMENTS_INVALID: it never opens another list and never causes an internal error.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -25,8 +25,9 @@ import { createLog } from '../../telemetry/log.ts'
 import { Metrics } from '../../telemetry/metrics/metrics.ts'
 import { encodeBase64Url } from '../../value/base64url.ts'
 import type { Value, ValueObject } from '../../value/values.ts'
-import { createEngine, type Engine } from '../engine.ts'
-import type { Release } from '../releases/release.ts'
+import { createEngine } from '../create-engine.ts'
+import type { Engine } from '../engine.ts'
+import type { Release } from '../releases/executable-release.ts'
 
 const STRING = { type: 'string' } as const
 const PAGE = { arguments: { list: STRING, cursor: STRING }, returns: { type: 'any' } } as const
@@ -38,7 +39,7 @@ const LISTS = ['a', 'b', 'all', 'newest', 'secrets'] as const
 const system = realSystem()
 const directory = mkdtempSync(join(tmpdir(), 'svc-cursors-'))
 
-/** Each list by name: what the handler asks for, with the given cursor. */
+/** The range request of each list by name, without the cursor. */
 const RANGES: Record<(typeof LISTS)[number], Pick<RangeRequest, 'table'> & Partial<RangeRequest>> =
   {
     a: { table: 'notes', index: 'byList', equal: ['a'] },
@@ -67,7 +68,7 @@ const release: Release = {
 }
 
 let engine: Engine
-/** Every cursor, by its list. */
+/** All issued cursors by list. */
 const cursors = new Map<string, string[]>(LISTS.map((list) => [list, []]))
 
 async function call(
@@ -164,7 +165,7 @@ function changed(random: Random, cursor: string): string {
     case 0:
       return cursor
     case 1:
-      // What an index keeps, which is what a sealed cursor opens to.
+      // An index key, which is the content of a sealed cursor.
       return encodeBase64Url(Buffer.from(encodeKey([random.pick(['a', 'b']), 'x']), 'latin1'))
     case 2:
       return mutatedText(random, cursor).toWellFormed()
@@ -182,19 +183,19 @@ function changed(random: Random, cursor: string): string {
 fuzz('a cursor opens in its list alone, and no changed one opens', async (random) => {
   const list = random.pick(LISTS)
   const cursor = changed(random, random.pick(cursors.get(random.pick(LISTS))!))
-  // The handler takes no text for no cursor.
-  const isGiven = cursor === '' || cursors.get(list)!.includes(cursor)
+  // The handler reads an empty text as no cursor.
+  const isIssued = cursor === '' || cursors.get(list)!.includes(cursor)
   try {
     const { lists } = pageOf(await call('page', { list, cursor }))
     const allowed = list === 'newest' || list === 'all' ? ['a', 'b'] : [list]
     if (!lists.every((each) => allowed.includes(each))) expect.fail(`${list}: ${lists}`)
-    if (!isGiven) expect.fail(`${list}: ${cursor} opened`)
+    if (!isIssued) expect.fail(`${list}: ${cursor} opened`)
   } catch (error) {
-    if (isGiven || !isFault(error, 'ARGUMENTS_INVALID')) throw error
+    if (isIssued || !isFault(error, 'ARGUMENTS_INVALID')) throw error
   }
 })
 
-test('a cursor goes on in the next Release, whatever its index is called there', async () => {
+test('a cursor continues its list in a Release that renames the index', async () => {
   const [first] = cursors.get('a')!
   const notes = release.tables.get('notes')!
   const nextRelease = (fields: string[]): Release => ({
@@ -206,8 +207,8 @@ test('a cursor goes on in the next Release, whatever its index is called there',
     }),
   })
   const input = { list: 'renamed', cursor: first! }
-  const here = pageOf(await call('page', { list: 'a', cursor: first! }))
-  expect(pageOf(await call('page', input, nextRelease(['list'])))).toEqual(here)
-  const refused = call('page', input, nextRelease(['list', 'text']))
-  await expect(refused).rejects.toMatchObject({ code: 'ARGUMENTS_INVALID' })
+  const original = pageOf(await call('page', { list: 'a', cursor: first! }))
+  expect(pageOf(await call('page', input, nextRelease(['list'])))).toEqual(original)
+  const otherList = call('page', input, nextRelease(['list', 'text']))
+  await expect(otherList).rejects.toMatchObject({ code: 'ARGUMENTS_INVALID' })
 })

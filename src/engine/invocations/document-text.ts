@@ -1,9 +1,9 @@
-/** How a Function sees a stored document. */
+/** The text of a document as Functions read it. */
 import type { StoredDocument } from '../../documents/store.ts'
 
 /**
- * Stored JSON with the system fields. Names of a document's fields begin with a letter, so those
- * stand first unsorted.
+ * Returns the stored JSON of the document, with its system fields in front. They never clash with
+ * other fields, whose names start with a letter. The keys as a whole are not sorted.
  */
 export function documentText({ id, createdAtMicros, sequence, text }: StoredDocument): string {
   const created = `"_createdAt":{"$t":"${createdAtMicros}"}`

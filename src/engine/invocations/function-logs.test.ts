@@ -1,4 +1,4 @@
-/** What the log shows of a Function's own lines. */
+/** The log records of the lines that a Function writes. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type EngineBench, engineBench } from '../../../build/testing/engines.ts'
 
@@ -20,14 +20,14 @@ beforeAll(async () => {
 })
 afterAll(() => bench.close())
 
-test('a line shows its fields as data, where they replace nothing, at any level', async () => {
+test('the fields of a line are logged as data and replace no field of the record', async () => {
   await bench.call('says')
   const records = bench.log.records().filter(({ event }) => event === 'function.log')
   for (const record of records) expect(record.requestId).toBe('req_test')
-  const shown = records.map(({ level, lineLevel, message, data }) => [
+  const logged = records.map(({ level, lineLevel, message, data }) => [
     ...[level, lineLevel, message, data],
   ])
-  expect(shown.slice(0, -1)).toEqual([
+  expect(logged.slice(0, -1)).toEqual([
     [
       ...['info', undefined, 'with fields'],
       { userId: 'u_1', amount: '4n', level: 'error', requestId: 'forged' },
@@ -39,6 +39,6 @@ test('a line shows its fields as data, where they replace nothing, at any level'
     ['error', undefined, 'failed:', 'TypeError: no'],
     ['info', 'debug', 'finer', undefined],
   ])
-  // Cut where it is too long, and credentials are redacted in it as anywhere.
-  expect(shown.at(-1)![3]).toMatch(/^\{"value":"rk_at_v1_\[redacted\]","long":"x{1000,}$/)
+  // Data is truncated at the bound, and credentials in it are redacted.
+  expect(logged.at(-1)![3]).toMatch(/^\{"value":"rk_at_v1_\[redacted\]","long":"x{1000,}$/)
 })

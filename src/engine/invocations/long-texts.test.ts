@@ -1,7 +1,7 @@
 /**
- * Goal: a text that a caller makes long is refused as a short one that is as wrong, in the author's
- * code, and never ends the process that others are answered by. Method: real runners; what each
- * Function catches is compared, and the log is looked at.
+ * Goal: an invalid text of any length is rejected in the author's code, and never ends the runner
+ * that serves other calls. Method: real runners; the test compares what each Function catches and
+ * checks the log.
  */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type EngineBench, engineBench } from '../../../build/testing/engines.ts'
@@ -51,20 +51,20 @@ test.each([
   ['delete', /^TypeError: "x+" is not a document ID$/],
   ['insert', /^TypeError: ctx.db.insert: schema.ts declares no table "x+"$/],
   ['run', /^TypeError: there is no Function "x+" in this Release$/],
-])('%s refuses a text of any length in the code that gave it', async (name, refused) => {
+])('%s rejects an invalid text of any length in the author’s code', async (name, message) => {
   for (const length of LENGTHS) {
-    expect(await bench.call(name, { text: 'x'.repeat(length) })).toMatch(refused)
+    expect(await bench.call(name, { text: 'x'.repeat(length) })).toMatch(message)
   }
 })
 
-test('a cursor of any length is the mistake of the caller', async () => {
+test('an invalid cursor of any length is ARGUMENTS_INVALID', async () => {
   for (const length of LENGTHS) {
     const outcome = bench.call('page', { text: 'x'.repeat(length) })
     await expect(outcome).rejects.toMatchObject({ code: 'ARGUMENTS_INVALID' })
   }
 })
 
-test('a patch removes as many names as it likes, each of any length', async () => {
+test('a patch removes many names of any length', async () => {
   for (const length of [5, 65, 1_025]) {
     expect(await bench.call('removes', { text: 'x'.repeat(length) })).toBe('patched')
   }

@@ -1,6 +1,7 @@
 /**
- * Mutations: once for each operation ID. A repeat is answered from the record that the first one
- * committed with its writes; a conflict runs the Function again behind whoever won.
+ * Executes Mutations exactly once per operation ID. A repeat gets the result from the record that
+ * the original committed with its writes. After a conflict the Function runs again, with a lock on
+ * the conflicting keys.
  */
 import type { DocumentStore, OperationRecord } from '../../documents/store.ts'
 import { Fault } from '../../errors/fault.ts'
@@ -9,20 +10,19 @@ import type { FunctionManifest } from '../../value/manifest.ts'
 import { TransientMap } from '../../value/memory/transient-map.ts'
 import { encodeStored } from '../../value/stored.ts'
 import type { ValueObject } from '../../value/values.ts'
-import type { Committer, Turn } from '../commits/committer.ts'
+import type { CommitLock, Committer } from '../commits/committer.ts'
 import { ATTEMPTS_MAX, EXCLUSIVE_ATTEMPT, INVOCATIONS_MAX } from '../limits.ts'
 import { namedDocuments } from '../speculation/prefetched-documents.ts'
 import { Transaction } from '../transactions/transaction.ts'
 import type { ActiveCalls } from './active-calls.ts'
+import { type InvocationPort, runAttempt } from './attempts.ts'
 import {
   beginInvocation,
-  type CompletedRun,
   type Invocation,
   type InvocationInput,
-  type InvocationPort,
   LostRunCounter,
-  run,
-} from './invocations.ts'
+} from './invocation.ts'
+import type { CompletedRun } from './run-outcomes.ts'
 
 export interface MutationPort extends InvocationPort {
   readonly inFlight: ActiveCalls
@@ -32,14 +32,14 @@ export interface MutationPort extends InvocationPort {
 
 export interface MutationInput extends Omit<InvocationInput, 'signal'> {
   readonly operationId: string
-  /** As the caller named it. */
+  /** The target in the caller's own words, such as a Channel. */
   readonly target: string
   /** The Application Client and the functional principal, as one text. */
   readonly caller: string
 }
 
-/** A request that was refused and may be a repeat; its values are unchecked. */
-export interface Repeat extends Pick<MutationInput, 'operationId' | 'target'> {
+/** A request that was rejected and may be a repeat. Its arguments are not validated. */
+export interface ReplayRequest extends Pick<MutationInput, 'operationId' | 'target'> {
   readonly function: string
   readonly arguments: ValueObject
 }
@@ -51,19 +51,19 @@ export interface MutationOutcome {
   /** Null for a Mutation that wrote nothing. */
   readonly commitSequence: number | null
   readonly replayed: boolean
-  /** Runs until the commit, the first included. */
+  /** Number of attempts until the commit, including the first one. */
   readonly attempts: number
 }
 
 interface Attempt {
   readonly input: MutationInput
   readonly fingerprint: Uint8Array
-  /** From 1. */
+  /** Starts at 1. */
   readonly number: number
-  readonly turn: Turn | null
+  readonly lock: CommitLock | null
 }
 
-interface Running {
+interface RunningMutation {
   readonly fingerprint: Uint8Array
   /** Null only until its first step has returned. */
   outcome: Promise<MutationOutcome> | null
@@ -71,144 +71,156 @@ interface Running {
 
 export class Mutations {
   readonly #port: MutationPort
-  readonly #running = new TransientMap<string, Running>()
+  /** By operation ID, including those whose commit is stalled. */
+  readonly #running = new TransientMap<string, RunningMutation>()
 
   constructor(port: MutationPort) {
     this.#port = port
   }
 
   /**
-   * Throws, or rejects with, OPERATION_REUSED where the ID was used for anything else; throws BUSY
-   * where too many are not over, those included whose commit is late.
+   * Throws, or rejects with, OPERATION_REUSED where the ID belongs to another request. Throws BUSY
+   * beyond the bound, which counts Mutations with a stalled commit too.
    */
   invoke(input: MutationInput): Promise<MutationOutcome> {
     const fingerprint = fingerprintOf(input)
     const running = this.#running.get(input.operationId)
     if (running !== undefined) {
-      checkSame(running.fingerprint, fingerprint)
-      return replayed(running.outcome!)
+      checkFingerprint(running.fingerprint, fingerprint)
+      return replayedOutcome(running.outcome!)
     }
     if (this.#running.size >= INVOCATIONS_MAX) throw new Fault('BUSY', { detail: 'Mutations' })
     const record = this.#port.store.operation(input.operationId)
     if (record !== null && !(record instanceof Promise)) {
-      return Promise.resolve(replay(record, fingerprint))
+      return Promise.resolve(recordedOutcome(record, fingerprint))
     }
-    const first: Running = { fingerprint, outcome: null }
-    this.#running.set(input.operationId, first)
-    first.outcome = this.#execute(input, fingerprint, record)
-    return first.outcome
+    const original: RunningMutation = { fingerprint, outcome: null }
+    this.#running.set(input.operationId, original)
+    original.outcome = this.#execute(input, fingerprint, record)
+    return original.outcome
   }
 
   /**
-   * The outcome of the operation that this is an exact repeat of, by one of the callers; null for
-   * an operation that is not known, for which no caller is asked for. Rejects with OPERATION_REUSED
-   * where the ID was used for anything else.
+   * Returns the outcome of the original where the request is an exact repeat by one of the callers;
+   * null for an unknown operation ID, without reading `callers`. Rejects with OPERATION_REUSED
+   * where the ID belongs to another request.
    */
-  async repeated(repeat: Repeat, callers: AsyncIterable<string>): Promise<MutationOutcome | null> {
-    const { operationId, target } = repeat
+  async replay(
+    request: ReplayRequest,
+    callers: AsyncIterable<string>,
+  ): Promise<MutationOutcome | null> {
+    const { operationId, target } = request
     const running = this.#running.get(operationId)
-    const known = running ?? (await this.#port.store.operation(operationId))
-    if (known === null) return null
-    const definition = { name: repeat.function }
-    const argumentsText = encodeStored(repeat.arguments)
+    const original = running ?? (await this.#port.store.operation(operationId))
+    if (original === null) return null
+    const definition = { name: request.function }
+    const argumentsText = encodeStored(request.arguments)
     for await (const caller of callers) {
       const fingerprint = fingerprintOf({ target, definition, caller, argumentsText })
-      if (!digestEquals(known.fingerprint, fingerprint)) continue
-      return 'outcome' in known ? replayed(known.outcome!) : replay(known, fingerprint)
+      if (!digestEquals(original.fingerprint, fingerprint)) continue
+      return 'outcome' in original
+        ? replayedOutcome(original.outcome!)
+        : recordedOutcome(original, fingerprint)
     }
     throw new Fault('OPERATION_REUSED')
   }
 
-  /** `found` is null where there is no record of the operation. */
+  /** `recordRead` is null where the operation has no record. */
   async #execute(
     input: MutationInput,
     fingerprint: Uint8Array,
-    found: Promise<OperationRecord | null> | null,
+    recordRead: Promise<OperationRecord | null> | null,
   ): Promise<MutationOutcome> {
     const { committer, system } = this.#port
-    let turn: Turn | null = null
-    let settled: Promise<void> | null = null
+    let lock: CommitLock | null = null
+    let outcomeKnown: Promise<void> | null = null
     try {
-      const record = found === null ? null : await found
-      if (record !== null) return replay(record, fingerprint)
-      // It is carried out whoever waits: the record is what answers a repeat.
+      const record = recordRead === null ? null : await recordRead
+      if (record !== null) return recordedOutcome(record, fingerprint)
+      // No cancellation token: a Mutation completes even if its caller disconnects.
       const invocation = beginInvocation(this.#port, input, undefined)
-      if (committer.isContended) turn = await this.#turnInAdvance(input, invocation)
-      const losses = new LostRunCounter()
+      if (committer.hasLocks) lock = await this.#lockInAdvance(input, invocation)
+      const lostRuns = new LostRunCounter()
       let attempts = 0
       while (attempts < ATTEMPTS_MAX) {
         if (system.monotonicMillis() >= invocation.deadline) throw new Fault('DEADLINE_EXCEEDED')
-        const attempt = { input, fingerprint, number: attempts + 1, turn }
+        const attempt = { input, fingerprint, number: attempts + 1, lock }
         const attempted = await this.#attempt(invocation, attempt)
         if (attempted === null) {
-          losses.add()
+          lostRuns.add()
           continue
         }
         attempts += 1
-        const { ran, outcome } = attempted
+        const { run, outcome } = attempted
         if (outcome.kind === 'assigned') {
-          // Whoever waits for the same keys reads what was assigned.
-          turn?.release()
-          settled = outcome.settled
+          // The next owner of the lock reads the pending commit.
+          lock?.release()
+          outcomeKnown = outcome.outcomeKnown
           await outcome.durable
-          settled = null
+          outcomeKnown = null
           return {
-            resultText: ran.resultText,
+            resultText: run.resultText,
             releaseId: input.prepared.release.releaseId,
             commitSequence: outcome.sequence,
             replayed: false,
             attempts,
           }
         }
-        turn?.release()
-        turn =
+        lock?.release()
+        lock =
           attempts + 1 >= EXCLUSIVE_ATTEMPT || outcome.keys.length === 0
-            ? await committer.takeExclusiveTurn(invocation.deadline)
-            : await committer.takeTurn(outcome.keys, invocation.deadline)
+            ? await committer.acquireGlobalLock(invocation.deadline)
+            : await committer.acquireLock(outcome.keys, invocation.deadline)
       }
       throw new Fault('WRITE_CONFLICT')
     } finally {
-      turn?.release()
-      if (settled === null) this.#running.delete(input.operationId)
-      else this.#keepUntil(settled, input)
+      lock?.release()
+      if (outcomeKnown === null) this.#running.delete(input.operationId)
+      else this.#retainUntil(outcomeKnown, input)
     }
   }
 
-  /** While it may still become durable it needs its Release, and no repeat runs beside it. */
-  #keepUntil(settled: Promise<void>, { operationId, prepared }: MutationInput): void {
-    const end = this.#port.inFlight.beginLate(prepared.release)
-    void settled.then(() => {
+  /**
+   * Retains the Release and the operation ID while a stalled commit may still become durable, so
+   * that no repeat runs meanwhile.
+   */
+  #retainUntil(outcomeKnown: Promise<void>, { operationId, prepared }: MutationInput): void {
+    const end = this.#port.inFlight.beginDetached(prepared.release)
+    void outcomeKnown.then(() => {
       this.#running.delete(operationId)
       end()
     })
   }
 
-  /** In line at once for those documents of its arguments that others stand in line for. */
-  async #turnInAdvance(
+  /**
+   * Locks the documents of the arguments that are locked already: an attempt without the lock would
+   * conflict with their owner.
+   */
+  async #lockInAdvance(
     { argumentsText }: MutationInput,
     { deadline }: Invocation,
-  ): Promise<Turn | null> {
+  ): Promise<CommitLock | null> {
     const { committer } = this.#port
-    const keys = committer.contended(namedDocuments(argumentsText))
-    return keys.length === 0 ? null : committer.takeTurn(keys, deadline)
+    const keys = committer.lockedKeys(namedDocuments(argumentsText))
+    return keys.length === 0 ? null : committer.acquireLock(keys, deadline)
   }
 
-  /** Null where it has to be run again. */
+  /** Returns null where the attempt was lost or misspeculated. */
   async #attempt(invocation: Invocation, attempt: Attempt) {
     const { committer } = this.#port
-    const use = committer.pinSnapshot()
+    const pin = committer.pinSnapshot()
     const transaction = this.#transaction(invocation)
     try {
-      const ran = await run(this.#port, invocation, transaction)
-      if (ran === null) return null
-      const outcome = this.#commit(transaction, ran, attempt)
-      return { ran, outcome: outcome instanceof Promise ? await outcome : outcome }
+      const run = await runAttempt(this.#port, invocation, transaction)
+      if (run === null) return null
+      const outcome = this.#commit(transaction, run, attempt)
+      return { run, outcome: outcome instanceof Promise ? await outcome : outcome }
     } catch (error) {
-      // What fails because of what it read is told when that is durable.
-      if (transaction.readUnsettled || transaction.isLost) await transaction.whenDurable()
+      // A failure may follow from pending commits, so it is reported once they are durable.
+      if (transaction.hasReadPending || transaction.isRolledBack) await transaction.whenDurable()
       throw error
     } finally {
-      committer.unpinSnapshot(use)
+      committer.unpinSnapshot(pin)
     }
   }
 
@@ -227,8 +239,8 @@ export class Mutations {
 
   #commit(
     transaction: Transaction,
-    ran: CompletedRun,
-    { input, fingerprint, number, turn }: Attempt,
+    { resultText }: CompletedRun,
+    { input, fingerprint, number, lock }: Attempt,
   ) {
     const { committer, system } = this.#port
     const atMicros = system.nowMicros()
@@ -243,11 +255,11 @@ export class Mutations {
         fingerprint,
         releaseId: input.prepared.release.releaseId,
         function: input.definition.name,
-        result: ran.resultText,
+        result: resultText,
         attempts: number,
         createdAtMicros: atMicros,
       },
-      turn,
+      lock,
     })
   }
 }
@@ -256,24 +268,25 @@ interface Fingerprinted extends Pick<MutationInput, 'target' | 'caller' | 'argum
   readonly definition: Pick<FunctionManifest, 'name'>
 }
 
-/** Everything that an exact repeat has in common (Document 2, Mutation operation). */
+/** Hashes all that an exact repeat has in common (application contract, Mutation operation). */
 function fingerprintOf({ target, definition, caller, argumentsText }: Fingerprinted): Uint8Array {
-  // The lengths tell where each part ends.
+  // The lengths make the concatenation unambiguous.
   const lengths = `${target.length},${definition.name.length},${caller.length}`
   return sha256(`${lengths}\n${target}${definition.name}${caller}${argumentsText}`)
 }
 
-function checkSame(a: Uint8Array, b: Uint8Array): void {
-  if (!digestEquals(a, b)) throw new Fault('OPERATION_REUSED')
+/** Throws OPERATION_REUSED where the request is not an exact repeat. */
+function checkFingerprint(original: Uint8Array, repeat: Uint8Array): void {
+  if (!digestEquals(original, repeat)) throw new Fault('OPERATION_REUSED')
 }
 
-async function replayed(outcome: Promise<MutationOutcome>): Promise<MutationOutcome> {
+async function replayedOutcome(outcome: Promise<MutationOutcome>): Promise<MutationOutcome> {
   return { ...(await outcome), replayed: true }
 }
 
-/** Raises OPERATION_REUSED. */
-function replay(record: OperationRecord, fingerprint: Uint8Array): MutationOutcome {
-  checkSame(record.fingerprint, fingerprint)
+/** Throws OPERATION_REUSED where the request is not an exact repeat. */
+function recordedOutcome(record: OperationRecord, fingerprint: Uint8Array): MutationOutcome {
+  checkFingerprint(record.fingerprint, fingerprint)
   return {
     resultText: record.result,
     releaseId: record.releaseId,

@@ -2,7 +2,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type EngineBench, engineBench } from '../../../build/testing/engines.ts'
 import type { RunnerOutcome } from '../runners/runner-pool.ts'
-import { conclude, type Invocation } from './invocations.ts'
+import type { Invocation } from './invocation.ts'
+import { conclude } from './run-outcomes.ts'
 
 const SCHEMA = `tables({ notes: { fields: { n: { type: 'int64' } }, indexes: [] } })`
 const NUMBER = `{ arguments: { n: { type: 'int64' } } }`
@@ -105,31 +106,31 @@ async function failureOf(name: string): Promise<{ code: string; detail: string }
 }
 
 describe('a Function that calls another', () => {
-  test('shares its transaction, in the order of the calls', async () => {
+  test('shares its transaction with it, in the order of the calls', async () => {
     await bench.call('clear')
     expect(await bench.call('both')).toEqual([[1n, 2n], true])
     expect(await bench.call('all')).toEqual([1n, 2n])
   })
 
-  test('sees what a failed one wrote undone, and the failure by its code', async () => {
+  test('catches the declared code of a failed one, whose writes are undone', async () => {
     await bench.call('clear')
-    const undone = await bench.call('undone')
-    expect(undone).toEqual([
+    const result = await bench.call('undone')
+    expect(result).toEqual([
       ['FunctionError', 'FULL', 'f.change failed with FULL'],
       [1n, 4n],
     ])
     expect(await bench.call('all')).toEqual([1n, 4n])
   })
 
-  test('fails with the code that nobody catches, as whoever declares it would', async () => {
+  test('fails with the declared code of a called Function that it does not catch', async () => {
     await bench.call('clear')
     await expect(bench.call('bubbles')).rejects.toMatchObject({ code: 'APP_FULL', status: 409 })
     expect(await bench.call('all')).toEqual([])
   })
 
-  test('cannot invent a code that no called Function failed with', async () => {
+  test('cannot fail with the code of another Function that it did not call', async () => {
     expect(await failureOf('invented')).toMatchObject({ code: 'FUNCTION_FAILED' })
-    // A hostile realm may say that it did.
+    // A compromised runner may report the code.
     const definition = bench.release.functions.get('f.bubbles')!
     const usage = {
       usedClock: false,
@@ -139,11 +140,11 @@ describe('a Function that calls another', () => {
       logs: [],
     }
     const outcome = { kind: 'failed', code: 'FULL', ...usage } as RunnerOutcome
-    const said = (failures: Map<string, 'conflict'>) => () =>
+    const concludeWith = (failures: Map<string, 'conflict'>) => () =>
       conclude({ definition } as Invocation, outcome, failures, null)
-    expect(said(new Map())).toThrow(expect.objectContaining({ code: 'FUNCTION_FAILED' }))
+    expect(concludeWith(new Map())).toThrow(expect.objectContaining({ code: 'FUNCTION_FAILED' }))
     const full = expect.objectContaining({ code: 'APP_FULL' })
-    expect(said(new Map([['FULL', 'conflict']]))).toThrow(full)
+    expect(concludeWith(new Map([['FULL', 'conflict']]))).toThrow(full)
   })
 
   const mistakes = [
@@ -156,21 +157,21 @@ describe('a Function that calls another', () => {
     ['itself', 'ctx.runQuery is given the Function itself: pass its reference'],
     ['forgets', 'ctx.runMutation was not awaited: write "await" in front of it'],
   ]
-  test.each(mistakes)('is told its mistake: %s', async (name, message) => {
-    const failed = await failureOf(name!)
-    expect(failed.code).toBe('FUNCTION_FAILED')
-    expect(failed.detail).toContain(message)
-    const line = bench.log.records().findLast(({ event }) => event === 'function.failed')
-    expect(String(line?.trace)).toMatch(/release\.js:\d+:\d+/)
+  test.each(mistakes)('fails with the mistake and its location: %s', async (name, message) => {
+    const failure = await failureOf(name!)
+    expect(failure.code).toBe('FUNCTION_FAILED')
+    expect(failure.detail).toContain(message)
+    const record = bench.log.records().findLast(({ event }) => event === 'function.failed')
+    expect(String(record?.trace)).toMatch(/release\.js:\d+:\d+/)
   })
 
-  test('keeps nothing of a call that left another one running', async () => {
+  test('undoes the writes of a called Function that did not await its own call', async () => {
     await bench.call('clear')
     expect(await bench.call('leaves')).toEqual([])
     expect(await bench.call('all')).toEqual([])
   })
 
-  test('ends what another one left running', async () => {
+  test('ends the operations that a called Function did not await', async () => {
     await bench.call('add', { n: 1n })
     expect(await bench.call('cut')).toBeLessThan(150)
     await bench.call('clear')
@@ -183,19 +184,19 @@ describe('a Function that calls another', () => {
     })
   })
 
-  test('answers for the CPU time of what it calls', async () => {
+  test('is charged for the CPU time of the Functions that it calls', async () => {
     await expect(bench.call('asksSpin')).rejects.toMatchObject({ code: 'LIMIT_EXCEEDED' })
     await expect(bench.call('burnsOften')).rejects.toMatchObject({ detail: 'cpu' })
     expect(await bench.call('all')).toEqual([])
   })
 
-  test('is not kept where what it called drew a random number', async () => {
-    const drawn = new Set<unknown>()
-    for (let i = 0; i < 4; i++) drawn.add(await bench.call('draws'))
-    expect(drawn.size).toBe(4)
+  test('has no cached result where a called Function drew a random number', async () => {
+    const results = new Set<unknown>()
+    for (let i = 0; i < 4; i++) results.add(await bench.call('draws'))
+    expect(results.size).toBe(4)
   })
 
-  test('reads how much of each bound its transaction has used', async () => {
+  test('reads the usage of the bounds of its transaction', async () => {
     await bench.call('clear')
     const expected = [
       [1, 32_768],

@@ -1,7 +1,7 @@
 /**
- * The calls of one transaction: the one that it begins with, and those that it makes of others.
- * All of them see the same documents in the same runner; what a called Mutation wrote is undone
- * where it fails.
+ * The calls of one transaction: the root call and the Functions that it calls. All of them run in
+ * one runner over the same documents. A savepoint undoes the writes of a called Function that
+ * fails.
  */
 import { Fault } from '../../errors/fault.ts'
 import type { Operation } from '../../runner/operations.ts'
@@ -20,9 +20,9 @@ import {
 import type { PreparedRelease } from '../releases/prepared-release.ts'
 import type { OperationAnswer } from '../runners/outcomes.ts'
 import type { InvokePart, RunnerCall, RunnerHost, RunnerOutcome } from '../runners/runner-pool.ts'
-import type { ConfigurationState } from './configuration.ts'
-import { type Performing, perform } from './context-operations.ts'
-import { guestOf, type IssueGuest } from './guests.ts'
+import { type OperationContext, performOperation } from './context-operations.ts'
+import type { ConfigurationSnapshot } from './function-configuration.ts'
+import { type IssueGuest, issueSeededGuest } from './guest-identities.ts'
 import { DECLARED_ERROR, OperationError, uncaughtViolation } from './operation-error.ts'
 import { returnedValue, withinBounds } from './returned-documents.ts'
 
@@ -32,21 +32,22 @@ const ignore = (): void => undefined
 type Returned = Extract<RunnerOutcome, { readonly kind: 'returned' }>
 type ConfigOperation = Extract<Operation, readonly ['config', ...unknown[]]>
 
-/** Codes that called Functions failed with. */
+/** The codes that called Functions failed with. */
 export type CalledFailures = Map<string, DeclaredErrorKind>
 
-/** What all calls of one transaction share. */
-export interface TransactionCalls extends Performing {
-  /** Of the invocation; each call sees of it what its Function's mode admits. */
+/** The state that all calls of one transaction share. */
+export interface TransactionCalls extends OperationContext {
+  /** The principal of the invocation; a called Function sees it where its auth mode admits it. */
   readonly principal: Principal | null
   readonly issueGuest: IssueGuest
-  readonly configuration: ConfigurationState
-  /** Takes what a call said of itself to the log. */
-  readonly reports: { add(definition: FunctionManifest, outcome: RunnerOutcome): void }
-  /** Where nobody caught one, it is the caller's; null while there is none. */
+  readonly configuration: ConfigurationSnapshot
+  /** Logs the outcomes of called Functions. */
+  readonly log: { add(definition: FunctionManifest, outcome: RunnerOutcome): void }
+  /** The codes that the caller fails with unless its code catches them; null without any. */
   failures: CalledFailures | null
-  /** Calls that were made of others, and the characters of their arguments. */
+  /** Number of called Functions. */
   count: number
+  /** Total characters of their arguments. */
   characters: number
   usedClock: boolean
   usedRandom: boolean
@@ -54,14 +55,14 @@ export interface TransactionCalls extends Performing {
   usedConfiguration: boolean
 }
 
-/** Serves one call of the transaction. */
+/** Performs the operations of one call of the transaction. */
 export class TransactionHost implements RunnerHost {
   grownBytes?: number
   readonly #calls: TransactionCalls
   readonly #call: RunnerCall
   readonly #depth: number
   #guests = 0
-  /** Settles with the operations that were begun; null where all have been answered. */
+  /** Resolves when the last operation has completed; null where none is in progress. */
   #last: Promise<unknown> | null = null
 
   constructor(calls: TransactionCalls, call: RunnerCall, depth = 0) {
@@ -71,21 +72,21 @@ export class TransactionHost implements RunnerHost {
   }
 
   /**
-   * Operations of a Mutation run one after the other, in the order in which the code made them: two
-   * patches of one document in a `Promise.all` must not both read the version before. A call that
-   * it makes is one of them, and has an order of its own.
+   * Performs the operations of a Mutation one after the other, in the order of the code: two
+   * patches of one document in a `Promise.all` must not both read the old version. A call of
+   * another Function is one such operation; the operations of that call have an order of their own.
    */
   operation(operation: Operation, invokePart: InvokePart): MaybePromise<OperationAnswer> {
     if (!this.#calls.transaction.isWritable) return this.#perform(operation, invokePart)
     const result =
       this.#last === null
         ? this.#perform(operation, invokePart)
-        : this.#performBehind(this.#last, operation, invokePart)
-    if (result instanceof Promise) this.#follow(result)
+        : this.#performAfter(this.#last, operation, invokePart)
+    if (result instanceof Promise) this.#setLast(result)
     return result
   }
 
-  async #performBehind(
+  async #performAfter(
     last: Promise<unknown>,
     operation: Operation,
     invokePart: InvokePart,
@@ -94,7 +95,7 @@ export class TransactionHost implements RunnerHost {
     return this.#perform(operation, invokePart)
   }
 
-  #follow(result: Promise<unknown>): void {
+  #setLast(result: Promise<unknown>): void {
     const last = result.then(ignore, ignore).then(() => {
       if (this.#last === last) this.#last = null
     })
@@ -105,13 +106,13 @@ export class TransactionHost implements RunnerHost {
     const { transaction, count } = this.#calls
     if (operation[0] === 'run') return this.#run(operation, invokePart)
     if (operation[0] === 'issueGuest') return this.#issueGuest(operation[1])
-    if (operation[0] === 'config') return this.#configured(operation)
-    if (operation[0] !== 'usage') return perform(this.#calls, operation)
+    if (operation[0] === 'config') return this.#readConfiguration(operation)
+    if (operation[0] !== 'usage') return performOperation(this.#calls, operation)
     const calls = { used: count, limit: NESTED_CALLS_MAX }
     return JSON.stringify({ ...transaction.usage, calls })
   }
 
-  #configured([, kind, name]: ConfigOperation): string {
+  #readConfiguration([, kind, name]: ConfigOperation): string {
     if (kind === 'secret') {
       throw new OperationError('TypeError', 'ctx.config.secret: only an Action reads secrets')
     }
@@ -121,10 +122,11 @@ export class TransactionHost implements RunnerHost {
 
   #issueGuest(expiresInSeconds: number): string {
     if (this.#call.kind === 'query') {
-      throw new OperationError('TypeError', 'ctx.auth.issueGuest: a Query lets nobody in')
+      const rule = 'a Query cannot issue guests; make it a mutation'
+      throw new OperationError('TypeError', `ctx.auth.issueGuest: ${rule}`)
     }
     const count = ++this.#guests
-    return guestOf(this.#calls.issueGuest, this.#call, { count, expiresInSeconds })
+    return issueSeededGuest(this.#calls.issueGuest, this.#call, { count, expiresInSeconds })
   }
 
   async #run([, kind, name, json]: RunOperation, invokePart: InvokePart): Promise<string> {
@@ -140,36 +142,36 @@ export class TransactionHost implements RunnerHost {
     }
     const definition = findCallee(prepared, kind, name)
     const argumentsText = calleeArguments(prepared, definition, json)
-    // Whether it may be called depends on who calls.
+    // The identity of the caller decides whether the Function may be called.
     this.#calls.usedIdentity ||= definition.auth !== 'none'
-    const seen = calleePrincipal(definition, this.#calls.principal)
-    const identityText = seen?.identityText ?? 'null'
+    const principal = calleePrincipal(definition, this.#calls.principal)
+    const identityText = principal?.identityText ?? 'null'
     this.#calls.count += 1
     this.#calls.characters += argumentsText.length
-    checkHeld(this.#calls.characters)
+    checkCharacters(this.#calls.characters)
     checkNesting(this.#calls.count, this.#depth + 1)
     const seed = sha256Hex(`${this.#call.seed}call/${this.#calls.count}`)
     const input = { function: name, kind, argumentsText, identityText, seed }
-    const { ahead: _, ...shared } = this.#call
+    const { prefetched: _, ...shared } = this.#call
     const call: RunnerCall = { ...shared, ...input }
     const host = new TransactionHost(this.#calls, call, this.#depth + 1)
     const endSavepoint = transaction.savepoint()
-    let keeps = false
+    let succeeded = false
     try {
       const outcome = await invokePart(call, host)
       const text = this.#conclude(definition, outcome)
-      keeps = true
+      succeeded = true
       return text
     } finally {
-      // What it left running may still write: that belongs to it too.
+      // Operations that the call did not await may still write inside its savepoint.
       await host.#last
-      endSavepoint(keeps)
+      endSavepoint(succeeded)
     }
   }
 
   #conclude(definition: FunctionManifest, outcome: RunnerOutcome): string {
     const calls = this.#calls
-    calls.reports.add(definition, outcome)
+    calls.log.add(definition, outcome)
     if ('usedClock' in outcome) {
       calls.usedClock ||= outcome.usedClock === true
       calls.usedRandom ||= outcome.usedRandom === true
@@ -189,10 +191,10 @@ export class TransactionHost implements RunnerHost {
         throw new Fault('LIMIT_EXCEEDED', { detail: outcome.limit })
       case 'deadline':
         throw new Fault('DEADLINE_EXCEEDED')
-      // The runner is gone, and the caller with it.
+      // The calling Function runs in the same runner and has ended too.
       case 'broken':
       case 'lost':
-      case 'void':
+      case 'misspeculated':
       case 'cancelled':
         throw new Fault('UNAVAILABLE', { detail: outcome.kind })
     }
@@ -209,7 +211,10 @@ export class TransactionHost implements RunnerHost {
   }
 }
 
-/** What the code means to a caller of the Function; null where nobody declares it. */
+/**
+ * Returns the kind of an error code that the Function, or a Function that it called and that failed
+ * with it, declares. Returns null for any other code.
+ */
 export function errorKind(
   { errors }: FunctionManifest,
   code: string,
@@ -222,7 +227,7 @@ export function declaredError(name: string, code: string): OperationError {
   return new OperationError(DECLARED_ERROR, `${name} failed with ${code}`, code)
 }
 
-/** Throws a Refusal for what is no such Function of the Release. */
+/** Throws OperationError where the Release has no such Function of this kind. */
 export function findCallee(
   { release }: PreparedRelease,
   kind: FunctionKind,
@@ -234,32 +239,35 @@ export function findCallee(
     throw new OperationError('TypeError', `there is no Function "${shown}" in this Release`)
   }
   if (definition.kind === kind) return definition
-  const verb = (of: FunctionKind) => `ctx.run${of[0]!.toUpperCase()}${of.slice(1)}`
-  const mend = `call it with ${verb(definition.kind)}`
-  throw new OperationError('TypeError', `${verb(kind)}: "${shown}" is no ${kind}; ${mend}`)
+  const method = (of: FunctionKind) => `ctx.run${of[0]!.toUpperCase()}${of.slice(1)}`
+  const fix = `call it with ${method(definition.kind)}`
+  throw new OperationError('TypeError', `${method(kind)}: "${shown}" is no ${kind}; ${fix}`)
 }
 
-/** Whom the called Function sees. Throws a Refusal where its mode refuses the caller. */
+/**
+ * Returns the principal that the called Function sees. Throws OperationError where its auth mode
+ * does not admit the caller.
+ */
 export function calleePrincipal(
   { name, auth }: FunctionManifest,
   caller: Principal | null,
 ): Principal | null {
   const admitted = admit(auth, caller)
   if (admitted === 'missing' || admitted === 'denied') {
-    const found = caller === null ? 'nobody' : `a ${caller.kind}`
-    throw new OperationError('TypeError', `${name} is for a ${auth}, and this call has ${found}`)
+    const found = caller === null ? 'no identity' : `a ${caller.kind}`
+    throw new OperationError('TypeError', `${name} requires a ${auth}, and this call has ${found}`)
   }
   return admitted
 }
 
-/** Stored JSON of the checked arguments. Throws a Refusal for those that do not fit. */
+/** Checks the arguments and returns their stored JSON. Throws OperationError for invalid ones. */
 export function calleeArguments(
   prepared: PreparedRelease,
   { name }: FunctionManifest,
   json: unknown,
 ): string {
   const { coerceArguments } = prepared.functions.get(name)!
-  const text = checked(`arguments of ${name}`, () =>
+  const text = withOperationError(`arguments of ${name}`, () =>
     encodeStored(coerceArguments(fromStoredJson(json), 'arguments')),
   )
   if (text.length <= ARGUMENT_BYTES_MAX) return text
@@ -275,7 +283,7 @@ function calleeResult(
   { result, documents }: Returned,
 ): string {
   const { checkResult } = prepared.functions.get(name)!
-  return checked(`result of ${name}`, () =>
+  return withOperationError(`result of ${name}`, () =>
     encodeStored(
       checkResult(
         withinBounds(() => returnedValue(result, documents)),
@@ -285,17 +293,18 @@ function calleeResult(
   )
 }
 
-function checked(where: string, work: () => string): string {
+/** Converts a ValidationError of `encode` to an OperationError. */
+function withOperationError(subject: string, encode: () => string): string {
   try {
-    return work()
+    return encode()
   } catch (error) {
     if (!(error instanceof ValidationError)) throw error
-    throw new OperationError('TypeError', `${where}: ${error.path} must be ${error.rule}`)
+    throw new OperationError('TypeError', `${subject}: ${error.path} must be ${error.rule}`)
   }
 }
 
-/** Code that asks without end must not fill the memory of the server. Throws a Refusal. */
-export function checkHeld(characters: number): void {
+/** Bounds the memory that one call can take in the server. Throws OperationError beyond it. */
+export function checkCharacters(characters: number): void {
   if (characters <= NESTED_CHARACTERS_MAX) return
   throw new OperationError(
     'RangeError',
@@ -303,7 +312,7 @@ export function checkHeld(characters: number): void {
   )
 }
 
-/** Throws a Refusal for the call that is one too many. */
+/** Throws OperationError beyond the bounds on the number and the depth of nested calls. */
 export function checkNesting(count: number, depth: number): void {
   if (depth > NESTED_DEPTH_MAX) {
     throw new OperationError(

@@ -1,13 +1,14 @@
-/**
- * An answer to a Function's own mistake, such as an unknown table: it is thrown inside the
- * author's code at the call that made it, so its message names what is wrong and the mend.
- */
+/** Errors that a rejected `ctx` operation throws inside the author's code. */
 import type { ErrorReport, ViolatedIndex } from '../../runner/messages.ts'
 
+/**
+ * The rejection of one operation, such as a read of an unknown table. It is thrown in the author's
+ * code at the operation, so its message names the mistake and the fix.
+ */
 export class OperationError extends Error {
-  /** What the author's code reads as `error.code`; null where it has none. */
+  /** The `error.code` in the author's code; null where there is none. */
   readonly code: string | null
-  /** The unique index that a write violates; null where it is another mistake. */
+  /** The unique index that a write violates; null for any other error. */
   readonly violated: ViolatedIndex | null
 
   constructor(
@@ -23,10 +24,10 @@ export class OperationError extends Error {
   }
 }
 
-/** Name of the error of a violated unique index, which the module `svc` has a class for. */
+/** Name of the error for a violated unique index; the module `svc` exports a class for it. */
 const UNIQUE_VIOLATION = 'UniqueViolation'
 
-/** The error that a write throws where another document has its key in a unique index. */
+/** Returns the error of a write whose key another document has in a unique index. */
 export function uniqueViolation(
   violated: ViolatedIndex,
   fields: readonly string[],
@@ -36,12 +37,12 @@ export function uniqueViolation(
   return new OperationError(UNIQUE_VIOLATION, message, null, violated)
 }
 
-/** Violations of unique indexes that were thrown inside one call, by message. */
+/** Unique index violations that operations of one call threw, by message. */
 export type Violations = Map<string, OperationError>
 
 /**
- * The violation that the code threw again or did not catch; null for any other error. The runner's
- * report alone proves nothing, so it has to be one that was thrown inside this call.
+ * Returns the violation that the code rethrew or did not catch; null for any other error. The
+ * runner's report is not trusted, so the server must have thrown the violation inside this call.
  */
 export function uncaughtViolation(
   error: ErrorReport,
@@ -50,8 +51,8 @@ export function uncaughtViolation(
   return error.name === UNIQUE_VIOLATION ? (violations?.get(error.message) ?? null) : null
 }
 
-/** Name of the error of a called Function that failed with a code that it declares. */
+/** Name of the error for a called Function that failed with a code that it declares. */
 export const DECLARED_ERROR = 'FunctionError'
 
-/** Name of the Refusal of a cursor that is damaged, or of another list. */
+/** Name of the error for a cursor that is damaged or belongs to another list. */
 export const INVALID_CURSOR = 'InvalidCursor'

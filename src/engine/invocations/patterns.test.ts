@@ -1,4 +1,4 @@
-/** Patterns of strings, wherever values pass a validator: with real documents and a real runner. */
+/** String patterns at every validator, with real documents and a real runner. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type EngineBench, engineBench } from '../../../build/testing/engines.ts'
 import type { FunctionManifest } from '../../value/manifest.ts'
@@ -20,7 +20,7 @@ beforeAll(async () => {
 })
 afterAll(() => bench.close())
 
-test('a string that matches passes everywhere', async () => {
+test('a matching string passes every validator', async () => {
   for (const name of ['echo', 'answer', 'relay']) {
     expect(await bench.call(name, { slug: 'a-page' })).toBe('a-page')
   }
@@ -32,7 +32,7 @@ test.each<[name: string, code: string, detail: string]>([
   ['answer', 'RESULT_INVALID', 'a string that matches /'],
   ['relay', 'FUNCTION_FAILED', 'a string that matches /'],
   ['add', 'FUNCTION_FAILED', 'a string that matches /'],
-])('one that does not is refused by %s', async (name, code, detail) => {
+])('a string that does not match is rejected by %s', async (name, code, detail) => {
   for (const slug of ['', 'A', 'a-', 'a page', `${'a'.repeat(50_000)}!`]) {
     await expect(bench.call(name, { slug })).rejects.toMatchObject({
       code,
@@ -41,7 +41,7 @@ test.each<[name: string, code: string, detail: string]>([
   }
 })
 
-test('the description of the code carries the pattern', () => {
+test('the description of the code contains the pattern', () => {
   const { arguments: fields } = bench.release.functions.get('f.echo') as FunctionManifest
   expect(fields.slug).toEqual({ type: 'string', pattern: '[a-z]+(?:-[a-z]+)*' })
 })

@@ -1,22 +1,19 @@
-/** Queries: a cached result while what it read stands, else one run at the newest snapshot. */
-
+/**
+ * Executes Queries: returns the cached result while its read set is unchanged, otherwise runs the
+ * Function once at the newest durable snapshot for all equal calls (single flight).
+ */
 import type { DocumentStore } from '../../documents/store.ts'
 import { Fault } from '../../errors/fault.ts'
 import { TransientMap } from '../../value/memory/transient-map.ts'
 import type { Committer } from '../commits/committer.ts'
 import { CLOCK_CACHE_MILLIS } from '../limits.ts'
-import type { QueryCache, ResultKeys } from '../query-cache/query-cache.ts'
+import type { CacheKeys, QueryCache } from '../query-cache/query-cache.ts'
 import type { CancellationToken } from '../runners/outcomes.ts'
 import { Transaction } from '../transactions/transaction.ts'
-import type { ConfigurationState } from './configuration.ts'
-import {
-  beginInvocation,
-  type CompletedRun,
-  type Invocation,
-  type InvocationPort,
-  LostRunCounter,
-  run,
-} from './invocations.ts'
+import { type InvocationPort, runAttempt } from './attempts.ts'
+import type { ConfigurationSnapshot } from './function-configuration.ts'
+import { beginInvocation, type Invocation, LostRunCounter } from './invocation.ts'
+import type { CompletedRun } from './run-outcomes.ts'
 
 export interface QueryPort extends InvocationPort {
   readonly store: DocumentStore
@@ -27,26 +24,26 @@ export interface QueryPort extends InvocationPort {
 export interface QueryOutcome {
   /** Tagged JSON. */
   readonly resultText: string
-  /** The sequence that the result holds at; null where nothing was read. */
+  /** A sequence at which the result is current; null where nothing was read. */
   readonly snapshotSequence: number | null
 }
 
 type QueryCall = Pick<Invocation, 'prepared' | 'definition' | 'argumentsText' | 'principal'>
 type QueryInput = QueryCall & Pick<Invocation, 'context' | 'signal' | 'arrivedMillis'>
 
-/** One execution, and all who wait for it: when the last of them is gone, it stops. */
-class Shared implements CancellationToken {
+/** One execution and all its callers. It is cancelled when the last of them has disconnected. */
+class SharedExecution implements CancellationToken {
   readonly snapshot: number
-  readonly configuration: ConfigurationState
+  readonly configuration: ConfigurationSnapshot
   readonly callers: (CancellationToken | undefined)[]
   outcome: Promise<QueryOutcome> | null = null
 
   constructor(
-    seen: Pick<Shared, 'snapshot' | 'configuration'>,
+    current: Pick<SharedExecution, 'snapshot' | 'configuration'>,
     caller: CancellationToken | undefined,
   ) {
-    this.snapshot = seen.snapshot
-    this.configuration = seen.configuration
+    this.snapshot = current.snapshot
+    this.configuration = current.configuration
     this.callers = [caller]
   }
 
@@ -57,15 +54,15 @@ class Shared implements CancellationToken {
 
 export class Queries {
   readonly #port: QueryPort
-  /** Executions that equal calls at the same snapshot wait for. */
-  readonly #running = new TransientMap<string, Shared>()
+  /** The executions that equal calls at the same snapshot join, by cache key per caller. */
+  readonly #running = new TransientMap<string, SharedExecution>()
 
   constructor(port: QueryPort) {
     this.#port = port
   }
 
-  /** The result that is kept, at the newest durable sequence; null where there is none. */
-  find(keys: ResultKeys): QueryOutcome | null {
+  /** Returns the cached result at the newest durable sequence; null where there is none. */
+  find(keys: CacheKeys): QueryOutcome | null {
     const { cache, committer } = this.#port
     const cached = cache.get(keys)
     if (cached === null) return null
@@ -73,47 +70,51 @@ export class Queries {
     return { resultText: cached.resultText, snapshotSequence }
   }
 
-  /** Runs the Function, or waits for an equal call that runs at the same snapshot. */
-  invoke(input: QueryInput, keys: ResultKeys): Promise<QueryOutcome> {
-    const seen = {
+  /** Runs the Function, or joins an equal call that runs at the same snapshot. */
+  invoke(input: QueryInput, keys: CacheKeys): Promise<QueryOutcome> {
+    const current = {
       snapshot: this.#port.committer.durable,
       configuration: this.#port.configuration.current,
     }
-    // Whether it will look at the caller is not known yet.
-    const running = this.#running.get(keys.own)
-    // One that began before a change may not show it, so only what sees the same is shared.
-    const seesSame =
-      running?.snapshot === seen.snapshot && running.configuration === seen.configuration
-    if (seesSame && !running.aborted) {
+    // The key per caller, since the run may still read the identity of its caller.
+    const running = this.#running.get(keys.perCaller)
+    // An execution at an older snapshot or configuration may not show the newest change.
+    const isCurrent =
+      running?.snapshot === current.snapshot && running.configuration === current.configuration
+    if (isCurrent && !running.aborted) {
       running.callers.push(input.signal)
       return running.outcome!
     }
-    const shared = new Shared(seen, input.signal)
-    this.#running.set(keys.own, shared)
-    shared.outcome = this.#execute(keys, input, shared)
-    return shared.outcome
+    const execution = new SharedExecution(current, input.signal)
+    this.#running.set(keys.perCaller, execution)
+    execution.outcome = this.#execute(keys, input, execution)
+    return execution.outcome
   }
 
-  async #execute(keys: ResultKeys, input: QueryInput, shared: Shared): Promise<QueryOutcome> {
+  async #execute(
+    keys: CacheKeys,
+    input: QueryInput,
+    execution: SharedExecution,
+  ): Promise<QueryOutcome> {
     const { system } = this.#port
-    const invocation = beginInvocation(this.#port, input, shared)
-    const losses = new LostRunCounter()
+    const invocation = beginInvocation(this.#port, input, execution)
+    const lostRuns = new LostRunCounter()
     try {
       while (system.monotonicMillis() < invocation.deadline) {
         const outcome = await this.#attempt(keys, invocation)
         if (outcome !== null) return outcome
-        losses.add()
+        lostRuns.add()
       }
       throw new Fault('DEADLINE_EXCEEDED')
     } finally {
-      if (this.#running.get(keys.own) === shared) this.#running.delete(keys.own)
+      if (this.#running.get(keys.perCaller) === execution) this.#running.delete(keys.perCaller)
     }
   }
 
-  /** Null where it has to be run again. */
-  async #attempt(keys: ResultKeys, invocation: Invocation): Promise<QueryOutcome | null> {
+  /** Returns null where the attempt was lost or misspeculated. */
+  async #attempt(keys: CacheKeys, invocation: Invocation): Promise<QueryOutcome | null> {
     const { store, committer } = this.#port
-    const use = committer.pinSnapshot()
+    const pin = committer.pinSnapshot()
     const transaction = new Transaction({
       store,
       release: invocation.prepared,
@@ -124,45 +125,49 @@ export class Queries {
       writable: false,
     })
     try {
-      const ran = await run(this.#port, invocation, transaction)
-      if (ran === null) return null
-      this.#keep(keys, ran, { transaction, configuration: invocation.configuration })
+      const run = await runAttempt(this.#port, invocation, transaction)
+      if (run === null) return null
+      this.#cache(keys, run, { transaction, configuration: invocation.configuration })
       return {
-        resultText: ran.resultText,
+        resultText: run.resultText,
         snapshotSequence: transaction.hasRead ? transaction.snapshot : null,
       }
     } finally {
-      committer.unpinSnapshot(use)
+      committer.unpinSnapshot(pin)
     }
   }
 
-  #keep(
-    keys: ResultKeys,
-    ran: CompletedRun,
+  /** Caches the result unless it is random or out of date already. */
+  #cache(
+    keys: CacheKeys,
+    run: CompletedRun,
     {
       transaction,
       configuration,
-    }: { readonly transaction: Transaction; readonly configuration: ConfigurationState },
+    }: { readonly transaction: Transaction; readonly configuration: ConfigurationSnapshot },
   ): void {
     const { cache, committer } = this.#port
-    if (ran.usedRandom || committer.changedSince(transaction.readSet, transaction.snapshot)) return
-    if (ran.usedConfiguration && configuration !== this.#port.configuration.current) return
+    if (run.usedRandom || committer.changedSince(transaction.readSet, transaction.snapshot)) return
+    if (run.usedConfiguration && configuration !== this.#port.configuration.current) return
     const result = {
-      resultText: ran.resultText,
+      resultText: run.resultText,
       hasRead: transaction.hasRead,
-      configuration: ran.usedConfiguration ? configuration : null,
+      configuration: run.usedConfiguration ? configuration : null,
     }
-    const key = ran.usedIdentity ? keys.own : keys.shared
-    cache.put(key, result, transaction.readSet, ran.usedClock ? CLOCK_CACHE_MILLIS : null)
+    const key = run.usedIdentity ? keys.perCaller : keys.shared
+    cache.put(key, result, transaction.readSet, run.usedClock ? CLOCK_CACHE_MILLIS : null)
   }
 }
 
-/** The own key has the whole identity in it: roles may change where the subject does not. */
-export function keysOf(
+/**
+ * Returns the cache keys of a call. The key per caller contains the whole identity, since roles may
+ * change while the subject stays.
+ */
+export function cacheKeysOf(
   { definition, principal }: Pick<QueryCall, 'definition' | 'principal'>,
   callKey: string,
-): ResultKeys {
-  // A Function that sees nobody has no result of one caller alone.
-  if (definition.auth === 'none') return { shared: callKey, own: callKey }
-  return { shared: callKey, own: `${callKey}\n${principal?.identityText ?? ''}` }
+): CacheKeys {
+  // A Function without an identity has the same result for all callers.
+  if (definition.auth === 'none') return { shared: callKey, perCaller: callKey }
+  return { shared: callKey, perCaller: `${callKey}\n${principal?.identityText ?? ''}` }
 }

@@ -1,4 +1,7 @@
-/** Results of a runner that has been taken over, with names in them: read alike on both ways. */
+/**
+ * Results of a compromised runner with document references in them: both decoders, of values and of
+ * texts, must agree.
+ */
 import { expect } from 'vitest'
 import { fuzz, mutatedJson } from '../../../build/testing/fuzzing/fuzz.ts'
 import type { StoredDocument } from '../../documents/store.ts'
@@ -15,9 +18,11 @@ const RESULTS: readonly unknown[] = [
   [{ $r: 1 }, { a: { $r: 0 } }, { $$r: 0 }],
   { a: [[{ $r: 1 }]], b: { $i: '1' }, c: [{ $r: 0 }, { $r: 1 }] },
 ]
-const encode = compileResult({ type: 'any' }, (one) => returnedContent(one as StoredDocument))
+const encode = compileResult({ type: 'any' }, (document) =>
+  returnedContent(document as StoredDocument),
+)
 
-fuzz('a result that names documents is refused, or means one thing', (random) => {
+fuzz('a result with document references is rejected or decoded equally', (random) => {
   const result = mutatedJson(random, random.pick(RESULTS))
   const json: unknown = JSON.parse(JSON.stringify(result) ?? 'null')
   const text = encode(json, documents)

@@ -1,7 +1,7 @@
 /**
- * Documents that a result names in place of holding them: what they stand for, and what a runner
- * gains that names others, or too many. Method: the engine with real documents and real runners,
- * then results as a runner may send them that was taken over.
+ * Document references in results: their meaning, and the rejection of invalid or excessive ones.
+ * Method: the engine with real documents and real runners, then results that a compromised runner
+ * may send.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type EngineBench, engineBench } from '../../../build/testing/engines.ts'
@@ -68,12 +68,12 @@ beforeAll(async () => {
     }, { ${ID} }),`,
     { schema: SCHEMA },
   )
-  const made = (await bench.call('add')) as ReadonlyMap<string, Value>
-  ids = Object.fromEntries(made) as unknown as typeof ids
+  const added = (await bench.call('add')) as ReadonlyMap<string, Value>
+  ids = Object.fromEntries(added) as unknown as typeof ids
 })
 afterAll(() => bench.close())
 
-/** As a plain object, without the time. */
+/** Returns the fields as a plain object, without the creation time. */
 function fieldsOf(value: Value): Record<string, Value> {
   const { _createdAt, ...rest } = Object.fromEntries(value as ReadonlyMap<string, Value>)
   expect(_createdAt).toBeDefined()
@@ -81,7 +81,7 @@ function fieldsOf(value: Value): Record<string, Value> {
 }
 
 describe('a document that is returned', () => {
-  test('has the types of the validator, and those of JavaScript where there is none', async () => {
+  test('has the types of the validator, and JavaScript types without one', async () => {
     const typed = {
       _id: new TypedId(ids.typed),
       _revision: 1n,
@@ -94,22 +94,22 @@ describe('a document that is returned', () => {
     })
     const any = { _id: ids.typed, _revision: 1n, body: 'x', of: ids.tiny, at: 7n }
     expect(fieldsOf(await bench.call('any', { id: ids.typed }))).toEqual(any)
-    // The caller of a called Function sees JavaScript again.
+    // The Function that calls another one receives JavaScript types again.
     expect(fieldsOf(await bench.call('nested', { id: ids.typed }))).toEqual(any)
   })
 
-  test('is refused where the validator wants something else', async () => {
+  test('is rejected where it does not match the validator', async () => {
     await expect(bench.call('wrong', { id: ids.typed })).rejects.toMatchObject({
       code: 'RESULT_INVALID',
       detail: expect.stringContaining('result[0]: a string'),
     })
   })
 
-  test('of a called Function is the caller’s own', async () => {
+  test('by a called Function is a copy that its caller may change', async () => {
     expect(await bench.call('keeps', { id: ids.typed })).toEqual(['changed', 'x', 'x'])
   })
 
-  test('is as this Mutation wrote it, each time that it is read', async () => {
+  test('has the content of the read that returned it, before and after writes', async () => {
     const all = (await bench.call('own', { id: ids.typed })) as Value[]
     const bodies = all.slice(0, 3).map((each) => fieldsOf(each).body)
     expect(bodies).toEqual(['x', 'y', 'x'])
@@ -117,7 +117,7 @@ describe('a document that is returned', () => {
   })
 })
 
-describe('a document that is named 200,000 times', () => {
+describe('a document that is referenced 200,000 times', () => {
   test.each([
     ['many', 'large'],
     ['many', 'tiny'],
@@ -125,9 +125,9 @@ describe('a document that is named 200,000 times', () => {
     ['manyRefused', 'tiny'],
     ['manyNested', 'large'],
     ['manyNested', 'tiny'],
-  ] as const)('is a limit that is found at once: %s, %s', async (name, of) => {
+  ] as const)('fails fast with LIMIT_EXCEEDED: %s, %s', async (name, size) => {
     const before = process.memoryUsage().rss
-    const id = ids[of]
+    const id = ids[size]
     let longest = 0
     let last = performance.now()
     const clock = setInterval(() => {
@@ -140,11 +140,11 @@ describe('a document that is named 200,000 times', () => {
     })
     clearInterval(clock)
     expect(process.memoryUsage().rss - before).toBeLessThan(400e6)
-    expect(longest, 'others waited').toBeLessThan(1_000)
+    expect(longest, 'the event loop was blocked').toBeLessThan(1_000)
   })
 })
 
-describe('what a runner may say', () => {
+describe('a document reference', () => {
   const text =
     '{"a":{"$t":"5"},"b":{"$$r":{"$i":"1"}},"c":[{"$d":"notes_01ARZ3NDEKTSV4RRFFQ69G5FAV"}]}'
   const one: StoredDocument = { id: 'notes_1', createdAtMicros: 3n, sequence: 2, text }
@@ -154,28 +154,31 @@ describe('what a runner may say', () => {
       .replace('{"$d":"notes_01ARZ3NDEKTSV4RRFFQ69G5FAV"}', '"notes_01ARZ3NDEKTSV4RRFFQ69G5FAV"'),
   )
 
-  test('a name stands for the document as JavaScript holds it', () => {
+  test('stands for the document with JavaScript types', () => {
     const found = returnedValue({ x: [{ $r: 0 }, { $r: 0 }] }, [one]) as ReadonlyMap<string, Value>
     const [first, second] = found.get('x') as Value[]
     expect(encodeStored(first!)).toBe(encodeStored(content))
     expect(encodeStored(second!)).toBe(encodeStored(content))
   })
 
-  const others: readonly unknown[] = [
+  const invalid: readonly unknown[] = [
     ...[-1, 1, 0.5, 1e308, '0', 'length', '__proto__', 'constructor', null, true, [0], [], {}],
   ]
-  test.each(others.map((place) => ({ place })))('$place is refused as a place', ({ place }) => {
-    for (const json of [{ $r: place }, [{ a: { $r: place } }]]) {
-      expect(() => returnedValue(json, [one])).toThrow(ValidationError)
-      expect(() => returnedValue(json, [])).toThrow(ValidationError)
-    }
-  })
+  test.each(invalid.map((index) => ({ index })))(
+    'is rejected with the index $index',
+    ({ index }) => {
+      for (const json of [{ $r: index }, [{ a: { $r: index } }]]) {
+        expect(() => returnedValue(json, [one])).toThrow(ValidationError)
+        expect(() => returnedValue(json, [])).toThrow(ValidationError)
+      }
+    },
+  )
 
-  test('more beside a name is refused', () => {
+  test('is rejected with another key beside it', () => {
     expect(() => returnedValue({ $r: 0, a: 1 }, [one])).toThrow(ValidationError)
   })
 
-  test('depth and size are bounded', () => {
+  test('counts towards the bounds on depth and size', () => {
     const nest = (levels: number): unknown => {
       let json: unknown = { $r: 0 }
       for (let i = 0; i < levels; i++) json = [json]
@@ -185,8 +188,8 @@ describe('what a runner may say', () => {
     expect(returnedValue(nest(VALUE_DEPTH_MAX - 2), [one])).toHaveLength(1)
     expect(() => returnedValue(nest(VALUE_DEPTH_MAX - 1), [one])).toThrow(ValidationError)
     expect(() => returnedValue(nest(100_000), [one])).toThrow(ValidationError)
-    const names = Array.from({ length: 9_000 }, () => ({ $r: 0 }))
+    const references = Array.from({ length: 9_000 }, () => ({ $r: 0 }))
     const long = { ...one, text: `{"a":"${'x'.repeat(1_000)}"}` }
-    expect(() => returnedValue(names, [long])).toThrow(ResultTooLong)
+    expect(() => returnedValue(references, [long])).toThrow(ResultTooLong)
   })
 })

@@ -1,6 +1,6 @@
 /**
- * Documents that a result names instead of holding them: a runner that returns one unchanged sends
- * `{"$r":0}`, its place among all that the call was answered with.
+ * Document references in results: for a document that a Function returns unchanged, the runner
+ * sends `{"$r":0}`, its index among all documents that the call received.
  */
 import type { StoredDocument } from '../../documents/store.ts'
 import { Fault } from '../../errors/fault.ts'
@@ -11,16 +11,19 @@ import { VALUE_DEPTH_MAX, type Value } from '../../value/values.ts'
 import { RESULT_BYTES_MAX } from '../limits.ts'
 import { documentText } from './document-text.ts'
 
-/** The content as the runner would have sent it: JavaScript's int64 is a timestamp too. */
+/**
+ * Returns the document as JavaScript code returns it, in stored JSON: a timestamp is a bigint there
+ * and an ID is a string.
+ */
 export function returnedContent(document: StoredDocument): unknown {
-  return returned(JSON.parse(documentText(document)))
+  return untyped(JSON.parse(documentText(document)))
 }
 
-/** In place: `json` is nobody else's. */
-function returned(json: unknown): unknown {
+/** Replaces timestamps and IDs in place. The caller owns `json`. */
+function untyped(json: unknown): unknown {
   if (typeof json !== 'object' || json === null) return json
   if (Array.isArray(json)) {
-    for (let i = 0; i < json.length; i++) json[i] = returned(json[i])
+    for (let i = 0; i < json.length; i++) json[i] = untyped(json[i])
     return json
   }
   const content = json as Record<string, unknown>
@@ -31,12 +34,16 @@ function returned(json: unknown): unknown {
   }
   for (const key of keys) {
     const part = content[key]
-    if (typeof part === 'object') content[key] = returned(part)
+    if (typeof part === 'object') content[key] = untyped(part)
   }
   return content
 }
 
-/** Throws Malformed where it is no value, or names what the call was not given; ResultTooLong. */
+/**
+ * Returns the value of a result, with the documents in place of their references. Throws
+ * ValidationError for what is not a value and for a reference to no document of the call, and
+ * ResultTooLong.
+ */
 export function returnedValue(json: unknown, documents: readonly StoredDocument[]): Value {
   let characters = 0
   const expand = (part: unknown, depth: number): unknown => {
@@ -48,7 +55,7 @@ export function returnedValue(json: unknown, documents: readonly StoredDocument[
       const text = documentText(document)
       characters += text.length
       if (characters > RESULT_BYTES_MAX) throw new ResultTooLong()
-      return returned(JSON.parse(text))
+      return untyped(JSON.parse(text))
     }
     const entries = Object.entries(part)
     return Object.fromEntries(entries.map(([key, item]) => [key, expand(item, depth + 1)]))
@@ -56,7 +63,7 @@ export function returnedValue(json: unknown, documents: readonly StoredDocument[
   return fromStoredJson(documents.length === 0 ? json : expand(json, 0))
 }
 
-/** Raises LIMIT_EXCEEDED for a result that names more than it may hold. */
+/** Calls `read` and throws LIMIT_EXCEEDED for a result whose references expand to too much. */
 export function withinBounds<T>(read: () => T): T {
   try {
     return read()

@@ -1,13 +1,16 @@
 /**
- * Results of Queries, each with its read set, served until a commit touches it. An entry that is
- * present holds at the newest durable sequence: commits remove entries before they are answered.
+ * Caches results of Queries until a commit overlaps their read sets. Every entry is current at the
+ * newest durable sequence, since a commit invalidates entries before its caller gets the reply.
  */
 import { SeenFilter } from '../../system/seen-filter.ts'
 import type { System } from '../../system/system.ts'
 import { flatText } from '../../value/memory/flat-text.ts'
 import { TransientMap } from '../../value/memory/transient-map.ts'
 import type { CommitWrites, ReadSet } from '../commits/read-set.ts'
-import type { ConfigurationSource, ConfigurationState } from '../invocations/configuration.ts'
+import type {
+  ConfigurationSnapshot,
+  ConfigurationSource,
+} from '../invocations/function-configuration.ts'
 import { CACHE_CHARACTERS_MAX } from '../limits.ts'
 import { ReadSetIndex } from './read-set-index.ts'
 
@@ -16,34 +19,38 @@ export interface CachedResult {
   readonly resultText: string
   /** Whether any document or index was read. */
   readonly hasRead: boolean
-  /** The one that it read variables of; null where it read none. */
-  readonly configuration: ConfigurationState | null
+  /** The configuration whose variables it read; null where it read none. */
+  readonly configuration: ConfigurationSnapshot | null
 }
 
 /**
- * What a result is kept under. One whose run did not look at the caller is everybody's: whatever
- * decides whether a run looks there was read, or is in the key, so that it is the same for all.
+ * The cache keys of a call. A result whose run did not read the identity of its caller is shared:
+ * everything that decides whether a run reads the identity is in the read set or in the key, so the
+ * runs for all callers decide alike.
  */
-export interface ResultKeys {
+export interface CacheKeys {
   readonly shared: string
-  /** Of one caller alone; the same text where all see the same. */
-  readonly own: string
+  /** The key for one caller; equal to `shared` for a Function without an identity. */
+  readonly perCaller: string
 }
 
-/** What stays where the bound made some go: walking past those that went costs more than they. */
-const KEPT_SHARE = 7 / 8
-/** Of an entry that is used all the time: moving it costs as much as finding it. */
-const MOVED_MILLIS = 1_000
+/**
+ * The share of the bound that an eviction leaves. Evicting one entry at a time would make each
+ * iteration skip the deleted entries at the front of the map, which costs more than the eviction.
+ */
+const RETAINED_SHARE = 7 / 8
+/** Shortest time between two moves of an entry to the end: a move costs as much as a lookup. */
+const MOVE_INTERVAL_MILLIS = 1_000
 
-/** Places for keys that were asked for. */
-const ASKED_PLACES = 65_536
+/** Slots of the filter for keys that were requested before. */
+const REQUESTED_SLOTS = 65_536
 
 interface Entry extends CachedResult {
   readonly key: string
   readonly size: number
-  /** Monotonic milliseconds; infinite where the Query did not look at the clock. */
+  /** Monotonic milliseconds; infinite where the Query did not read the clock. */
   readonly expiresAt: number
-  /** When it was last put behind all others that make room before it. */
+  /** Monotonic milliseconds when it last moved to the end of the eviction order. */
   movedAt: number
 }
 
@@ -52,7 +59,7 @@ export interface CacheStatistics {
   readonly characters: number
   readonly hits: number
   readonly misses: number
-  /** Results that made room for others. */
+  /** Results that were removed because of the bound on characters. */
   readonly evictions: number
 }
 
@@ -64,9 +71,10 @@ interface CacheOptions {
 export class QueryCache {
   readonly #system: System
   readonly #configuration: ConfigurationSource
+  /** In eviction order: the least recently used entry comes first. */
   readonly #entries = new TransientMap<string, Entry>()
   readonly #readSets: ReadSetIndex<Entry>
-  readonly #asked = new SeenFilter(ASKED_PLACES)
+  readonly #requested = new SeenFilter(REQUESTED_SLOTS)
   #characters = 0
   #hits = 0
   #misses = 0
@@ -88,18 +96,19 @@ export class QueryCache {
     }
   }
 
-  get({ shared, own }: ResultKeys): CachedResult | null {
+  /** Returns the current result; null where there is none. */
+  get({ shared, perCaller }: CacheKeys): CachedResult | null {
     let entry = this.#entries.get(shared)
-    if (entry === undefined && own !== shared) entry = this.#entries.get(own)
+    if (entry === undefined && perCaller !== shared) entry = this.#entries.get(perCaller)
     const now = this.#system.monotonicMillis()
-    if (entry === undefined || !this.#holds(entry, now)) {
+    if (entry === undefined || !this.#isValid(entry, now)) {
       this.#misses += 1
       if (entry !== undefined) this.#remove(entry)
       return null
     }
     this.#hits += 1
-    // A Map keeps insertion order, so what was not used for long comes first.
-    if (now - entry.movedAt > MOVED_MILLIS) {
+    // A Map keeps insertion order, so reinsertion moves the entry to the end.
+    if (now - entry.movedAt > MOVE_INTERVAL_MILLIS) {
       entry.movedAt = now
       this.#entries.delete(entry.key)
       this.#entries.set(entry.key, entry)
@@ -108,12 +117,12 @@ export class QueryCache {
   }
 
   /**
-   * Keeps a result that was asked for before: most of what is asked once is never asked again, and
-   * would only push out what is. `lifetimeMillis` is null for a result that only depends on
-   * what was read.
+   * Caches a result whose key was requested before: most keys are requested once, and their results
+   * would only evict others. `lifetimeMillis` is null for a result that depends on its read set
+   * alone.
    */
   put(key: string, result: CachedResult, readSet: ReadSet, lifetimeMillis: number | null): void {
-    if (!this.#asked.hasSeen(key)) return
+    if (!this.#requested.hasSeen(key)) return
     const previous = this.#entries.get(key)
     if (previous !== undefined) this.#remove(previous)
     const now = this.#system.monotonicMillis()
@@ -125,18 +134,18 @@ export class QueryCache {
     this.#entries.set(key, entry)
     this.#readSets.add(entry, readSet)
     this.#characters += size
-    if (this.#characters > CACHE_CHARACTERS_MAX) this.#makeRoom()
+    if (this.#characters > CACHE_CHARACTERS_MAX) this.#evict()
   }
 
-  #makeRoom(): void {
+  #evict(): void {
     for (const oldest of this.#entries.values()) {
-      if (this.#characters <= CACHE_CHARACTERS_MAX * KEPT_SHARE) break
+      if (this.#characters <= CACHE_CHARACTERS_MAX * RETAINED_SHARE) break
       this.#evictions += 1
       this.#remove(oldest)
     }
   }
 
-  /** Drops every result that a commit changed. */
+  /** Removes every result whose read set overlaps the commit. */
   invalidate(writes: CommitWrites): void {
     for (const entry of this.#readSets.matches(writes)) this.#remove(entry)
   }
@@ -145,7 +154,7 @@ export class QueryCache {
     for (const entry of [...this.#entries.values()]) this.#remove(entry)
   }
 
-  #holds({ configuration, expiresAt }: Entry, now: number): boolean {
+  #isValid({ configuration, expiresAt }: Entry, now: number): boolean {
     if (configuration !== null && configuration !== this.#configuration.current) return false
     return expiresAt > now
   }

@@ -24,17 +24,19 @@ function readSetOf({
   return readSet
 }
 
-function touches(readSet: ReadSet, { documents, keys }: CommitWrites): boolean {
+function overlaps(readSet: ReadSet, { documents, keys }: CommitWrites): boolean {
   if (documents.some((id) => readSet.documents.has(id))) return true
   return [...keys].some(([index, list]) => list.some((key) => readSet.coversKey(index, key)))
 }
 
 function bruteForce<Owner>(owners: ReadonlyMap<Owner, ReadSet>, writes: CommitWrites): Set<Owner> {
-  return new Set([...owners].filter(([, readSet]) => touches(readSet, writes)).map(([o]) => o))
+  return new Set(
+    [...owners].filter(([, readSet]) => overlaps(readSet, writes)).map(([owner]) => owner),
+  )
 }
 
 describe('the read set index', () => {
-  test('names exactly the owners that a commit touches, whoever came and went', () => {
+  test('returns exactly the owners that a commit overlaps, after any adds and removes', () => {
     fc.assert(
       fc.property(fc.array(step, { maxLength: 60 }), fc.integer(), (steps, seed) => {
         const index = new ReadSetIndex<number>(seed)
@@ -51,8 +53,8 @@ describe('the read set index', () => {
         }
         expect(index.size).toBe(owners.size)
         for (const key of 'abcdefgh') {
-          for (const at of [0, 1]) {
-            const writes = { documents: [key], keys: new Map([[at, [key, `${key}x`]]]) }
+          for (const physical of [0, 1]) {
+            const writes = { documents: [key], keys: new Map([[physical, [key, `${key}x`]]]) }
             expect(index.matches(writes)).toEqual(bruteForce(owners, writes))
           }
         }
@@ -70,7 +72,7 @@ describe('the read set index', () => {
     )
   })
 
-  test('of 10,000 intervals in any order it finds the same as a look at each of them', () => {
+  test('finds the same of 10,000 intervals as a comparison with each of them', () => {
     const system = new TestSystem({ seed: 4711 })
     const random = (most: number) => Buffer.from(system.randomBytes(4)).readUInt32BE() % most
     const index = new ReadSetIndex<number>(7)
@@ -94,7 +96,7 @@ describe('the read set index', () => {
     }
   })
 
-  test('many owners of one interval are found and removed one by one', () => {
+  test('finds many owners of one interval and removes them one by one', () => {
     const index = new ReadSetIndex<number>(0)
     const readSet = new ReadSet()
     readSet.addInterval(1, { lower: 'a', upper: 'b' })

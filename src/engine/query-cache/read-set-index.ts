@@ -1,7 +1,7 @@
 /**
- * Who must hear of a commit: owners, such as cached results and subscriptions, found by what they
- * read. Documents are looked up; intervals are in one treap for each index, ordered by their lower
- * bound, where every node knows the greatest upper bound below it.
+ * Finds the owners of read sets, such as cached results, that overlap a commit. Documents are in a
+ * map. The intervals of each physical index are in an interval tree: a treap ordered by lower
+ * bound, in which every node stores the greatest upper bound of its subtree.
  */
 import type { KeyInterval } from '../../documents/keys.ts'
 import { TransientMap } from '../../value/memory/transient-map.ts'
@@ -12,7 +12,7 @@ interface TreeNode<Owner> {
   readonly upper: string
   readonly priority: number
   readonly owners: Set<Owner>
-  /** Of this node and all below it. */
+  /** The greatest upper bound in the subtree of this node. */
   greatestUpper: string
   left: TreeNode<Owner> | null
   right: TreeNode<Owner> | null
@@ -24,18 +24,18 @@ export class ReadSetIndex<Owner> {
   readonly #trees = new Map<number, TreeNode<Owner>>()
   #random: number
 
-  /** A random `seed` keeps callers from choosing intervals that make a tree a list. */
+  /** A random `seed` prevents callers from choosing intervals that degenerate a tree to a list. */
   constructor(seed: number) {
     // xorshift32 never leaves zero.
     this.#random = seed | 0 || 1
   }
 
-  /** Owners. */
+  /** Number of owners. */
   get size(): number {
     return this.#readSets.size
   }
 
-  /** The read set must not change any more. An owner that is there already gets the new one. */
+  /** Adds an owner or replaces its read set. The read set must not change afterwards. */
   add(owner: Owner, readSet: ReadSet): void {
     this.remove(owner)
     this.#readSets.set(owner, readSet)
@@ -70,7 +70,7 @@ export class ReadSetIndex<Owner> {
     }
   }
 
-  /** The owners of which the commit touches something. */
+  /** Returns the owners whose read sets overlap the commit. */
   matches(writes: CommitWrites): ReadonlySet<Owner> {
     if (this.#byDocument.size === 0 && this.#trees.size === 0) return NONE
     const found = new Set<Owner>()
@@ -102,7 +102,7 @@ function collect<Owner>(node: TreeNode<Owner>, key: string, found: Set<Owner>): 
   if (node.right !== null && node.right.greatestUpper > key) collect(node.right, key, found)
 }
 
-/** Below zero where the interval belongs to the left of the node. */
+/** Returns a negative number where the interval belongs to the left of the node. */
 function compare<Owner>({ lower, upper }: KeyInterval, node: TreeNode<Owner>): number {
   if (lower !== node.lower) return lower < node.lower ? -1 : 1
   if (upper !== node.upper) return upper < node.upper ? -1 : 1
@@ -153,7 +153,7 @@ function remove<Owner>(
   return node
 }
 
-/** Every interval of `left` is before every one of `right`. */
+/** Joins two subtrees. Every interval of `left` is before every interval of `right`. */
 function merge<Owner>(
   left: TreeNode<Owner> | null,
   right: TreeNode<Owner> | null,

@@ -1,19 +1,19 @@
 /**
- * Calls that wait for their Release to be prepared: no longer than they may take, nor once nobody
- * waits for them. The preparation goes on for whoever comes next: it may stand behind the commits
- * of a store that is stuck, which takes as long as it takes.
+ * Lets calls wait for the preparation of their Release until their deadline or cancellation. The
+ * preparation itself continues for later calls: it may wait for commits of a stalled store, which
+ * has no time bound.
  */
 import { Fault } from '../../errors/fault.ts'
 import type { System } from '../../system/system.ts'
 import type { ReleaseId } from '../../value/ids.ts'
 import type { ActiveCalls } from '../invocations/active-calls.ts'
-import { cancelledFault } from '../invocations/invocations.ts'
+import { cancelledFault } from '../invocations/run-outcomes.ts'
 import type { CancellationToken } from '../runners/outcomes.ts'
+import type { Release } from './executable-release.ts'
 import type { Preparations } from './preparations.ts'
 import type { PreparedRelease } from './prepared-release.ts'
-import type { Release } from './release.ts'
 
-/** As often as runners look whether a call should end. */
+/** Time between two checks of deadlines and tokens; runners check at the same interval. */
 const TICK_MILLIS = 25
 
 export interface AwaitedPreparationsPort {
@@ -28,38 +28,38 @@ export interface WaitOptions {
   readonly signal: CancellationToken | undefined
 }
 
-interface Waiting extends WaitOptions {
+interface WaitingCall extends WaitOptions {
   readonly resolve: (prepared: PreparedRelease) => void
   readonly reject: (error: unknown) => void
 }
 
 export class AwaitedPreparations {
   readonly #port: AwaitedPreparationsPort
-  /** Lists, since a promise would keep those that left it for as long as it hangs. */
-  readonly #waiting = new Map<ReleaseId, Waiting[]>()
+  /** Lists, since a shared promise would retain calls that ended until it settles. */
+  readonly #waiting = new Map<ReleaseId, WaitingCall[]>()
 
   constructor(port: AwaitedPreparationsPort) {
     this.#port = port
   }
 
   /**
-   * Raises DEADLINE_EXCEEDED, UNAVAILABLE where nobody waits any more, and what the preparation
-   * throws.
+   * Rejects with DEADLINE_EXCEEDED, with UNAVAILABLE after a cancellation, and with the failure of
+   * the preparation.
    */
   prepare(release: Release, { deadline, signal }: WaitOptions): Promise<PreparedRelease> {
     const { promise, resolve, reject } = Promise.withResolvers<PreparedRelease>()
-    const one = { deadline, signal, resolve, reject }
+    const call = { deadline, signal, resolve, reject }
     const waiting = this.#waiting.get(release.releaseId)
-    if (waiting !== undefined) waiting.push(one)
-    else void this.#begin(release, [one])
+    if (waiting !== undefined) waiting.push(call)
+    else void this.#start(release, [call])
     return promise
   }
 
-  async #begin(release: Release, waiting: Waiting[]): Promise<void> {
+  async #start(release: Release, waiting: WaitingCall[]): Promise<void> {
     const { preparations, inFlight } = this.#port
     this.#waiting.set(release.releaseId, waiting)
-    // What it has found or built must stay until it ends, whoever waits for it by then.
-    const end = inFlight.beginLate(release)
+    // The Release is retained until the preparation ends, even if no call waits for it by then.
+    const end = inFlight.beginDetached(release)
     const timer = setInterval(() => this.#tick(waiting), TICK_MILLIS)
     try {
       const prepared = await preparations.prepare(release)
@@ -73,12 +73,12 @@ export class AwaitedPreparations {
     }
   }
 
-  #tick(waiting: Waiting[]): void {
+  #tick(waiting: WaitingCall[]): void {
     const now = this.#port.system.monotonicMillis()
-    for (const one of waiting.splice(0)) {
-      if (now >= one.deadline) one.reject(new Fault('DEADLINE_EXCEEDED'))
-      else if (one.signal?.aborted === true) one.reject(cancelledFault())
-      else waiting.push(one)
+    for (const call of waiting.splice(0)) {
+      if (now >= call.deadline) call.reject(new Fault('DEADLINE_EXCEEDED'))
+      else if (call.signal?.aborted === true) call.reject(cancelledFault())
+      else waiting.push(call)
     }
   }
 }

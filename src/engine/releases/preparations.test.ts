@@ -9,15 +9,15 @@ import { realSystem } from '../../system/system.ts'
 import { Metrics } from '../../telemetry/metrics/metrics.ts'
 import { type CommitRequest, Committer } from '../commits/committer.ts'
 import { ReadSet } from '../commits/read-set.ts'
+import type { Release } from './executable-release.ts'
 import { indexDefinitions, Preparations } from './preparations.ts'
-import type { Release } from './release.ts'
 
 const system = realSystem()
 
-/** Its table `notes` has an index on each of the lists of fields. */
+/** Returns a Release whose table `notes` has an index on each of the lists of fields. */
 function newRelease(...indexes: readonly (readonly string[])[]): Release {
   const fields = { a: { type: 'string' }, b: { type: 'string' } }
-  const named = indexes.map((of, i) => ({ name: `index${i}`, fields: of, unique: false }))
+  const named = indexes.map((list, i) => ({ name: `index${i}`, fields: list, unique: false }))
   const tables = indexes.length === 0 ? [] : [{ name: 'notes', fields, indexes: named }]
   return {
     releaseId: system.ids.make('rel'),
@@ -26,44 +26,45 @@ function newRelease(...indexes: readonly (readonly string[])[]): Release {
   } as unknown as Release
 }
 
-/** Counts how often indexes were asked for: twice for each preparation. */
+/** Counts the calls of `ensureIndexes`: two for each preparation. */
 function stubbed() {
-  const asked = { count: 0 }
+  const ensured = { count: 0 }
   const ensureIndexes = async () => {
-    asked.count += 1
+    ensured.count += 1
     return []
   }
   const store = { ensureIndexes } as Partial<DocumentStore> as DocumentStore
-  return { it: new Preparations(store, {} as Committer), asked }
+  return { preparations: new Preparations(store, {} as Committer), ensured }
 }
 
 describe('a Release', () => {
-  test('is prepared once for all that ask at the same time, and found from then on', async () => {
-    const { it, asked } = stubbed()
+  test('is prepared once for concurrent callers, and cached afterwards', async () => {
+    const { preparations, ensured } = stubbed()
     const release = newRelease()
-    expect(it.find(release.releaseId)).toBeNull()
-    const [one, other] = await Promise.all([it.prepare(release), it.prepare(release)])
-    expect(other).toBe(one)
-    expect(asked.count).toBe(2)
-    expect(it.find(release.releaseId)).toBe(one)
-    expect(await it.prepare(release)).toBe(one)
+    expect(preparations.find(release.releaseId)).toBeNull()
+    const calls = [preparations.prepare(release), preparations.prepare(release)]
+    const [first, second] = await Promise.all(calls)
+    expect(second).toBe(first)
+    expect(ensured.count).toBe(2)
+    expect(preparations.find(release.releaseId)).toBe(first)
+    expect(await preparations.prepare(release)).toBe(first)
   })
 
-  test('that is used stays prepared, whatever comes; one that is not is let go', async () => {
-    const { it } = stubbed()
+  test('stays cached while it is used, and is evicted when 200 others follow', async () => {
+    const { preparations } = stubbed()
     const [used, unused] = [newRelease(), newRelease()]
-    const prepared = await it.prepare(used)
-    await it.prepare(unused)
+    const prepared = await preparations.prepare(used)
+    await preparations.prepare(unused)
     for (let i = 0; i < 200; i++) {
-      await it.prepare(newRelease())
-      expect(it.find(used.releaseId)).toBe(prepared)
+      await preparations.prepare(newRelease())
+      expect(preparations.find(used.releaseId)).toBe(prepared)
     }
-    expect(it.find(unused.releaseId)).toBeNull()
-    expect((await it.prepare(unused)).release).toBe(unused)
+    expect(preparations.find(unused.releaseId)).toBeNull()
+    expect((await preparations.prepare(unused)).release).toBe(unused)
   })
 
   test('has its indexes built although commits never pause', async () => {
-    const { it, store, committer } = await stored()
+    const { preparations, store, committer } = await stored()
     const commit = store.commit.bind(store)
     store.commit = async (batch) => {
       await delay(5)
@@ -79,7 +80,7 @@ describe('a Release', () => {
       }
     })
     await delay(50)
-    await it.prepare(newRelease(['a']))
+    await preparations.prepare(newRelease(['a']))
     expect(system.monotonicMillis()).toBeLessThan(stopAt)
     isPrepared = true
     await Promise.all(writers)
@@ -96,14 +97,14 @@ async function stored() {
     rmSync(directory, { recursive: true })
   })
   const fields = () => store.listIndexes().map((index) => [...index.fields, index.state])
-  return { it: new Preparations(store, committer), store, committer, fields }
+  return { preparations: new Preparations(store, committer), store, committer, fields }
 }
 
-/** Of a Mutation that wrote nothing: its operation is recorded. */
+/** Returns the commit of a Mutation that wrote nothing but its record. */
 function emptyCommit(snapshot: number): CommitRequest {
   const atMicros = system.nowMicros()
   return {
-    ...{ snapshot, pending: null, readSet: new ReadSet(), writes: [], atMicros, turn: null },
+    ...{ snapshot, pending: null, readSet: new ReadSet(), writes: [], atMicros, lock: null },
     operation: {
       ...{ operationId: system.ids.make('opn'), fingerprint: new Uint8Array(32) },
       ...{ releaseId: system.ids.make('rel'), function: 'f', result: 'null' },
@@ -112,28 +113,29 @@ function emptyCommit(snapshot: number): CommitRequest {
   }
 }
 
-describe('of Releases that are not called any more', () => {
+describe('retainOnly', () => {
   const live = (...releases: readonly Release[]) =>
-    new Map(releases.map((one) => [one.releaseId, indexDefinitions(one.tables.values())]))
+    new Map(releases.map((each) => [each.releaseId, indexDefinitions(each.tables.values())]))
 
-  test('nothing is prepared, and the indexes that no other declares are dropped', async () => {
-    const { it, fields } = await stored()
-    const [gone, kept] = [newRelease(['a'], ['a', 'b']), newRelease(['b'], ['a'])]
-    await it.prepare(gone)
-    await it.prepare(kept)
-    expect(await it.keepOnly(live(gone, kept))).toBe(0)
-    expect(await it.keepOnly(live(kept))).toBe(1)
+  test('evicts other Releases and drops the indexes that no live Release declares', async () => {
+    const { preparations, fields } = await stored()
+    const [retired, retained] = [newRelease(['a'], ['a', 'b']), newRelease(['b'], ['a'])]
+    await preparations.prepare(retired)
+    await preparations.prepare(retained)
+    expect(await preparations.retainOnly(live(retired, retained))).toBe(0)
+    expect(await preparations.retainOnly(live(retained))).toBe(1)
     expect(fields()).toEqual([['ready'], ['a', 'ready'], ['b', 'ready']])
-    expect([it.find(gone.releaseId), it.find(kept.releaseId)?.release]).toEqual([null, kept])
-    expect(await it.keepOnly(live(kept))).toBe(0)
+    const found = [preparations.find(retired.releaseId), preparations.find(retained.releaseId)]
+    expect(found.map((each) => each?.release ?? null)).toEqual([null, retained])
+    expect(await preparations.retainOnly(live(retained))).toBe(0)
   })
 
-  test('the indexes come back with another Release that declares them', async () => {
-    const { it, fields } = await stored()
-    await it.prepare(newRelease(['a']))
-    expect(await it.keepOnly(new Map())).toBe(2)
+  test('drops indexes that another Release declares and builds again', async () => {
+    const { preparations, fields } = await stored()
+    await preparations.prepare(newRelease(['a']))
+    expect(await preparations.retainOnly(new Map())).toBe(2)
     expect(fields()).toEqual([])
-    await it.prepare(newRelease(['a']))
+    await preparations.prepare(newRelease(['a']))
     expect(fields()).toEqual([['ready'], ['a', 'ready']])
   })
 })

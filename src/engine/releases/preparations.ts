@@ -5,74 +5,77 @@ import type { MaybePromise } from '../../system/maybe-promise.ts'
 import type { ReleaseId } from '../../value/ids.ts'
 import type { TableManifest } from '../../value/manifest.ts'
 import type { Committer } from '../commits/committer.ts'
+import type { LiveReleases, Release } from './executable-release.ts'
 import { type PreparedRelease, prepareRelease } from './prepared-release.ts'
-import type { LiveReleases, Release } from './release.ts'
 
-/** Releases of one generation; those of the last two are kept, with their code. */
-const GENERATION = 32
+/** Prepared Releases of one generation. The cache holds the last two generations. */
+const GENERATION_SIZE = 32
 
 export class Preparations {
   readonly #store: DocumentStore
   readonly #committer: Committer
   readonly #running = new Map<ReleaseId, Promise<PreparedRelease>>()
   #prepared = new Map<ReleaseId, PreparedRelease>()
-  #preparedBefore = new Map<ReleaseId, PreparedRelease>()
+  #previousGeneration = new Map<ReleaseId, PreparedRelease>()
 
   constructor(store: DocumentStore, committer: Committer) {
     this.#store = store
     this.#committer = committer
   }
 
-  /** The Release if it was prepared already, and used since 32 others were. */
+  /** Returns a Release that is prepared and in the cache; null for any other. */
   find(releaseId: ReleaseId): PreparedRelease | null {
     const known = this.#prepared.get(releaseId)
     if (known !== undefined) return known
-    const before = this.#preparedBefore.get(releaseId)
-    if (before === undefined) return null
-    this.#keep(before)
-    return before
+    const previous = this.#previousGeneration.get(releaseId)
+    if (previous === undefined) return null
+    this.#cache(previous)
+    return previous
   }
 
-  /** Once for all that ask meanwhile; a failure is tried again with the next call. */
+  /** Prepares a Release once for all concurrent callers. After a failure the next call retries. */
   prepare(release: Release): MaybePromise<PreparedRelease> {
     const { releaseId } = release
     const known = this.find(releaseId) ?? this.#running.get(releaseId)
     if (known !== undefined) return known
-    const making = this.#make(release).finally(() => this.#running.delete(releaseId))
-    this.#running.set(releaseId, making)
-    return making
+    const running = this.#prepare(release).finally(() => this.#running.delete(releaseId))
+    this.#running.set(releaseId, running)
+    return running
   }
 
   /**
-   * Lets go of every other Release, and drops the indexes that none of these declares; answers how
-   * many. No other may be prepared meanwhile.
+   * Evicts every other Release from the cache and drops the indexes that no Release of `live`
+   * declares. Returns the number of dropped indexes. The caller must not prepare a Release outside
+   * of `live` meanwhile.
    */
-  async keepOnly(live: LiveReleases): Promise<number> {
-    for (const prepared of [this.#prepared, this.#preparedBefore]) {
-      for (const releaseId of prepared.keys()) if (!live.has(releaseId)) prepared.delete(releaseId)
+  async retainOnly(live: LiveReleases): Promise<number> {
+    for (const generation of [this.#prepared, this.#previousGeneration]) {
+      for (const releaseId of generation.keys()) {
+        if (!live.has(releaseId)) generation.delete(releaseId)
+      }
     }
     const declared = new Set([...live.values()].flat().map(keyOf))
-    const left = this.#store.listIndexes().filter((index) => !declared.has(keyOf(index)))
-    for (const { id } of left) await this.#store.dropIndex(id)
-    return left.length
+    const undeclared = this.#store.listIndexes().filter((index) => !declared.has(keyOf(index)))
+    for (const { id } of undeclared) await this.#store.dropIndex(id)
+    return undeclared.length
   }
 
-  async #make(release: Release): Promise<PreparedRelease> {
-    const prepared = await makeIndexes(this.#store, this.#committer, release)
-    this.#keep(prepared)
+  async #prepare(release: Release): Promise<PreparedRelease> {
+    const prepared = await ensureIndexes(this.#store, this.#committer, release)
+    this.#cache(prepared)
     return prepared
   }
 
-  #keep(prepared: PreparedRelease): void {
-    if (this.#prepared.size >= GENERATION) {
-      this.#preparedBefore = this.#prepared
+  #cache(prepared: PreparedRelease): void {
+    if (this.#prepared.size >= GENERATION_SIZE) {
+      this.#previousGeneration = this.#prepared
       this.#prepared = new Map()
     }
     this.#prepared.set(prepared.release.releaseId, prepared)
   }
 }
 
-/** All that the tables need: their indexes, and the creation order of each. */
+/** Returns all indexes of the tables, including the creation order of each. */
 export function indexDefinitions(tables: Iterable<TableManifest>): IndexDefinition[] {
   const definitions: IndexDefinition[] = []
   for (const { name, indexes } of tables) {
@@ -86,7 +89,8 @@ function keyOf({ table, fields }: IndexDefinition): string {
   return JSON.stringify([table, fields])
 }
 
-async function makeIndexes(
+/** Creates and builds the missing indexes of a Release. */
+async function ensureIndexes(
   store: DocumentStore,
   committer: Committer,
   release: Release,
@@ -95,14 +99,14 @@ async function makeIndexes(
   const indexes = await store.ensureIndexes(definitions)
   const building = indexes.filter((index) => index.state === 'building')
   if (building.length > 0) {
-    // Commits that were put together before the index existed do not keep it.
+    // Pending commits from before the index was created write no entries to it.
     await committer.drain()
     for (const index of building) await buildIndex(store, index.id)
   }
   return prepareRelease(release, await store.ensureIndexes(definitions))
 }
 
-/** An index that cannot be built must not stay: every commit would have to keep it. */
+/** Builds an index. Drops one that cannot be built, which every commit would have to update. */
 async function buildIndex(store: DocumentStore, index: number): Promise<void> {
   try {
     await store.buildIndex(index)

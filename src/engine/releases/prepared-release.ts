@@ -1,4 +1,4 @@
-/** A Release with its validators compiled and its tables bound to physical indexes. */
+/** A prepared Release: its validators are compiled, its tables bound to physical indexes. */
 import type { PhysicalIndex, StoredDocument } from '../../documents/store.ts'
 import { assert } from '../../errors/assert.ts'
 import { SeenFilter } from '../../system/seen-filter.ts'
@@ -8,18 +8,18 @@ import type { FieldsJson } from '../../value/validators.ts'
 import { type Check, compileValidator } from '../../value/validators.ts'
 import { returnedContent } from '../invocations/returned-documents.ts'
 import { SpeculationPolicy } from '../speculation/speculation-policy.ts'
-import type { Release } from './release.ts'
+import type { Release } from './executable-release.ts'
 
 export interface PreparedFunction {
-  /** Exact: arguments come from the wire, where every value has its type. */
+  /** Checks arguments from the wire exactly, since every value there has its type. */
   readonly checkArguments: Check
-  /** Coerces: arguments of a call that another Function makes. */
+  /** Coerces the arguments of a call by another Function. */
   readonly coerceArguments: Check
-  /** Coerces: a result comes from JavaScript. */
+  /** Coerces a result, which comes from JavaScript. */
   readonly checkResult: Check
-  /** From stored JSON to tagged JSON; null where `checkResult` says what is wrong. */
+  /** Converts a result from stored to tagged JSON; null where `checkResult` throws. */
   readonly encodeResult: EncodeResult
-  readonly pace: SpeculationPolicy
+  readonly speculation: SpeculationPolicy
 }
 
 export interface PreparedIndex {
@@ -35,7 +35,7 @@ export interface PreparedTable {
   readonly checkField: ReadonlyMap<string, Check>
   readonly indexes: ReadonlyMap<string, PreparedIndex>
   readonly uniqueIndexes: readonly PreparedIndex[]
-  /** Every document in creation order. */
+  /** The index of all documents in creation order. */
   readonly creationOrder: PhysicalIndex
 }
 
@@ -45,16 +45,19 @@ export interface PreparedRelease {
   readonly tables: ReadonlyMap<string, PreparedTable>
 }
 
-/** Of documents that a result named once: some of those that come between are forgotten. */
-const RETURNED_PLACES = 32_768
+/** Slots of the filter for documents that a result named once. A collision evicts one of them. */
+const RETURNED_SLOTS = 32_768
 
-/** `physical` holds every index that the Release declares, and the creation order of its tables. */
+/**
+ * Compiles the validators of a Release. `physical` holds every index that it declares and the
+ * creation order of its tables.
+ */
 export function prepareRelease(
   release: Release,
   physical: readonly PhysicalIndex[],
 ): PreparedRelease {
   const functions = new Map<string, PreparedFunction>()
-  const returned = new SeenFilter(RETURNED_PLACES)
+  const returned = new SeenFilter(RETURNED_SLOTS)
   const kept = new KeptTexts((document) => {
     const { id, sequence } = document as StoredDocument
     return returned.hasSeen(id, sequence)
@@ -70,7 +73,7 @@ export function prepareRelease(
         (document) => returnedContent(document as StoredDocument),
         kept,
       ),
-      pace: new SpeculationPolicy(),
+      speculation: new SpeculationPolicy(),
     })
   }
   const tables = new Map<string, PreparedTable>()

@@ -1,4 +1,4 @@
-/** What a runner is at work on, as the server knows it. */
+/** The calls of one runner, as the server tracks them. */
 import type { StoredDocument } from '../../documents/store.ts'
 import type { Operation } from '../../runner/operations.ts'
 import type {
@@ -12,11 +12,11 @@ import type {
 export interface InFlight {
   readonly id: number
   readonly function: string
-  /** The call that it is part of; itself where it is part of none. */
+  /** ID of the root call; its own ID for a root call. */
   readonly root: number
-  /** The Function of that one. */
+  /** The Function of the root call. */
   readonly rootFunction: string
-  /** The call that made it; 0 where the server did. */
+  /** ID of the calling Function's call; 0 for a root call. */
   readonly parent: number
   readonly host: RunnerHost
   readonly deadline: number
@@ -25,13 +25,13 @@ export interface InFlight {
   readonly abort: (error: unknown) => void
   operations: number
   hasParts: boolean
-  /** Given ahead, then those that its operations were answered with, in that order. */
+  /** The prefetched documents, then those that its operations returned, in that order. */
   readonly documents: StoredDocument[]
-  /** Whether it runs ahead: its code cannot be told of most refusals where they happened. */
+  /** Whether it is speculative: a rejected pipelined operation cannot be thrown in its code. */
   readonly isSpeculative: boolean
-  /** Operations that it told of and that are not worked yet. */
+  /** Number of pipelined operations that the server has not performed yet. */
   told: number
-  /** What the runner made of it, while some of those are left. */
+  /** The outcome that the runner sent, while pipelined operations are left. */
   ending: OutcomeMessage | null
 }
 
@@ -41,7 +41,7 @@ export function inFlight(
   call: RunnerCall,
   { host, end, abort }: Pick<InFlight, 'host' | 'end' | 'abort'>,
 ): InFlight {
-  const { deadline, signal, ahead } = call
+  const { deadline, signal, prefetched } = call
   return {
     id,
     function: call.function,
@@ -55,20 +55,20 @@ export function inFlight(
     abort,
     operations: 0,
     hasParts: false,
-    documents: ahead === undefined ? [] : [...ahead],
-    isSpeculative: ahead !== undefined,
+    documents: prefetched === undefined ? [] : [...prefetched],
+    isSpeculative: prefetched !== undefined,
     told: 0,
     ending: null,
   }
 }
 
-/** Cancelled calls that a runner may still end; one with more is replaced once it is idle. */
+/** Most cancelled calls that a runner has not ended; one with more is replaced once it is idle. */
 const CANCELLED_MAX = 1_024
 
-/** What is kept of them: a runner that one of them keeps busy is ended, and it is at fault. */
+/** A cancelled call. Where it keeps the runner busy, the runner's end is attributed to it. */
 export type Cancelled = Pick<InFlight, 'root' | 'rootFunction'>
 
-/** Ended by the server; the runner may still send what it sent before it knew. */
+/** Calls that the server ended. Messages of them may still arrive from the runner. */
 export class CancelledCalls {
   readonly #calls = new Map<number, Cancelled>()
 
@@ -88,7 +88,7 @@ export class CancelledCalls {
     return this.#calls.get(id)
   }
 
-  /** Whether it was one of them. */
+  /** Removes a call that the runner has ended. Returns whether it was a cancelled one. */
   end(id: number): boolean {
     return this.#calls.delete(id)
   }
@@ -96,13 +96,13 @@ export class CancelledCalls {
 
 interface Deferred {
   readonly call: InFlight
-  /** Null where nobody waits for a reply. */
+  /** Null for a pipelined operation, which gets no reply. */
   readonly id: number | null
   readonly op: Operation
   readonly characters: number
 }
 
-/** Operations that wait until their runner has read what it was sent. */
+/** Operations that wait until their runner has read its backlog of replies (backpressure). */
 export class DeferredOperations {
   readonly #waiting: Deferred[] = []
   #characters = 0
@@ -111,14 +111,14 @@ export class DeferredOperations {
     return this.#waiting.length === 0
   }
 
-  /** Of those that wait. */
+  /** Total characters of the waiting operations. */
   get characters(): number {
     return this.#characters
   }
 
-  push(one: Deferred): void {
-    this.#waiting.push(one)
-    this.#characters += one.characters
+  push(operation: Deferred): void {
+    this.#waiting.push(operation)
+    this.#characters += operation.characters
   }
 
   take(): Deferred | null {

@@ -1,6 +1,6 @@
 /**
- * Goal: a runner that has been taken over harms no call but its own. Method: a program that speaks
- * the protocol and then breaks it, beside a call that waits in the same process.
+ * Goal: a compromised runner harms no other call than the malicious one. Method: a program that
+ * speaks the protocol and then violates it, beside a call that waits in the same process.
  */
 import { afterAll, describe, expect, test } from 'vitest'
 import {
@@ -15,9 +15,12 @@ import { ValidationError } from '../../value/validation-error.ts'
 import { returnedValue } from '../invocations/returned-documents.ts'
 import type { RunnerHost, RunnerOutcome } from './runner-pool.ts'
 
-const liar = new URL('../../../build/testing/hostile/malicious-runner.ts', import.meta.url).pathname
+const maliciousRunner = new URL(
+  '../../../build/testing/hostile/malicious-runner.ts',
+  import.meta.url,
+).pathname
 const bench = poolBench({
-  command: [process.execPath, liar],
+  command: [process.execPath, maliciousRunner],
   limits: { backlogBytes: 1e6, deferredCharacters: 1e5 },
 })
 const { pool, release, call } = bench
@@ -28,8 +31,8 @@ const large: RunnerHost = { operation: () => JSON.stringify('x'.repeat(1e6)) }
 
 const silent: RunnerHost = { operation: () => new Promise(() => {}) }
 
-/** Runs a call again for as long as it is lost, as the engine does. */
-async function settled(name: string, host = large, options = {}): Promise<RunnerOutcome> {
+/** Repeats a call while it is lost, as the engine does. */
+async function outcomeOf(name: string, host = large, options = {}): Promise<RunnerOutcome> {
   for (let attempt = 0; attempt < 5; attempt++) {
     const outcome = await pool.invoke(code, call(name, options), host)
     if (outcome.kind !== 'lost') return outcome
@@ -37,27 +40,27 @@ async function settled(name: string, host = large, options = {}): Promise<Runner
   return { kind: 'lost' }
 }
 
-/** Beside calls that are answered, before and after. */
-async function amongHonest(guilty: () => Promise<RunnerOutcome>): Promise<RunnerOutcome> {
-  const honest = Array.from({ length: 3 }, () => settled('honest'))
-  const outcome = await guilty()
-  for (const answered of await Promise.all(honest)) {
-    expect(answered).toMatchObject({ kind: 'returned', result: 'honest' })
+/** Runs a malicious call beside honest ones, which must succeed, and another one after it. */
+async function amongHonest(malicious: () => Promise<RunnerOutcome>): Promise<RunnerOutcome> {
+  const honest = Array.from({ length: 3 }, () => outcomeOf('honest'))
+  const outcome = await malicious()
+  for (const returned of await Promise.all(honest)) {
+    expect(returned).toMatchObject({ kind: 'returned', result: 'honest' })
   }
-  expect(await settled('honest')).toMatchObject({ kind: 'returned' })
+  expect(await outcomeOf('honest')).toMatchObject({ kind: 'returned' })
   return outcome
 }
 
-test.each(Object.keys(BREACHES))('%s is found out, and the others are answered', async (lie) => {
-  expect(await amongHonest(() => settled(lie))).toMatchObject({ kind: 'broken' })
+test.each(Object.keys(BREACHES))('%s is detected, and honest calls succeed', async (lie) => {
+  expect(await amongHonest(() => outcomeOf(lie))).toMatchObject({ kind: 'broken' })
 })
 
-const IN_STEP: Readonly<Record<keyof typeof SYNCHRONOUS_BREACHES, string>> = {
+const SYNCHRONOUS: Readonly<Record<keyof typeof SYNCHRONOUS_BREACHES, string>> = {
   pipelinesSynchronously: 'it works for a call that it has ended, or ahead of one in step',
   pipelinesAtTheEndSynchronously: 'it works for a call that it has ended, or ahead of one in step',
   misspeculatesSynchronously: 'it voids a call in step',
 }
-const AHEAD: Readonly<Record<keyof typeof SPECULATIVE_BREACHES, string>> = {
+const SPECULATIVE: Readonly<Record<keyof typeof SPECULATIVE_BREACHES, string>> = {
   pipelinesRun: 'operations that need no reply',
   pipelinesFetch: 'operations that need no reply',
   pipelinesUsage: 'operations that need no reply',
@@ -74,60 +77,63 @@ const AHEAD: Readonly<Record<keyof typeof SPECULATIVE_BREACHES, string>> = {
   sendsAfterItsEnd: 'it works for a call that it has ended',
 }
 
-test.each(Object.entries(IN_STEP))('%s is found out as such in step: %s', async (lie, reason) => {
-  const outcome = await amongHonest(() => settled(lie))
-  expect(outcome).toMatchObject({ kind: 'broken', detail: expect.stringContaining(reason) })
-})
+test.each(Object.entries(SYNCHRONOUS))(
+  '%s is detected in a synchronous call: %s',
+  async (lie, reason) => {
+    const outcome = await amongHonest(() => outcomeOf(lie))
+    expect(outcome).toMatchObject({ kind: 'broken', detail: expect.stringContaining(reason) })
+  },
+)
 
-describe('of a call that runs ahead', () => {
-  const ahead = { ahead: [] }
+describe('in a speculative call', () => {
+  const speculative = { prefetched: [] }
 
-  test.each(Object.entries(AHEAD))('%s is found out as such: %s', async (lie, reason) => {
-    const outcome = await amongHonest(() => settled(lie, silent, ahead))
+  test.each(Object.entries(SPECULATIVE))('%s is detected: %s', async (lie, reason) => {
+    const outcome = await amongHonest(() => outcomeOf(lie, silent, speculative))
     expect(outcome).toMatchObject({ kind: 'broken', detail: expect.stringContaining(reason) })
   })
 
   test.each([
     ['at once', oneDocument],
     ['never', silent],
-  ])('no more is worked than it may ask, where that is answered %s', async (_, host) => {
-    let worked = 0
+  ])('no more operations than the bound are performed, with replies %s', async (_, host) => {
+    let performed = 0
     const counting: RunnerHost = {
-      operation(...asked) {
-        worked += 1
-        return host.operation(...asked)
+      operation(...operation) {
+        performed += 1
+        return host.operation(...operation)
       },
     }
-    const outcome = await amongHonest(() => settled('pipelinesMuch', counting, ahead))
+    const outcome = await amongHonest(() => outcomeOf('pipelinesMuch', counting, speculative))
     expect(outcome).toEqual({ kind: 'limit', limit: 'operations' })
-    expect(worked).toBe(100_000)
+    expect(performed).toBe(100_000)
   })
 
-  test('what is told behind the end is not worked, and ends the process', async () => {
+  test('an operation after the end is not performed, and ends the process', async () => {
     const fresh = release('')
-    let worked = 0
-    const counting: RunnerHost = { operation: () => String(++worked) }
-    const outcome = await pool.invoke(fresh, call('pipelinesLate', ahead), counting)
+    let performed = 0
+    const counting: RunnerHost = { operation: () => String(++performed) }
+    const outcome = await pool.invoke(fresh, call('pipelinesLate', speculative), counting)
     expect(outcome).toMatchObject({ kind: 'returned', result: 'once' })
     await expect.poll(() => bench.log.text()).toContain('it works for a call that is not in flight')
-    expect(worked).toBe(0)
+    expect(performed).toBe(0)
   })
 })
 
-test('an end that is told twice counts once, and ends the process', async () => {
+test('an end that is sent twice counts once, and ends the process', async () => {
   const fresh = release('')
   const outcome = await pool.invoke(fresh, call('endTwice'), oneDocument)
   expect(outcome).toMatchObject({ kind: 'returned', result: 'once' })
   expect(bench.log.text()).toContain('it ends a call that is not in flight')
 })
 
-describe('a result that names documents', () => {
+describe('a result with document references', () => {
   const documentOf = (number: number) => ({
     ...{ id: `x_${number}`, createdAtMicros: 1n, sequence: number, text: `{"n":${number}}` },
   })
 
-  /** Two calls at once in one process, each of which reads a document of its own. */
-  async function told(result: unknown) {
+  /** Runs two concurrent calls in one process, each of which reads a document of its own. */
+  async function resultsOf(result: unknown) {
     const argumentsText = JSON.stringify({ result })
     const calls = [1, 2].map((number) => {
       const found = { documents: [documentOf(number)], page: null }
@@ -139,22 +145,22 @@ describe('a result that names documents', () => {
     })
   }
 
-  test('means those of its own call', async () => {
-    const [first, second] = await told([{ $r: 0 }])
+  test('refers to documents of its own call', async () => {
+    const [first, second] = await resultsOf([{ $r: 0 }])
     expect(first!()).toContain('"_id":"x_1"')
     expect(second!()).toContain('"_id":"x_2"')
   })
 
   test.each([1, 2, -1, 0.5, 4e9, '0', 'length', '__proto__', null, [0]])(
-    'is refused where it names %j',
-    async (place) => {
-      for (const read of await told([{ $r: 0 }, { $r: place }]))
+    'is rejected with the index %j',
+    async (index) => {
+      for (const read of await resultsOf([{ $r: 0 }, { $r: index }]))
         expect(read).toThrow(ValidationError)
     },
   )
 })
 
-test('one that never answers is waited for until the deadline, and no longer', async () => {
+test('a call that never ends is given up at its deadline', async () => {
   await pool.warm(code)
   const started = performance.now()
   const outcome = await pool.invoke(code, call('waits', { millis: 200 }), oneDocument)

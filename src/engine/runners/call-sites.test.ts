@@ -1,7 +1,7 @@
 /**
- * The trace of a failed call has the author's line, however the promise of the operation gets back
- * to the runner. Method: real runners; every operation is rejected, and the frames of the trace are
- * compared with the marks in the source.
+ * The trace of a failed call contains the author's line, however the code returns or awaits the
+ * promise of the operation. Method: real runners; every operation is rejected, and the frames of
+ * the trace are compared with the marks in the source.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { poolBench } from '../../../build/testing/runners.ts'
@@ -14,7 +14,7 @@ const SCHEMA = `tables({ notes: { fields: {}, indexes: [
 ] } })`
 const DEEP = `${'{ a: ['.repeat(12)}new Date(0)${'] }'.repeat(12)}`
 
-/** Each handler with its line marked, and that of the function which calls the marked one. */
+/** Handlers by name; a comment with the name marks the expected line. */
 const FUNCTIONS = {
   awaited: [
     'mutation',
@@ -83,8 +83,8 @@ const rejecting: RunnerHost = {
   },
 }
 
-/** Lines of the source that the trace names, the innermost first. */
-async function traced(name: string, kind: FunctionKind): Promise<number[]> {
+/** Returns the lines of the source in the trace, the innermost first. */
+async function tracedLines(name: string, kind: FunctionKind): Promise<number[]> {
   const outcome = await bench.pool.invoke(code, bench.call(name, { kind }), rejecting)
   expect(outcome).toMatchObject({ kind: 'threw' })
   if (outcome.kind !== 'threw') return []
@@ -94,11 +94,11 @@ async function traced(name: string, kind: FunctionKind): Promise<number[]> {
 
 describe('a rejected operation has the line that made it', () => {
   test.each(Object.keys(FUNCTIONS) as (keyof typeof FUNCTIONS)[])('%s', async (name) => {
-    expect((await traced(name, FUNCTIONS[name][0]))[0]).toBe(lineOf(name))
+    expect((await tracedLines(name, FUNCTIONS[name][0]))[0]).toBe(lineOf(name))
   })
 })
 
 test('a rejected operation of a helper has the lines of the helper and of its caller', async () => {
-  const lines = await traced('helped', 'mutation')
+  const lines = await tracedLines('helped', 'mutation')
   expect(lines.slice(0, 2)).toEqual([lineOf('inner'), lineOf('outer')])
 })

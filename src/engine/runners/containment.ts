@@ -1,4 +1,4 @@
-/** Whether the kernel holds runners: what one's own attempts came to, and what the kernel shows. */
+/** Checks that the kernel contains runners: by the probes of a runner and by kernel state. */
 import { Fault } from '../../errors/fault.ts'
 import type { Containment } from '../../runner/messages.ts'
 import type { Logger } from '../../telemetry/log.ts'
@@ -9,7 +9,7 @@ import type { Runner } from './runner.ts'
 export type ContainmentLevel = 'full' | 'partial' | 'none'
 
 export interface ContainmentRule {
-  /** `required` refuses to serve with less than full containment. */
+  /** `required` fails the start of the server without full containment. */
   readonly sandbox: 'preferred' | 'required'
 }
 
@@ -18,7 +18,10 @@ export function levelOf({ landlock, seccomp, unprivileged, seatbelt }: Containme
   return landlock > 0 || seccomp ? 'partial' : 'none'
 }
 
-/** Raises SERVER_SANDBOX_UNAVAILABLE where containment is missing although required, or leaks. */
+/**
+ * Returns the level of containment. Throws SERVER_SANDBOX_UNAVAILABLE where a required layer is
+ * missing or a probe escapes.
+ */
 export async function checkContainment(
   runner: Runner,
   { sandbox }: ContainmentRule,
@@ -37,7 +40,7 @@ export async function checkContainment(
     throw new Fault('SERVER_SANDBOX_UNAVAILABLE', { detail: `escapes: ${leaks.join(', ')}` })
   }
   if (level === 'full') return level
-  const lacks = Object.entries({
+  const missing = Object.entries({
     Landlock: landlock > 0,
     seccomp,
     'a user of its own': unprivileged,
@@ -45,15 +48,15 @@ export async function checkContainment(
     .filter(([, holds]) => !holds)
     .map(([name]) => name)
   if (sandbox === 'required') {
-    throw new Fault('SERVER_SANDBOX_UNAVAILABLE', { detail: `missing: ${lacks.join(', ')}` })
+    throw new Fault('SERVER_SANDBOX_UNAVAILABLE', { detail: `missing: ${missing.join(', ')}` })
   }
   log.warn('runner.containment', {
-    message: `Functions are not fully contained on this machine; missing: ${lacks.join(', ')}.`,
+    message: `Functions are not fully contained on this machine; missing: ${missing.join(', ')}.`,
   })
   return level
 }
 
-/** A runner makes only the attempts that a layer which claims to hold must stop. */
+/** Returns the probes that escaped. A runner runs only the probes that its layers must stop. */
 function leaksOf({ probes }: Hello): string[] {
   return (probes ?? []).filter(([, stopped]) => !stopped).map(([name]) => name)
 }

@@ -1,12 +1,12 @@
 /**
- * Goal: code of a Workspace finds no object of the realm around its own. Method: each payload hands
- * whatever it could get hold of to `out`, which tries to make code in that object's realm.
+ * Goal: code of a Workspace cannot reach an object of the outer realm. Method: each payload passes
+ * every object that it can reach to `out`, which tries to evaluate code in that object's realm.
  */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { HOOKS, PAYLOADS, PRELUDE } from '../../../build/testing/hostile/payloads.ts'
 import { oneDocument, poolBench } from '../../../build/testing/runners.ts'
 import { OperationError } from '../invocations/operation-error.ts'
-import type { ReleaseCode } from '../releases/release.ts'
+import type { ReleaseCode } from '../releases/executable-release.ts'
 import type { RunnerHost } from './runner-pool.ts'
 
 const bench = poolBench()
@@ -48,7 +48,7 @@ test.each(Object.keys(PAYLOADS))('%s and stays inside', async (name) => {
   else expect(outcome).toMatchObject({ kind: 'returned', result: 'in' })
 })
 
-test('hooks that are set while the code loads find nothing either', async () => {
+test('hooks that are set while the code loads cannot escape either', async () => {
   for (const name of ['spiesInternals', 'takesContext', 'takesDocument', 'breaksDecoder']) {
     const outcome = await pool.invoke(spying, call(name, { argumentsText }), host)
     expect(outcome, name).toMatchObject({ kind: 'returned', result: 'in' })

@@ -1,7 +1,7 @@
 /**
- * Goal: a document that a call ahead is given reads the same as one that it asks for, and the
- * server hears of it. Method: a real runner; what it answers and asks is compared with the same
- * call in step.
+ * Goal: a prefetched document reads the same as one that the call requests, and the runner reports
+ * the read to the server. Method: a real runner; results and operations are compared with the same
+ * call without prefetched documents.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Answering, heldHost, notingHost, poolBench } from '../../../build/testing/runners.ts'
@@ -71,44 +71,49 @@ const answers: Answering = (operation) => {
   return { documents: document === undefined ? [] : [document], page: null }
 }
 
-interface AheadOptions {
+interface InvokeOptions {
   readonly input: object
   readonly kind?: 'query' | 'mutation'
-  readonly ahead?: readonly StoredDocument[]
+  readonly prefetched?: readonly StoredDocument[]
 }
 
-function invoke(name: string, host: RunnerHost, { input, kind = 'query', ahead }: AheadOptions) {
-  const options = { kind, argumentsText: JSON.stringify(input), ...(ahead && { ahead }) }
-  return pool.invoke(code, call(name, options), host)
+function invoke(name: string, host: RunnerHost, options: InvokeOptions) {
+  const { input, kind = 'query', prefetched } = options
+  const argumentsText = JSON.stringify(input)
+  return pool.invoke(
+    code,
+    call(name, { kind, argumentsText, ...(prefetched && { prefetched }) }),
+    host,
+  )
 }
 
-/** The result as stored JSON, with what it names in place. */
+/** Returns the result as stored JSON, with the documents in place of their references. */
 function resultOf(outcome: RunnerOutcome): string {
   assert(outcome.kind === 'returned', outcome.kind)
   return encodeStored(returnedValue(outcome.result, outcome.documents))
 }
 
-/** What the call comes to both ahead and in step; it asks the same of the server. */
-async function bothWays(name: string, input: object, ahead = given) {
+/** Runs a call in both modes, expects equal results and operations, and returns the result. */
+async function bothWays(name: string, input: object, prefetched = given) {
   const hosts = [notingHost(answers), notingHost(answers)] as const
-  const result = resultOf(await invoke(name, hosts[0], { input, ahead }))
+  const result = resultOf(await invoke(name, hosts[0], { input, prefetched }))
   expect(result).toBe(resultOf(await invoke(name, hosts[1], { input })))
   expect(hosts[0].seen).toEqual(hosts[1].seen)
   return JSON.parse(result)
 }
 
-describe('a document that a call is given', () => {
-  test('is read without an answer, and the outcome waits until the server read it', async () => {
+describe('a prefetched document', () => {
+  test('is read without a reply, and the outcome waits for the read in the server', async () => {
     const { host, asked, letGo } = heldHost(answers)
-    let settled = false
-    const outcome = invoke('reads', host, { input: { ids: [second.id] }, ahead: given })
+    let hasEnded = false
+    const outcome = invoke('reads', host, { input: { ids: [second.id] }, prefetched: given })
     void outcome.then(() => {
-      settled = true
+      hasEnded = true
     })
     await asked(1)
     expect(host.seen).toEqual([['get', second.id]])
     await new Promise((resolve) => setTimeout(resolve, 60))
-    expect(settled).toBe(false)
+    expect(hasEnded).toBe(false)
     letGo()
     expect(resultOf(await outcome)).toContain(second.id)
   })
@@ -119,34 +124,34 @@ describe('a document that a call is given', () => {
     ['none', []],
     ['with others between', [third, other, first, second, other]],
     ['twice', [second, first, second, second]],
-    ['one that is not there', [documentOf(7), first]],
-  ])('reads the same as one that is asked for: %s', async (_, read) => {
+    ['one that does not exist', [documentOf(7), first]],
+  ])('reads the same as a requested one: %s', async (_, read) => {
     const ids = read.map(({ id }) => id)
     const found = await bothWays('reads', { ids })
-    const texts = found.map((it: { text: string } | null) => it?.text ?? null)
+    const texts = found.map((document: { text: string } | null) => document?.text ?? null)
     expect(texts).toEqual(read.map(({ id }) => (ALL.has(id) ? String(Number(id.slice(6))) : null)))
   })
 
-  test('is named in the result by its place, before those that are asked for', async () => {
+  test('is referenced in the result by its index, before requested documents', async () => {
     const input = { ids: [third.id, other.id, first.id] }
-    const outcome = await invoke('reads', notingHost(answers), { input, ahead: given })
+    const outcome = await invoke('reads', notingHost(answers), { input, prefetched: given })
     expect(outcome).toMatchObject({ result: [{ $r: 2 }, { $r: 3 }, { $r: 0 }] })
   })
 
-  test('is void to leave open, as an operation that is still running', async () => {
+  test('is misspeculated where its read is not awaited, which throws synchronously', async () => {
     const input = { id: first.id }
-    const ahead = await invoke('dangles', notingHost(answers), { input, ahead: given })
-    expect(ahead).toEqual({ kind: 'void' })
-    const inStep = await invoke('dangles', notingHost(answers), { input })
-    expect(inStep).toMatchObject({ kind: 'threw' })
+    const speculative = await invoke('dangles', notingHost(answers), { input, prefetched: given })
+    expect(speculative).toEqual({ kind: 'misspeculated' })
+    const synchronous = await invoke('dangles', notingHost(answers), { input })
+    expect(synchronous).toMatchObject({ kind: 'threw' })
   })
 
-  test('is there in its turn, not before one that was asked for earlier', async () => {
+  test('is read in order, not before a document that was requested earlier', async () => {
     const ids = [other.id, first.id, documentOf(7).id, second.id]
     expect(await bothWays('races', { ids })).toEqual(ids)
   })
 
-  test('may be given twice', async () => {
+  test('may be prefetched twice', async () => {
     const ids = [second.id, second.id, first.id]
     await bothWays('reads', { ids }, [first, second, second, first])
   })
@@ -159,7 +164,7 @@ describe('a document that a call is given', () => {
   })
 
   test.each(['patch', 'replace', 'delete', 'insert', 'runMutation'])(
-    'is asked for again behind %s',
+    'is requested again after %s',
     async (how) => {
       const newer = documentOf(1, '{"tags":[],"text":"newer"}')
       const host = notingHost((operation) => {
@@ -167,7 +172,8 @@ describe('a document that a call is given', () => {
         return { documents: [host.seen.length > 1 ? newer : first], page: null }
       })
       const input = { id: first.id, how }
-      const outcome = await invoke('rereads', host, { kind: 'mutation', input, ahead: [first] })
+      const options = { kind: 'mutation', input, prefetched: [first] } as const
+      const outcome = await invoke('rereads', host, options)
       const [before, after] = JSON.parse(resultOf(outcome))
       expect([before.text, after.text]).toEqual(['1', 'newer'])
       const write = how === 'runMutation' ? 'run' : how
@@ -175,16 +181,16 @@ describe('a document that a call is given', () => {
     },
   )
 
-  test('is told before the next operation that is waited for', async () => {
+  test('is reported as read before the next awaited operation', async () => {
     const host = notingHost(answers)
-    await invoke('usage', host, { input: { id: first.id }, ahead: given })
+    await invoke('usage', host, { input: { id: first.id }, prefetched: given })
     expect(host.seen).toEqual([['get', first.id], ['usage']])
   })
 
-  test('is held by the runner for the next call, which gets a copy of its own', async () => {
-    const ask = () =>
-      invoke('spoils', notingHost(answers), { input: { id: third.id }, ahead: given })
-    const results = [resultOf(await ask()), resultOf(await ask()), resultOf(await ask())]
+  test('is cached by the runner for the next call, which gets a copy of its own', async () => {
+    const spoil = () =>
+      invoke('spoils', notingHost(answers), { input: { id: third.id }, prefetched: given })
+    const results = [resultOf(await spoil()), resultOf(await spoil()), resultOf(await spoil())]
     for (const result of results)
       expect(JSON.parse(result)[1]).toMatchObject({ tags: [], text: '3' })
   })

@@ -6,7 +6,7 @@ import { type GroupLimits, RunnerGroup } from './groups.ts'
 import type { RunnerCall } from './outcomes.ts'
 import type { Runner } from './runner.ts'
 
-test('runners that somebody stops are started with a pause, and calls wait for one', async () => {
+test('runners that are killed from outside restart after a pause, and calls wait', async () => {
   let now = 0
   let loads = 0
   let loaded: { kind: 'lost' } | null = { kind: 'lost' }

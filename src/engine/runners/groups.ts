@@ -1,7 +1,7 @@
-/** The runners of one Release: which of them takes the next call, and when one more is started. */
+/** The runners of one Release: assigns calls to them and starts more under load. */
 import { Fault } from '../../errors/fault.ts'
 import type { System } from '../../system/system.ts'
-import type { ReleaseCode } from '../releases/release.ts'
+import type { ReleaseCode } from '../releases/executable-release.ts'
 import type {
   CancellationToken,
   DescribeOutcome,
@@ -14,29 +14,29 @@ import type { Attribution, RunnerOwner, RunnerRole } from './ports.ts'
 import type { Runner } from './runner.ts'
 
 export interface GroupLimits {
-  /** Runners of one Release. */
+  /** Most runners of one Release. */
   readonly runners: number
-  /** Calls in flight in one runner. */
+  /** Most calls in flight in one runner. */
   readonly callsPerRunner: number
-  /** Calls that may wait for a runner. */
+  /** Most calls that wait for a runner. */
   readonly waiting: number
-  /** Bytes that a runner may have grown by before another takes its place. */
+  /** Growth in bytes beyond which a runner is replaced. */
   readonly keptGrowthBytes: number
   /**
-   * Milliseconds during which each runner takes one call at a time, after one ended and nobody
-   * could tell through which call: run again alone, the call at fault is told from the others.
-   * And those during which a Function runs apart from the others, after a call of it ended one.
+   * Milliseconds during which each runner takes one call at a time after a runner failure of
+   * unknown cause, so that the responsible call is identified when the calls run again. Also the
+   * milliseconds during which a Function runs in runners of its own after it crashed one.
    */
   readonly isolationMillis: number
   /**
-   * Milliseconds before another runner is started after one did not come to hold the Release;
-   * doubled with each further one, up to `restartMillisMax`.
+   * Milliseconds until the next start after a runner failed to load the Release; doubled with each
+   * further failure, up to `restartMillisMax`.
    */
   readonly restartMillis: number
   readonly restartMillisMax: number
 }
 
-/** Answers a process that has greeted and holds no Release yet; null where none can be started. */
+/** Returns a started runner without a Release; null where none can be started. */
 export type TakeRunner = () => Promise<Runner | null>
 
 export interface GroupPorts {
@@ -44,41 +44,48 @@ export interface GroupPorts {
   readonly take: TakeRunner
   readonly limits: GroupLimits
   readonly system: Pick<System, 'monotonicMillis'>
-  /** Told of a Function through which a runner ended, where that is not for the group itself. */
-  readonly onCulprit?: (name: string) => void
+  /**
+   * Called with a Function that crashed a runner, in place of the group's own quarantine. Present
+   * in the group of quarantined Functions.
+   */
+  readonly onResponsible?: (name: string) => void
 }
 
 interface Waiting {
   readonly deadline: number
   readonly signal: CancellationToken | undefined
-  readonly go: (runner: Runner) => void
-  /** Null where no runner will come. */
-  readonly fail: (why: LoadFailure | null) => void
+  readonly run: (runner: Runner) => void
+  /** Null where no runner can be started. */
+  readonly fail: (failure: LoadFailure | null) => void
 }
 
 export class RunnerGroup implements RunnerOwner {
-  /** Monotonic milliseconds; the pool stops the group that was used longest ago. */
+  /** Monotonic milliseconds of the last use; the pool stops the least recently used group. */
   usedAtMillis = 0
   readonly #code: ReleaseCode
   readonly #ports: GroupPorts
   readonly #limits: GroupLimits
   readonly #ready: Runner[] = []
-  /** Grown too large: they finish what they have. */
-  readonly #leaving = new Set<Runner>()
+  /** Runners that have grown too large: they drain their calls and stop. */
+  readonly #draining = new Set<Runner>()
   readonly #waiting: Waiting[] = []
   #starting = 0
   #closed = false
-  /** Starts that failed, one after the other, and why the last one did. */
+  /** Number of consecutive failed starts. */
   #failures = 0
+  /** Why the last start failed. */
   #failure: LoadFailure | null = null
   /** Monotonic milliseconds before which no runner is started. */
   #restartAt = 0
   /** Monotonic milliseconds. */
   #isolatedUntil = 0
-  /** Functions through which a runner ended, and until when they run apart (the same). */
+  /** Quarantined Functions, which crashed a runner, with the end in monotonic milliseconds. */
   readonly #suspects = new Map<string, number>()
-  /** Of their calls, one in a runner: each would take those beside it with it, again and again. */
-  #apart: RunnerGroup | null = null
+  /**
+   * Runs the calls of quarantined Functions, one in each runner: each of them may crash its runner
+   * again, which must not affect other calls.
+   */
+  #quarantine: RunnerGroup | null = null
 
   constructor(code: ReleaseCode, ports: GroupPorts) {
     this.#code = code
@@ -87,11 +94,11 @@ export class RunnerGroup implements RunnerOwner {
   }
 
   get size(): number {
-    return this.#ownSize + (this.#apart?.size ?? 0)
+    return this.#ownSize + (this.#quarantine?.size ?? 0)
   }
 
   get #ownSize(): number {
-    return this.#ready.length + this.#leaving.size + this.#starting
+    return this.#ready.length + this.#draining.size + this.#starting
   }
 
   get isReady(): boolean {
@@ -99,27 +106,28 @@ export class RunnerGroup implements RunnerOwner {
   }
 
   get inFlight(): number {
-    const apart = this.#apart?.inFlight ?? 0
+    const quarantined = this.#quarantine?.inFlight ?? 0
     const waiting = this.#waiting.length
-    return this.#runners().reduce((sum, runner) => sum + runner.inFlight, waiting + apart)
+    return this.#runners().reduce((sum, runner) => sum + runner.inFlight, waiting + quarantined)
   }
 
-  /** Bytes that its runners have not taken yet. */
+  /** Bytes that its runners have not read yet. */
   get backlogBytes(): number {
-    const apart = this.#apart?.backlogBytes ?? 0
-    return this.#runners().reduce((sum, { process }) => sum + process.backlogBytes, apart)
+    const quarantined = this.#quarantine?.backlogBytes ?? 0
+    return this.#runners().reduce((sum, { process }) => sum + process.backlogBytes, quarantined)
   }
 
   invoke(call: RunnerCall, host: RunnerHost): Promise<RunnerOutcome> {
-    const apart = this.#apart
-    if (apart !== null && this.#suspects.has(call.function)) return apart.invoke(call, host)
+    const quarantine = this.#quarantine
+    if (quarantine !== null && this.#suspects.has(call.function))
+      return quarantine.invoke(call, host)
     const runner = this.#idlest()
     return runner !== null ? runner.invoke(call, host) : this.#invokeLater(call, host)
   }
 
   #invokeLater(call: RunnerCall, host: RunnerHost): Promise<RunnerOutcome> {
-    const failed = (why: LoadFailure): RunnerOutcome =>
-      why.kind === 'threw' ? { ...why, ...NO_USAGE } : why
+    const failed = (failure: LoadFailure): RunnerOutcome =>
+      failure.kind === 'threw' ? { ...failure, ...NO_USAGE } : failure
     return this.#through(call, (runner) => runner.invoke(call, host), failed)
   }
 
@@ -127,57 +135,57 @@ export class RunnerGroup implements RunnerOwner {
     return this.#through(
       { deadline },
       (runner) => runner.describe(),
-      (why) => why,
+      (failure) => failure,
     )
   }
 
-  /** Null once a runner is ready. */
+  /** Resolves with null once a runner is ready, or with the failure of the start. */
   warm(deadline: number): Promise<LoadFailure | null> {
     return this.#through<LoadFailure | null>(
       { deadline },
       async () => null,
-      (why) => why,
+      (failure) => failure,
     )
   }
 
   onRoom(runner: Runner): void {
     if (this.#waiting.length > 0) this.#serveWaiting()
-    if (this.#leaving.has(runner)) {
+    if (this.#draining.has(runner)) {
       if (runner.inFlight === 0) runner.stop()
     } else if (runner.isWorn || runner.watch.grownBytes > this.#limits.keptGrowthBytes) {
       this.#replace(runner)
     }
   }
 
-  onEnd(runner: Runner, blame: Attribution): void {
-    const { system, limits, onCulprit = this.#suspect } = this.#ports
-    if (blame === 'unknown') this.#isolate(system.monotonicMillis() + limits.isolationMillis)
-    else if (blame !== 'nobody') onCulprit(blame.function)
-    this.#leaving.delete(runner)
-    const at = this.#ready.indexOf(runner)
-    if (at === -1) return
-    this.#ready.splice(at, 1)
-    // The next one is prepared at once, before a call has to wait for it.
+  onEnd(runner: Runner, attribution: Attribution): void {
+    const { system, limits, onResponsible = this.#suspect } = this.#ports
+    if (attribution === 'unknown') this.#isolate(system.monotonicMillis() + limits.isolationMillis)
+    else if (attribution !== 'nobody') onResponsible(attribution.function)
+    this.#draining.delete(runner)
+    const index = this.#ready.indexOf(runner)
+    if (index === -1) return
+    this.#ready.splice(index, 1)
+    // Starts the replacement at once, so that the next call need not wait for it.
     this.#startFirst()
   }
 
-  /** Grows where a CPU is the bottleneck, and ends waits that took too long. */
+  /** Starts a runner where the CPU is the bottleneck, and ends waits at their deadlines. */
   tick(nowMillis: number): void {
     if (this.#ready.some(isPressed)) this.#grow()
     if (this.#waiting.length > 0) this.#startFirst()
-    // What isolation held back waits for no other call to end: one may wait for it.
+    // The end of isolation admits waiting calls before the running ones end, which may call them.
     this.#serveWaiting()
     for (const waiting of this.#waiting.splice(0)) {
       if (nowMillis >= waiting.deadline) waiting.fail({ kind: 'deadline' })
       else if (waiting.signal?.aborted === true) waiting.fail({ kind: 'cancelled' })
       else this.#waiting.push(waiting)
     }
-    if (this.#apart !== null) this.#tickApart(this.#apart, nowMillis)
+    if (this.#quarantine !== null) this.#tickQuarantine(this.#quarantine, nowMillis)
   }
 
   close(): void {
     this.#closed = true
-    this.#apart?.close()
+    this.#quarantine?.close()
     for (const runner of this.#runners()) runner.stop()
     this.#failWaiting(null)
   }
@@ -185,52 +193,52 @@ export class RunnerGroup implements RunnerOwner {
   readonly #suspect = (name: string): void => {
     const { system, limits } = this.#ports
     this.#suspects.set(name, system.monotonicMillis() + limits.isolationMillis)
-    this.#apart ??= new RunnerGroup(this.#code, {
+    this.#quarantine ??= new RunnerGroup(this.#code, {
       ...this.#ports,
       limits: { ...limits, runners: Math.ceil(limits.runners / 2) },
-      onCulprit: this.#suspect,
+      onResponsible: this.#suspect,
     })
-    this.#apart.#isolate(Number.POSITIVE_INFINITY)
+    this.#quarantine.#isolate(Number.POSITIVE_INFINITY)
   }
 
   #isolate(until: number): void {
     this.#isolatedUntil = Math.max(this.#isolatedUntil, until)
   }
 
-  #tickApart(apart: RunnerGroup, nowMillis: number): void {
+  #tickQuarantine(quarantine: RunnerGroup, nowMillis: number): void {
     for (const [name, until] of this.#suspects) {
       if (nowMillis >= until) this.#suspects.delete(name)
     }
     // Those that are left end like all others: new calls would overtake them.
-    if (this.#suspects.size === 0) apart.#isolatedUntil = 0
-    apart.tick(nowMillis)
-    if (this.#suspects.size > 0 || apart.inFlight > 0) return
-    apart.close()
-    this.#apart = null
+    if (this.#suspects.size === 0) quarantine.#isolatedUntil = 0
+    quarantine.tick(nowMillis)
+    if (this.#suspects.size > 0 || quarantine.inFlight > 0) return
+    quarantine.close()
+    this.#quarantine = null
   }
 
   #runners(): Runner[] {
-    return [...this.#ready, ...this.#leaving]
+    return [...this.#ready, ...this.#draining]
   }
 
   #through<T>(
     { deadline, signal }: Pick<RunnerCall, 'deadline' | 'signal'>,
-    go: (runner: Runner) => Promise<T>,
-    failed: (why: LoadFailure) => T,
+    run: (runner: Runner) => Promise<T>,
+    failed: (failure: LoadFailure) => T,
   ): Promise<T> {
     const runner = this.#idlest()
-    if (runner !== null) return go(runner)
+    if (runner !== null) return run(runner)
     if (this.#closed) return Promise.reject(new Fault('UNAVAILABLE'))
     if (this.#waiting.length >= this.#limits.waiting) return Promise.reject(new Fault('BUSY'))
     return new Promise((resolve, reject) => {
       this.#waiting.push({
         deadline,
         signal,
-        go: (found) => resolve(go(found)),
-        fail: (why) =>
-          why === null
+        run: (found) => resolve(run(found)),
+        fail: (failure) =>
+          failure === null
             ? reject(new Fault('UNAVAILABLE', { detail: 'no runner could be started' }))
-            : resolve(failed(why)),
+            : resolve(failed(failure)),
       })
       if (this.#ready.length > 0) return
       this.#startFirst()
@@ -238,18 +246,18 @@ export class RunnerGroup implements RunnerOwner {
     })
   }
 
-  /** Where none takes calls or will: one that leaves does not, however long its last call takes. */
+  /** Starts a runner where none is ready or starting; a draining one takes no calls. */
   #startFirst(): void {
     const isServed = this.#ready.length + this.#starting > 0
     if (!isServed && this.#mayStart) this.#start()
   }
 
-  /** Code that does not load, or a system that starts no process, is not tried for every call. */
+  /** Whether the pause after the last failed start is over. */
   get #mayStart(): boolean {
     return this.#ports.system.monotonicMillis() >= this.#restartAt
   }
 
-  /** Of those that have room; null where every runner is full or none is ready. */
+  /** Returns the runner with the lowest load; null where every runner is full or none is ready. */
   #idlest(): Runner | null {
     const { callsPerRunner } = this.#limits
     const most = this.#ports.system.monotonicMillis() < this.#isolatedUntil ? 1 : callsPerRunner
@@ -299,19 +307,19 @@ export class RunnerGroup implements RunnerOwner {
     if (this.#ready.length === 0) this.#failStarts()
   }
 
-  /** Where somebody stopped it, that says nothing of the code: calls wait for the next one. */
+  /** Fails the waiting calls, unless the runner was killed from outside: then they keep waiting. */
   #failStarts(): void {
     if (this.#failure?.kind !== 'lost') this.#failWaiting(this.#failure)
   }
 
-  /** Another one takes over before it leaves, so that no call waits for that. */
+  /** Drains a runner once another one is ready, so that no call waits for the replacement. */
   #replace(runner: Runner): void {
     if (this.#ready.length === 1) {
       if (this.#starting === 0 && this.#mayStart) this.#start()
       return
     }
     this.#ready.splice(this.#ready.indexOf(runner), 1)
-    this.#leaving.add(runner)
+    this.#draining.add(runner)
     if (runner.inFlight === 0) runner.stop()
   }
 
@@ -319,24 +327,24 @@ export class RunnerGroup implements RunnerOwner {
     while (this.#waiting.length > 0) {
       const runner = this.#idlest()
       if (runner === null) return
-      this.#waiting.shift()!.go(runner)
+      this.#waiting.shift()!.run(runner)
     }
   }
 
-  #failWaiting(why: LoadFailure | null): void {
-    for (const waiting of this.#waiting.splice(0)) waiting.fail(why)
+  #failWaiting(failure: LoadFailure | null): void {
+    for (const waiting of this.#waiting.splice(0)) waiting.fail(failure)
   }
 }
 
-/** One that a call keeps busy comes last, however few it has. */
+/** Returns the load of a runner. One that a call keeps busy ranks last, however few it has. */
 function load(runner: Runner): number {
   return runner.inFlight + (runner.watch.isBusy ? 1_000 : 0)
 }
 
-/** Of one CPU. Below that a second runner would only cost the server smaller batches. */
+/** Share of one CPU below which a second runner would only split batches of messages. */
 const PRESSED_SHARE = 0.7
 
-/** Whether one call holds up others, or all of them together are more than one CPU does. */
+/** Whether one call delays others, or all of them together need more than one CPU. */
 function isPressed({ watch, inFlight }: Runner): boolean {
   return inFlight > 1 && (watch.isBusy || watch.cpuShare > PRESSED_SHARE)
 }

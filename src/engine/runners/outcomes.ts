@@ -1,4 +1,4 @@
-/** What becomes of one call in a runner. */
+/** Calls in runners, their hosts and their outcomes. */
 import type { StoredDocument } from '../../documents/store.ts'
 import type {
   CallUsage,
@@ -9,9 +9,9 @@ import type {
 } from '../../runner/messages.ts'
 import type { Operation, StoredJson } from '../../runner/operations.ts'
 
-/** Whoever waits for an outcome; looked at some 40 times a second, so a look may cost a little. */
+/** Cancels a call. The runner pool polls it some 40 times a second, so the getter may do work. */
 export interface CancellationToken {
-  /** Whether nobody waits any more. */
+  /** Whether no caller waits for the outcome any more. */
   readonly aborted: boolean
 }
 
@@ -20,16 +20,16 @@ export interface RunnerCall extends InvokeRequest {
   readonly deadline: number
   readonly signal?: CancellationToken | undefined
   /**
-   * Of a call that runs ahead: documents that it need not ask for. Absent for one that runs in
-   * step, as every call does that is part of another.
+   * Documents that a speculative call receives with its arguments. Absent for a synchronous call,
+   * as is every call of a Function by a Function.
    */
-  readonly ahead?: readonly StoredDocument[] | undefined
+  readonly prefetched?: readonly StoredDocument[] | undefined
 }
 
-/** Runs a call as part of the one that asked for it: in its runner, on its CPU time. */
+/** Runs a called Function as part of the calling one: in its runner and on its CPU time. */
 export type InvokePart = (call: RunnerCall, host: RunnerHost) => Promise<RunnerOutcome>
 
-/** For operations that call no other Function. */
+/** The InvokePart of operations that call no other Function. */
 export const noParts: InvokePart = () => Promise.resolve({ kind: 'lost' })
 
 /** Stored JSON, or documents that the runner may hold from an earlier call. */
@@ -37,16 +37,17 @@ export type OperationAnswer = string | FoundDocuments
 
 export interface FoundDocuments {
   readonly documents: readonly StoredDocument[]
-  /** Null for one document by its ID, or none. */
+  /** Null for a read by ID. */
   readonly page: Page | null
 }
 
+/** Performs the operations of a call in the server. */
 export interface RunnerHost {
-  /** The most that its call was seen to add to the runner's memory, where it was seen at all. */
+  /** Largest observed growth of the runner's memory by the call; absent where not observed. */
   grownBytes?: number
   /**
-   * A Refusal is thrown inside the author's code; anything else that it throws ends the call, and
-   * `invoke` throws it.
+   * Performs an operation. An OperationError is thrown inside the author's code; any other error
+   * ends the call, and `invoke` rejects with it.
    */
   operation(
     operation: Operation,
@@ -56,7 +57,7 @@ export interface RunnerHost {
 
 export type RunnerLimit = 'cpu' | 'memory' | 'result' | 'operations'
 
-/** How a runner came to its end, for the call at fault. */
+/** Why a runner ended, as the outcome of the responsible call. */
 export type RunnerFate =
   | { readonly kind: 'limit'; readonly limit: 'cpu' | 'memory' }
   /** `detail` is for the log. */
@@ -65,9 +66,9 @@ export type RunnerFate =
 export type RunnerOutcome =
   | ({
       readonly kind: 'returned'
-      /** Names documents of the call by their place in `documents`, as `{"$r":0}`. */
+      /** References documents of the call by their index in `documents`, as `{"$r":0}`. */
       readonly result: StoredJson
-      /** All that its operations were answered with, in that order. */
+      /** The prefetched documents, then those that its operations returned, in that order. */
       readonly documents: readonly StoredDocument[]
     } & CallUsage)
   | ({ readonly kind: 'failed'; readonly code: string } & CallUsage)
@@ -75,12 +76,12 @@ export type RunnerOutcome =
   | ({ readonly kind: 'limit'; readonly limit: RunnerLimit } & Partial<CallUsage>)
   | RunnerFate
   | { readonly kind: 'deadline' | 'cancelled' }
-  /** The runner ended under this call through the fault of another: run it again. */
+  /** The runner ended for a reason that was not attributed to this call: run it again. */
   | { readonly kind: 'lost' }
-  /** It ran ahead, and what it took to succeed did not: run it again in step. */
-  | { readonly kind: 'void' }
+  /** An operation that the speculative call assumed to succeed failed: repeat it synchronously. */
+  | { readonly kind: 'misspeculated' }
 
-/** Why a runner does not come to hold a Release. */
+/** Why a runner failed to load a Release. */
 export type LoadFailure =
   | { readonly kind: 'threw'; readonly error: ErrorReport }
   | RunnerFate
@@ -107,6 +108,6 @@ export function outcomeOf(
     case 'limit':
       return { kind: 'limit', limit: message.limit, ...usage }
     case 'void':
-      return { kind: 'void' }
+      return { kind: 'misspeculated' }
   }
 }

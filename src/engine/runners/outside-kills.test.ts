@@ -1,6 +1,6 @@
 /**
- * Whoever kills a runner from outside (an operator, the kernel short of memory) is no call's fault:
- * what ran there is run again, but not for ever.
+ * A kill of a runner from outside (by an operator, or by the kernel when memory is short) is
+ * attributed to no call: its calls run again, a bounded number of times.
  */
 import { setTimeout as delay } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -17,25 +17,25 @@ beforeAll(async () => {
 })
 afterAll(() => bench.close())
 
-test('a call whose runner is killed under it is run again', async () => {
-  const spun = bench.call('spin')
+test('a call whose runner is killed runs again', async () => {
+  const call = bench.call('spin')
   await delay(100)
   killRunners()
-  expect(await spun).toBe(true)
+  expect(await call).toBe(true)
   expect(bench.log.text()).toContain('signal SIGKILL')
 })
 
-test('a call whose runner is killed every time fails, and others go on', async () => {
-  let settled = false
-  const spun = bench.call('spin').finally(() => {
-    settled = true
+test('a call whose runner is killed every time fails, and other calls succeed', async () => {
+  let hasEnded = false
+  const call = bench.call('spin').finally(() => {
+    hasEnded = true
   })
-  const failure = spun.catch((error: unknown) => error)
-  while (!settled) {
+  const failure = call.catch((error: unknown) => error)
+  while (!hasEnded) {
     killRunners()
     await delay(80)
   }
-  // Where one is killed before it greets, none can be started at that moment.
+  // A runner that is killed before its hello counts as a failed start.
   const codes = ['FUNCTION_FAILED', 'DEADLINE_EXCEEDED', 'UNAVAILABLE'] as const
   const error = await failure
   expect(codes.some((code) => isFault(error, code))).toBe(true)

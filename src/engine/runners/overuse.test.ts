@@ -1,11 +1,11 @@
 /**
- * Goal: no call takes more than its share, and none harms another. Method: real runner processes;
- * each hostile call runs beside innocent ones of the same Release, which the test runs again when
- * they are lost, as the engine does.
+ * Goal: no call exceeds its limits, and none harms another. Method: real runner processes; each
+ * hostile call runs beside innocent ones of the same Release, which the test repeats when they are
+ * lost, as the engine does.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { oneDocument, poolBench } from '../../../build/testing/runners.ts'
-import type { ReleaseCode } from '../releases/release.ts'
+import type { ReleaseCode } from '../releases/executable-release.ts'
 import type { RunnerCall, RunnerOutcome } from './runner-pool.ts'
 
 const bench = poolBench()
@@ -16,10 +16,10 @@ beforeAll(async () => {
 })
 afterAll(() => pool.close())
 
-/** Runs a call again for as long as it is lost. */
-async function settled(code: ReleaseCode, made: () => RunnerCall): Promise<RunnerOutcome> {
+/** Repeats a call while it is lost. */
+async function outcomeOf(code: ReleaseCode, makeCall: () => RunnerCall): Promise<RunnerOutcome> {
   for (let attempt = 0; attempt < 5; attempt++) {
-    const outcome = await pool.invoke(code, made(), oneDocument)
+    const outcome = await pool.invoke(code, makeCall(), oneDocument)
     if (outcome.kind !== 'lost') return outcome
   }
   return { kind: 'lost' }
@@ -73,9 +73,9 @@ describe('an overuse', () => {
   ] as const
 
   test.each(CASES)(
-    '%s is stopped as %s, and the innocent beside it succeeds',
+    'of %s ends with the limit %s, and innocent calls beside it succeed',
     async (name, limit) => {
-      const innocents = Array.from({ length: 5 }, () => settled(code, () => call('one')))
+      const innocents = Array.from({ length: 5 }, () => outcomeOf(code, () => call('one')))
       const guilty = await pool.invoke(code, call(name), oneDocument)
       expect(guilty).toMatchObject({ kind: 'limit', limit })
       for (const innocent of await Promise.all(innocents)) {
@@ -85,23 +85,23 @@ describe('an overuse', () => {
     },
   )
 
-  test('is told by whoever fails the call, which has its Function, not by the runner too', () => {
-    const told = bench.log.records().filter(({ message }) => message.includes('took too much'))
-    expect(new Set(told.map(({ level }) => level))).toEqual(new Set(['debug']))
+  test('is logged by the runner at level debug only, since its call logs the failure', () => {
+    const records = bench.log.records().filter(({ message }) => message.includes('took too much'))
+    expect(new Set(records.map(({ level }) => level))).toEqual(new Set(['debug']))
   })
 
-  test('recursion without end is an error of the author', async () => {
+  test('of the stack is an error of the author', async () => {
     const outcome = await pool.invoke(code, call('recursion'), oneDocument)
     expect(outcome).toMatchObject({ kind: 'threw', error: { name: 'RangeError' } })
   })
 
-  test('asking without end is stopped by a bound, whichever comes first', async () => {
-    const outcome = await settled(code, () => call('operations', { millis: 100_000 }))
+  test('of operations ends with one of two limits', async () => {
+    const outcome = await outcomeOf(code, () => call('operations', { millis: 100_000 }))
     const limit = expect.stringMatching(/^(cpu|operations)$/)
     expect(outcome).toMatchObject({ kind: 'limit', limit })
   })
 
-  test('reading all that a call may read is no overuse', async () => {
+  test('does not include a call that reads as much as it may', async () => {
     const document = `{"_id":{"$d":"n_01ARZ3NDEKTSV4RRFFQ69G5FAV"},"text":"${'é'.repeat(1e6)}"}`
     const outcome = await pool.invoke(code, call('read'), { operation: () => document })
     expect(outcome).toMatchObject({ kind: 'returned', result: 16 })

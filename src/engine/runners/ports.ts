@@ -1,4 +1,4 @@
-/** What a runner needs of those around it. */
+/** The interfaces between a runner, its pool and its group. */
 import type { Containment, ProbeResult } from '../../runner/messages.ts'
 import type { SpawnRunner } from '../../runner/processes.ts'
 import type { System } from '../../system/system.ts'
@@ -7,20 +7,20 @@ import type { WatchLimits } from './limits-watch.ts'
 import type { RunnerFate } from './outcomes.ts'
 import type { Runner } from './runner.ts'
 
-/** What a runner executes: Actions, or Queries and Mutations. */
+/** The kind of Functions that a runner executes: Actions, or Queries and Mutations. */
 export type RunnerRole = 'transactions' | 'actions'
 
 export interface RunnerLimits extends WatchLimits {
   /** Milliseconds of CPU that one Action may take. */
   readonly actionCpuMillis: number
   readonly resultBytes: number
-  /** Operations of one call. */
+  /** Most operations of one call. */
   readonly operations: number
-  /** Bytes of replies that may wait to be written before further operations wait too. */
+  /** Bytes of unread replies beyond which further operations are deferred. */
   readonly backlogBytes: number
-  /** Characters of operations that may wait so. */
+  /** Most characters of deferred operations. */
   readonly deferredCharacters: number
-  /** Milliseconds from start to hello, and from load to loaded. */
+  /** Most milliseconds from start to hello, and from load to loaded. */
   readonly startMillis: number
 }
 
@@ -29,7 +29,7 @@ export interface RunnerPorts {
   readonly log: Logger
   readonly spawn: SpawnRunner
   readonly limits: RunnerLimits
-  /** Whoever owns it or not: the process is no longer used. Null: it was stopped. */
+  /** Called when the process has ended, with or without an owner. `fate` is null for a stop. */
   onEnd(runner: Runner, fate: RunnerFate | null): void
 }
 
@@ -38,13 +38,16 @@ export interface Hello {
   readonly probes: readonly ProbeResult[] | null
 }
 
-/** Whose fault the end of a runner was. Unknown: calls were lost, and none was found at fault. */
+/**
+ * The Function that is responsible for the end of a runner: `nobody` where no call was lost,
+ * `unknown` where calls were lost and none was found responsible.
+ */
 export type Attribution = { readonly function: string } | 'nobody' | 'unknown'
 
-/** What a runner tells the group that it works for. */
+/** The events of a runner for the group that owns it. */
 export interface RunnerOwner {
-  /** A call ended, so there is room. */
+  /** A call ended, so the runner can take another one. */
   onRoom(runner: Runner): void
-  /** It takes no more calls, and this is the last that it tells. */
-  onEnd(runner: Runner, blame: Attribution): void
+  /** The runner takes no more calls. This is its last event. */
+  onEnd(runner: Runner, attribution: Attribution): void
 }

@@ -1,4 +1,4 @@
-/** A Function through which a runner ended runs apart: over real runners. */
+/** Quarantine of Functions that crashed a runner, with real runners. */
 import { expect, test } from 'vitest'
 import {
   heldHost,
@@ -14,13 +14,13 @@ const CODE = `
   one: query(async (ctx) => { await ctx.db.get('x'); return 'done' }),
   loop: query(async (ctx) => { await ctx.db.get('x'); for (;;); }),`
 
-interface Running extends PoolBench {
+interface RunningPool extends PoolBench {
   invoke(name: string, host?: RunnerHost, signal?: CancellationToken): Promise<RunnerOutcome>
 }
 
 async function withPool(
   options: { size: number; limits?: Partial<PoolLimits> },
-  use: (bench: Running) => Promise<void>,
+  use: (bench: RunningPool) => Promise<void>,
 ): Promise<void> {
   const { size, limits } = options
   const bench = poolBench({ size, limits: { callCpuMillis: 200, ...limits } })
@@ -35,14 +35,14 @@ async function withPool(
   }
 }
 
-/** Ends the call that waits for it. */
-const refusing = Promise.reject(new Error('stopped'))
-refusing.catch(() => {})
+/** Ends the call whose operation it is the reply of. */
+const rejected = Promise.reject(new Error('stopped'))
+rejected.catch(() => {})
 
 const CPU = { kind: 'limit', limit: 'cpu' }
 const DONE = { kind: 'returned', result: 'done' }
 
-test('calls of others are not lost with it again, nor held up', () =>
+test('calls of other Functions are neither lost with it again nor delayed', () =>
   withPool({ size: 1 }, async ({ invoke }) => {
     expect(await invoke('loop')).toMatchObject(CPU)
     const loops = [invoke('loop'), invoke('loop')]
@@ -53,17 +53,17 @@ test('calls of others are not lost with it again, nor held up', () =>
     for (const loop of loops) expect(await loop).toMatchObject(CPU)
   }))
 
-test('nor where its caller has left, and the log names it then', () =>
+test('a Function whose caller has disconnected is quarantined too, and logged', () =>
   withPool({ size: 1, limits: { callCpuMillis: 500 } }, async ({ invoke, pool, log }) => {
     const held = heldHost(() => 'null')
     const beside = invoke('one', held.host)
     await held.asked(1)
     const signal = { aborted: false }
     const { cpuMicros } = pool.usage()
-    const left = invoke('loop', oneDocument, signal)
+    const cancelled = invoke('loop', oneDocument, signal)
     await expect.poll(() => pool.usage().cpuMicros - cpuMicros).toBeGreaterThan(250_000)
     signal.aborted = true
-    expect(await left).toMatchObject({ kind: 'cancelled' })
+    expect(await cancelled).toMatchObject({ kind: 'cancelled' })
     expect(await beside).toMatchObject({ kind: 'lost' })
     const record = { event: 'runner.stopped', level: 'warn', function: 'f.loop' }
     expect(log.records()).toContainEqual(expect.objectContaining(record))
@@ -74,7 +74,7 @@ test('nor where its caller has left, and the log names it then', () =>
     expect(await again).toMatchObject(CPU)
   }))
 
-test('of its own calls none takes another with it', () =>
+test('quarantined calls of one Function do not crash each other', () =>
   withPool({ size: 4 }, async ({ invoke }) => {
     expect(await invoke('loop')).toMatchObject(CPU)
     const held = heldHost(() => 'null')
@@ -85,14 +85,14 @@ test('of its own calls none takes another with it', () =>
     expect(await waiting).toMatchObject(CPU)
   }))
 
-test('what waits there goes on with all others when that ends, one call for another or not', () =>
+test('calls that wait in quarantine continue when it ends, even if one waits for others', () =>
   withPool({ size: 1, limits: { isolationMillis: 400 } }, async ({ invoke }) => {
     expect(await invoke('loop')).toMatchObject(CPU)
-    // The first one holds the only place, and ends only with those that wait for it.
+    // The first call holds the only runner, and ends only after the calls that wait for it.
     const others: Promise<RunnerOutcome>[] = []
     const first = invoke('loop', {
       operation: async () => {
-        for (let i = 0; i < 3; i++) others.push(invoke('loop', { operation: () => refusing }))
+        for (let i = 0; i < 3; i++) others.push(invoke('loop', { operation: () => rejected }))
         await Promise.allSettled(others)
         throw new Error('the first')
       },
@@ -101,7 +101,7 @@ test('what waits there goes on with all others when that ends, one call for anot
     for (const other of others) await expect(other).rejects.toThrow('stopped')
   }))
 
-test('where nobody knows which call ended a runner, one that waits for another goes on', () =>
+test('during the isolation after a crash of unknown cause, a call may wait for another', () =>
   withPool({ size: 1, limits: { isolationMillis: 400 } }, async ({ invoke }) => {
     const held = heldHost(() => 'null')
     const lost = invoke('one', held.host)
@@ -112,16 +112,16 @@ test('where nobody knows which call ended a runner, one that waits for another g
     expect(outer).toMatchObject(DONE)
   }))
 
-test('it is among the others again after a while, and what it ran in is gone', () =>
+test('quarantine ends after its time, and its runners stop', () =>
   withPool({ size: 1, limits: { isolationMillis: 400 } }, async ({ invoke, pool }) => {
     expect(await invoke('loop')).toMatchObject(CPU)
     const held = heldHost(() => 'null')
-    const apart = invoke('loop', held.host)
+    const quarantined = invoke('loop', held.host)
     await held.asked(1)
     expect(await invoke('one')).toMatchObject(DONE)
     expect(pool.statistics().runners).toBe(2)
     held.fail(new Error('stopped'))
-    await expect(apart).rejects.toThrow('stopped')
+    await expect(quarantined).rejects.toThrow('stopped')
     await expect.poll(() => pool.statistics().runners).toBe(1)
     expect(await invoke('loop')).toMatchObject(CPU)
   }))

@@ -1,4 +1,4 @@
-/** Promises that are rejected in real runners: whose call fails for them, and where it says so. */
+/** Promises that are rejected in real runners: which call fails, and with which location. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type EngineBench, engineBench } from '../../../build/testing/engines.ts'
 
@@ -80,7 +80,7 @@ beforeAll(async () => {
 })
 afterAll(() => bench.close())
 
-const placeOf = (text: string) =>
+const locationOf = (text: string) =>
   `release.js:${bench.release.source.split('\n').findIndex((line) => line.includes(text)) + 1}:`
 
 describe('a promise that is rejected and never awaited', () => {
@@ -90,18 +90,18 @@ describe('a promise that is rejected and never awaited', () => {
     ['chained', 'Error: … of a chain', "throw new Error('of a chain')"],
     ['odd', 'Error: … thrown', null],
     ['late', 'Error: … of a timer', "throw new Error('of a timer')"],
-  ])('fails its call, with the place and the mend: %s', async (name, message, at) => {
+  ])('fails its call with the location and the fix: %s', async (name, message, at) => {
     await expect(bench.call(name)).rejects.toMatchObject({ code: 'FUNCTION_FAILED' })
     const failed = bench.log.records().at(-1)!
-    const mend = 'a promise was rejected and nobody awaited it, write "await" in front of it:'
+    const fix = 'a promise was rejected and nobody awaited it, write "await" in front of it:'
     expect(failed).toMatchObject({ event: 'function.failed', function: `f.${name}` })
-    expect(failed.message).toBe(message.replace('…', mend))
-    if (at !== null) expect(failed.trace).toContain(placeOf(at))
+    expect(failed.message).toBe(message.replace('…', fix))
+    if (at !== null) expect(failed.trace).toContain(locationOf(at))
     expect(await bench.call('all')).toEqual([])
   })
 
   test.each([0n, 1n])(
-    'and whose reason leaves a loop behind is stopped with its call: %s',
+    'with a reason that starts a loop is stopped with its call: %s',
     async (n) => {
       await expect(bench.call('leavesLoop', { n })).rejects.toMatchObject({
         code: 'LIMIT_EXCEEDED',
@@ -111,7 +111,7 @@ describe('a promise that is rejected and never awaited', () => {
     },
   )
 
-  test('fails the call that made it, and none beside it', async () => {
+  test('fails the call that created it and no other', async () => {
     const calls = Array.from({ length: 8 }, (_, i) => bench.call('leaves', { n: BigInt(i) }))
     const kinds = (await Promise.allSettled(calls)).map(({ status }) => status)
     expect(kinds).toEqual(kinds.map((_, i) => (i === 1 ? 'rejected' : 'fulfilled')))
@@ -123,20 +123,20 @@ test('a promise that is rejected while the code loads fails no call', async () =
 })
 
 describe('a promise that is rejected before it is awaited', () => {
-  test('is held no longer than its call, nor is what the call held', async () => {
+  test('is retained no longer than its call, like all that the call references', async () => {
     expect(await bench.call('holds', { n: 0n })).toEqual([])
     const { runnersStarted } = bench.metrics.counters
     const before = runnersStarted.value
     for (let i = 1; i <= 150; i++) await bench.call('holds', { n: BigInt(i) })
-    // A runner that had grown by 128 MiB would have been replaced.
+    // A runner that had grown by 128 MiB would be replaced.
     expect(runnersStarted.value).toBe(before)
   })
 
-  test('is the code’s own matter, however it looks at it', async () => {
+  test('does not fail its call, in whichever way the code handles it', async () => {
     expect(await bench.call('catching')).toBe('1another')
   })
 
-  test('is so where another of the same list failed first', async () => {
+  test('does not fail its call where another of the same list failed first', async () => {
     expect(await bench.call('lateFailures')).toBe(null)
     expect(await bench.call('all')).toEqual([3n])
   })

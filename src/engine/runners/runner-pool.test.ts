@@ -6,7 +6,7 @@ import { type Fault, isFault } from '../../errors/fault.ts'
 import { realSystem } from '../../system/system.ts'
 import { parseDescription } from '../../wire/files/manifest.ts'
 import { OperationError } from '../invocations/operation-error.ts'
-import type { ReleaseCode } from '../releases/release.ts'
+import type { ReleaseCode } from '../releases/executable-release.ts'
 import type { RunnerHost, RunnerOutcome } from './runner-pool.ts'
 
 const bench = poolBench({ limits: { loadCpuMillis: 300 } })

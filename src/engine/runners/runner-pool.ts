@@ -13,7 +13,7 @@ import type { Metrics } from '../../telemetry/metrics/metrics.ts'
 import type { ReleaseId } from '../../value/ids.ts'
 import type { Json } from '../../value/strict-json.ts'
 import { ACTIONS_MAX, NESTED_ACTIONS_MAX, RESULT_BYTES_MAX } from '../limits.ts'
-import type { ReleaseCode } from '../releases/release.ts'
+import type { ReleaseCode } from '../releases/executable-release.ts'
 import {
   type ContainmentLevel,
   type ContainmentRule,
@@ -69,7 +69,7 @@ export interface RunnerPool {
   /** Stops the runners of a Release; calls in flight are lost. */
   forget(releaseId: ReleaseId): void
   /** Does so for every Release but these. */
-  keepOnly(releases: { has(releaseId: ReleaseId): boolean }): void
+  retainOnly(releases: { has(releaseId: ReleaseId): boolean }): void
   close(): Promise<void>
   statistics(): PoolStatistics
   /** Bytes that runners of Actions have not taken yet. */
@@ -192,7 +192,7 @@ class Pool implements RunnerPool {
     for (const role of ROLES) this.#forget(releaseId, role)
   }
 
-  keepOnly(releases: { has(releaseId: ReleaseId): boolean }): void {
+  retainOnly(releases: { has(releaseId: ReleaseId): boolean }): void {
     for (const role of ROLES) {
       const others = [...this.#groups[role].keys()].filter((id) => !releases.has(id))
       for (const releaseId of others) this.#forget(releaseId, role)

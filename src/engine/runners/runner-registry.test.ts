@@ -12,36 +12,36 @@ const FATES: readonly (RunnerFate | null)[] = [
   { kind: 'broken', detail: 'exit code 3' },
 ]
 
-/** Only what it used is looked at. */
+/** A runner with nothing but its resource usage. */
 function runnerThatUsed(cpuMicros: number | null) {
   const usage = { cpuMicros, residentBytes: 1_000 }
   return { watch: { usage, look: () => usage } } as unknown as Runner
 }
 
-test('an end counts by its reason; one that was asked for is no breakdown', () => {
+test('ends are counted by reason, and a stop is not a failure', () => {
   const metrics = new Metrics(new TestSystem())
-  const lives = new RunnerRegistry(metrics)
+  const registry = new RunnerRegistry(metrics)
   for (const fate of FATES) {
     const runner = runnerThatUsed(7)
-    lives.begin(runner)
-    lives.end(runner, fate, 1_000)
+    registry.begin(runner)
+    registry.end(runner, fate, 1_000)
   }
   const { runnersStarted, runnersStopped, ...rest } = metrics.collect().counters
   expect([runnersStarted, runnersStopped]).toEqual([4, 1])
   expect([rest.runnersKilledForCpu, rest.runnersKilledForMemory, rest.runnersBroken]).toEqual([
     ...[1, 1, 1],
   ])
-  expect(lives.recentBreakdowns(1_000)).toBe(3)
-  expect(lives.recentBreakdowns(60_999)).toBe(3)
-  expect(lives.recentBreakdowns(61_000)).toBe(0)
+  expect(registry.recentBreakdowns(1_000)).toBe(3)
+  expect(registry.recentBreakdowns(60_999)).toBe(3)
+  expect(registry.recentBreakdowns(61_000)).toBe(0)
 })
 
-test('CPU of runners that ended stays counted, memory does not', () => {
-  const lives = new RunnerRegistry(new Metrics(new TestSystem()))
+test('the usage includes the CPU time of ended runners, but not their memory', () => {
+  const registry = new RunnerRegistry(new Metrics(new TestSystem()))
   const [first, second] = [runnerThatUsed(500), runnerThatUsed(20)]
-  lives.begin(first)
-  lives.begin(second)
-  expect(lives.usage()).toEqual({ cpuMicros: 520, residentBytes: 2_000 })
-  lives.end(first, null, 0)
-  expect(lives.usage()).toEqual({ cpuMicros: 520, residentBytes: 1_000 })
+  registry.begin(first)
+  registry.begin(second)
+  expect(registry.usage()).toEqual({ cpuMicros: 520, residentBytes: 2_000 })
+  registry.end(first, null, 0)
+  expect(registry.usage()).toEqual({ cpuMicros: 520, residentBytes: 1_000 })
 })

@@ -1,18 +1,18 @@
-/** How runners begin and end, all of them together. */
+/** Counts the starts and ends of all runners, and their resource usage. */
 import type { Metrics } from '../../telemetry/metrics/metrics.ts'
 import type { RunnerFate } from './outcomes.ts'
 import type { Runner } from './runner.ts'
 
 const RECENT_MILLIS = 60_000
-/** More within that time tell nothing new. */
+/** Most runner failures that are remembered. */
 const RECENT_MAX = 100
 
 export class RunnerRegistry {
   readonly live = new Set<Runner>()
   readonly #counters: Metrics['counters']
-  /** Of those that ended. */
+  /** CPU time of the runners that have ended. */
   #cpuMicros = 0
-  /** Monotonic milliseconds at which runners ended that nobody stopped, ascending. */
+  /** Monotonic milliseconds of runner failures, ascending. */
   readonly #breakdowns: number[] = []
 
   constructor({ counters }: Metrics) {
@@ -24,7 +24,7 @@ export class RunnerRegistry {
     this.live.add(runner)
   }
 
-  /** `fate` is null for one that is no longer needed. */
+  /** `fate` is null for a runner that was stopped because it is no longer needed. */
   end(runner: Runner, fate: RunnerFate | null, nowMillis: number): void {
     this.live.delete(runner)
     this.#cpuMicros += runner.watch.usage.cpuMicros ?? 0
@@ -34,12 +34,12 @@ export class RunnerRegistry {
     if (this.#breakdowns.length > RECENT_MAX) this.#breakdowns.shift()
   }
 
-  /** Runners that broke or were killed within the last minute. */
+  /** Returns the number of runners that failed or were killed within the last minute. */
   recentBreakdowns(nowMillis: number): number {
     return this.#breakdowns.filter((atMillis) => nowMillis - atMillis < RECENT_MILLIS).length
   }
 
-  /** Asks the kernel. Time of the CPU is that of ended runners too. */
+  /** Reads the usage from the kernel. The CPU time includes runners that have ended. */
   usage(): { readonly cpuMicros: number; readonly residentBytes: number } {
     let cpuMicros = this.#cpuMicros
     let residentBytes = 0

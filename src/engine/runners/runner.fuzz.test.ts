@@ -20,8 +20,8 @@ import { realSystem } from '../../system/system.ts'
 import { createLog } from '../../telemetry/log.ts'
 import { ValidationError } from '../../value/validation-error.ts'
 import { TransactionHost } from '../invocations/nested-calls.ts'
+import type { Release } from '../releases/executable-release.ts'
 import { type PreparedRelease, prepareRelease } from '../releases/prepared-release.ts'
-import type { Release } from '../releases/release.ts'
 import { Transaction } from '../transactions/transaction.ts'
 import type { RunnerCall, RunnerHost } from './outcomes.ts'
 import type { RunnerLimits } from './ports.ts'
@@ -42,7 +42,16 @@ const LIMITS: RunnerLimits = {
   deferredCharacters: 1_000,
   startMillis: 1_000,
 }
-const KINDS = ['returned', 'failed', 'threw', 'limit', 'broken', 'deadline', 'lost', 'void']
+const KINDS = [
+  'returned',
+  'failed',
+  'threw',
+  'limit',
+  'broken',
+  'deadline',
+  'lost',
+  'misspeculated',
+]
 const ID = 't_01ARZ3NDEKTSV4RRFFQ69G5FAV'
 
 const directory = mkdtempSync(join(tmpdir(), 'svc-runner-fuzz-'))
@@ -90,8 +99,8 @@ function hostOf(random: Random): RunnerHost {
     seed: '00'.repeat(32),
     writable: random.chance(2),
   })
-  const reports = { add: () => undefined }
-  const shared = { prepared, transaction, reports, failures: null, count: 0, characters: 0 }
+  const log = { add: () => undefined }
+  const shared = { prepared, transaction, log, failures: null, count: 0, characters: 0 }
   const nobody = {
     cursors: testCursors(),
     principal: null,
@@ -189,7 +198,7 @@ fuzz('whatever a runner says, every call ends, and never by a failure of ours', 
   const loading = runner.load(release, 'transactions')
   if (!random.chance(20)) say(it, '["loaded"]')
   const calls = Array.from({ length: 3 }, () => {
-    const call = random.chance(2) ? CALL : { ...CALL, ahead: [] }
+    const call = random.chance(2) ? CALL : { ...CALL, prefetched: [] }
     return runner.invoke(call, hostOf(random))
   })
   const describing = runner.describe()

@@ -7,7 +7,7 @@ import type { Operation } from '../../runner/operations.ts'
 import type { RunnerExit, RunnerProcess } from '../../runner/processes.ts'
 import { TransientMap } from '../../value/memory/transient-map.ts'
 import { OperationError } from '../invocations/operation-error.ts'
-import type { ReleaseCode } from '../releases/release.ts'
+import type { ReleaseCode } from '../releases/executable-release.ts'
 import {
   type Cancelled,
   CancelledCalls,
@@ -117,7 +117,7 @@ export class Runner {
     const id = ++this.#lastCall
     if (parent !== null) parent.hasParts = true
     this.#calls.set(id, inFlight(id, parent, call, { host, end, abort }))
-    const ahead = call.ahead === undefined ? null : this.#sent.items(call.ahead)
+    const ahead = call.prefetched === undefined ? null : this.#sent.items(call.prefetched)
     this.process.invoke(id, call, { root: parent?.root ?? 0, ahead })
     this.#trimSent()
     this.#scheduleFlush()
@@ -297,7 +297,7 @@ export class Runner {
     if (!this.#calls.has(call.id)) return
     if (error instanceof OperationError) {
       if (id === null || (call.isSpeculative && op[0] !== 'run'))
-        this.#cancel(call, { kind: 'void' })
+        this.#cancel(call, { kind: 'misspeculated' })
       else this.process.refuse(call.id, id, error)
       this.#scheduleFlush()
       return

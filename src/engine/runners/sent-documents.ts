@@ -1,27 +1,29 @@
 /**
- * The documents that a runner holds. It keeps each that it was sent a second time under a number,
- * so that the next call which reads that version costs a few bytes: text, pipe and parsing are most
- * of what a list costs. Most of what comes once never comes again, and would push out what does.
- * Both sides number alike, in the order of sending, and forget the oldest together.
+ * The server's side of the document cache of a runner. The runner caches each document that it
+ * receives a second time under a number, so that the next call which reads that version costs a few
+ * bytes: text, pipe and parsing are most of the cost of a list. A document that is sent once is
+ * usually never sent again, and would only evict others. Both sides number the documents alike, in
+ * the order of sending, and evict the oldest together.
  */
 import type { StoredDocument } from '../../documents/store.ts'
 import { SeenFilter } from '../../system/seen-filter.ts'
 import { documentText } from '../invocations/document-text.ts'
 
-/** Characters of texts: a runner that holds so many has grown by 30 MB. */
+/** Most characters of texts: a runner that caches so many has grown by 30 MB. */
 const CHARACTERS_MAX = 4 * 1024 * 1024
-/** What stays where the bound made some go: walking past those that went costs more than they. */
-const KEPT_SHARE = 7 / 8
-/** Of the system fields and what holds a document; a short one counts as what it costs. */
+/** The share of the bound that an eviction leaves, since single evictions cost more. */
+const RETAINED_SHARE = 7 / 8
+/** Characters added for the system fields and the object of a document. */
 const CHARACTERS_EACH = 128
+/** Fewest characters that a document counts, which is the cost of a short one. */
 const CHARACTERS_MIN = 350
-/** Of what was sent once: as many as the runner holds of the shortest come between at least. */
-const ONCE_PLACES = 65_536
+/** Slots of the filter for documents that were sent once: more than the shortest ones that fit. */
+const SENT_ONCE_SLOTS = 65_536
 
 export class SentDocuments {
-  /** Oldest first; numbers ascend without a gap. */
+  /** The cached documents, oldest first; their numbers ascend without a gap. */
   #numbers = new Map<StoredDocument, number>()
-  readonly #once = new SeenFilter(ONCE_PLACES)
+  readonly #sentOnce = new SeenFilter(SENT_ONCE_SLOTS)
   readonly #charactersMax: number
   #first = 1
   #next = 1
@@ -32,8 +34,8 @@ export class SentDocuments {
   }
 
   /**
-   * JSON texts, with commas between: a number for what the runner holds, `[document]` for what it
-   * is to keep under the next number, else the document.
+   * Returns JSON texts separated by commas: a number for a cached document, `[document]` for one
+   * that the runner has to cache under the next number, else the document.
    */
   items(documents: readonly StoredDocument[]): string {
     let items = ''
@@ -44,23 +46,23 @@ export class SentDocuments {
     return items
   }
 
-  /** The first number that stays, where the bound made some go; null otherwise. */
+  /** Evicts beyond the bound. Returns the first number that is left; null without an eviction. */
   trim(): number | null {
     if (this.#characters <= this.#charactersMax) return null
     for (const [document] of this.#numbers) {
-      if (this.#characters <= this.#charactersMax * KEPT_SHARE) break
+      if (this.#characters <= this.#charactersMax * RETAINED_SHARE) break
       this.#numbers.delete(document)
       this.#characters -= sizeOf(document)
       this.#first += 1
     }
-    // See TransientMap: the table of this one would lead a collection to all tables behind it.
+    // The old table of a shrunk Map would keep later tables alive (see TransientMap).
     this.#numbers = new Map(this.#numbers)
     return this.#first
   }
 
   #send(document: StoredDocument): string {
     const text = documentText(document)
-    if (!this.#once.hasSeen(document.id, document.sequence)) return text
+    if (!this.#sentOnce.hasSeen(document.id, document.sequence)) return text
     this.#numbers.set(document, this.#next)
     this.#next += 1
     this.#characters += sizeOf(document)

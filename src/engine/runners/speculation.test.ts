@@ -1,7 +1,7 @@
 /**
- * Goal: a call that runs ahead ends as one in step would, and nothing of it is concluded before the
- * server has worked what it was told. Method: a real runner, and hosts that note every operation
- * and answer when the test says so.
+ * Goal: a speculative call ends as a synchronous one would, and has no outcome before the server
+ * has performed its pipelined operations. Method: a real runner, and hosts that record every
+ * operation and reply when the test says so.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import {
@@ -97,51 +97,52 @@ const FIRST: StoredDocument = {
 /** Options of a call that inserts one document. */
 const ONE = { input: { count: 1 } }
 
-/** As the server does, for the calls of `callOf`. */
-function answers(): Answering {
+/** Returns the replies of the server to the calls of `callOf`. */
+function replies(): Answering {
   let inserted = 0
   return ([type]) => (type === 'insert' ? JSON.stringify(idOf(inserted++)) : 'null')
 }
-const refusing: Answering = () => {
+const rejecting: Answering = () => {
   throw new OperationError('UniqueViolation', 'taken')
 }
-const noting = () => notingHost(answers())
-const held = () => heldHost(answers())
+const recording = () => notingHost(replies())
+const held = () => heldHost(replies())
 
-interface AheadOptions extends Pick<CallOptions, 'kind' | 'millis'> {
+interface InvokeOptions extends Pick<CallOptions, 'kind' | 'millis'> {
   readonly input?: object
-  /** Null in step. */
-  readonly given?: readonly StoredDocument[] | null
+  /** Null for a synchronous call. */
+  readonly prefetched?: readonly StoredDocument[] | null
 }
 
-function callOf(name: string, { input = {}, given = [], ...rest }: AheadOptions = {}): RunnerCall {
+function callOf(name: string, options: InvokeOptions = {}): RunnerCall {
+  const { input = {}, prefetched = [], ...rest } = options
   const argumentsText = JSON.stringify(input)
   return bench.call(name, {
     ...{ kind: 'mutation', argumentsText, ...rest },
-    ...(given !== null && { ahead: given }),
+    ...(prefetched !== null && { prefetched }),
   })
 }
 
-function invoke(name: string, host: RunnerHost, options: AheadOptions = {}) {
+function invoke(name: string, host: RunnerHost, options: InvokeOptions = {}) {
   return pool.invoke(code, callOf(name, options), host)
 }
 
-/** Whether it is, a while later. */
-async function isSettled(promise: Promise<unknown>): Promise<boolean> {
-  const open = Symbol('open')
+/** Returns whether the promise has settled 60 ms later. */
+async function hasSettled(promise: Promise<unknown>): Promise<boolean> {
+  const unsettled = Symbol('unsettled')
   await new Promise((resolve) => setTimeout(resolve, 60))
-  return (await Promise.race([promise, Promise.resolve(open)])) !== open
+  return (await Promise.race([promise, Promise.resolve(unsettled)])) !== unsettled
 }
 
-/** Of the insert that is number `count`, in a call of `callOf`. */
+/** Returns the ID of insert number `count` in a call of `callOf`. */
 function idOf(count: number): string {
   const { seed, nowMicros } = callOf('adds')
   const digest = sha256(documentIdSource(seed, count))
   return documentId('notes', { nowMicros, count, digest })
 }
 
-describe('what a call ahead writes', () => {
-  test('is told at once, in order, under the IDs that the server will give', async () => {
+describe('the writes of a speculative call', () => {
+  test('are pipelined at once, in order, with the IDs that the server assigns', async () => {
     const { host, asked, letGo } = held()
     const outcome = invoke('adds', host, { input: { count: 3 } })
     await asked(3)
@@ -150,17 +151,17 @@ describe('what a call ahead writes', () => {
     expect(host.seen.map(([type]) => type)).toEqual(['insert', 'insert', 'insert'])
   })
 
-  test('holds the outcome back until all of it is worked', async () => {
+  test('delay the outcome until the server has performed all of them', async () => {
     const { host, asked, letGo } = held()
     const outcome = invoke('changes', host, { input: { id: FIRST.id } })
     await asked(4)
-    expect(await isSettled(outcome)).toBe(false)
+    expect(await hasSettled(outcome)).toBe(false)
     letGo()
     expect(await outcome).toMatchObject({ kind: 'returned', result: 'done' })
     expect(host.seen.map(([type]) => type)).toEqual(['patch', 'replace', 'delete', 'insert'])
   })
 
-  test('holds back an outcome that failed, too', async () => {
+  test('delay a failed outcome too', async () => {
     for (const [name, expected] of [
       ['throws', { kind: 'threw', error: { name: 'RangeError', message: 'own' } }],
       ['fails', { kind: 'failed', code: 'FULL' }],
@@ -168,37 +169,37 @@ describe('what a call ahead writes', () => {
       const { host, asked, letGo } = held()
       const outcome = invoke(name, host)
       await asked(1)
-      expect(await isSettled(outcome)).toBe(false)
+      expect(await hasSettled(outcome)).toBe(false)
       letGo()
       expect(await outcome).toMatchObject(expected)
     }
   })
 
-  test('takes no number where it was too long to be told', async () => {
-    const host = noting()
+  test('do not count towards the IDs where they are too long to be sent', async () => {
+    const host = recording()
     expect(await invoke('tooLong', host)).toMatchObject({ result: [idOf(0), idOf(1)] })
     expect(host.seen).toHaveLength(2)
   })
 
-  test('has the ID that the server answers once it called a Mutation', async () => {
-    const host = notingHost(([type]) => (type === 'insert' ? '"as answered"' : 'null'))
+  test('have the IDs of the server’s replies after the call of a Mutation', async () => {
+    const host = notingHost(([type]) => (type === 'insert' ? '"as replied"' : 'null'))
     const outcome = await invoke('nests', host)
-    expect(outcome).toMatchObject({ result: [idOf(0), null, 'as answered'] })
+    expect(outcome).toMatchObject({ result: [idOf(0), null, 'as replied'] })
   })
 
   test('may have megabytes, in frames of a bounded size', async () => {
-    const host = noting()
+    const host = recording()
     const outcome = await invoke('adds', host, { input: { count: 8_192, size: 900 } })
     assert(outcome.kind === 'returned', outcome.kind)
     expect(new Set(outcome.result as string[]).size).toBe(8_192)
     expect(host.seen).toHaveLength(8_192)
   })
 
-  test('counts among its operations', async () => {
+  test('count towards the bound on operations', async () => {
     const count = OPERATIONS_MAX
-    const fits = await invoke('adds', noting(), { input: { count } })
+    const fits = await invoke('adds', recording(), { input: { count } })
     expect(fits).toMatchObject({ kind: 'returned' })
-    const host = noting()
+    const host = recording()
     expect(await invoke('adds', host, { input: { count: count + 1 } })).toEqual({
       ...{ kind: 'limit', limit: 'operations' },
     })
@@ -206,55 +207,55 @@ describe('what a call ahead writes', () => {
   })
 })
 
-describe('a call ahead is void', () => {
+describe('a speculative call is misspeculated', () => {
   test.each([
-    ['a write is refused', 'adds', { input: { count: 2 } }, refusing],
-    ['a write is refused that the code would have caught', 'catches', {}, refusing],
-    ['a write is refused and the code throws', 'throws', {}, refusing],
-    ['a read is refused', 'reads', { input: { ids: ['x_1'] }, kind: 'query' }, refusing],
-    ['a write was not awaited', 'forgets', {}, answers()],
-    ['writes were left open', 'each', {}, answers()],
-    ['a write was left open that would be caught', 'catchesLater', {}, answers()],
-    ['a read was left open', 'dangles', { input: { id: 'x_1' }, kind: 'query' }, answers()],
-  ] as const)('where %s', async (_, name, options, answering) => {
-    const outcome = await invoke(name, notingHost(answering), options)
-    expect(outcome).toEqual({ kind: 'void' })
-    expect(await invoke('adds', noting(), ONE)).toMatchObject({
+    ['a write is rejected', 'adds', { input: { count: 2 } }, rejecting],
+    ['a write is rejected that the code would have caught', 'catches', {}, rejecting],
+    ['a write is rejected and the code throws', 'throws', {}, rejecting],
+    ['a read is rejected', 'reads', { input: { ids: ['x_1'] }, kind: 'query' }, rejecting],
+    ['a write was not awaited', 'forgets', {}, replies()],
+    ['writes of a loop were not awaited', 'each', {}, replies()],
+    ['a write with a handler for failures was not awaited', 'catchesLater', {}, replies()],
+    ['a read was not awaited', 'dangles', { input: { id: 'x_1' }, kind: 'query' }, replies()],
+  ] as const)('where %s', async (_, name, options, reply) => {
+    const outcome = await invoke(name, notingHost(reply), options)
+    expect(outcome).toEqual({ kind: 'misspeculated' })
+    expect(await invoke('adds', recording(), ONE)).toMatchObject({
       kind: 'returned',
     })
   })
 
-  test('where the refusal comes after the runner has ended it', async () => {
+  test('where the rejection comes after the runner has ended it', async () => {
     const { host, asked, fail } = held()
     const outcome = invoke('adds', host, { input: { count: 2 } })
     await asked(2)
-    await isSettled(outcome)
+    await hasSettled(outcome)
     fail(new OperationError('UniqueViolation', 'taken'))
-    expect(await outcome).toEqual({ kind: 'void' })
-    expect(await invoke('adds', noting(), ONE)).toMatchObject({
+    expect(await outcome).toEqual({ kind: 'misspeculated' })
+    expect(await invoke('adds', recording(), ONE)).toMatchObject({
       kind: 'returned',
     })
   })
 
-  test('behind its end again and again, and does not wear out its runner', async () => {
-    const late = notingHost(async () => {
+  test('after its end many times, and does not wear out its runner', async () => {
+    const rejectingLate = notingHost(async () => {
       await new Promise((resolve) => setTimeout(resolve, 1))
       throw new OperationError('UniqueViolation', 'taken')
     })
-    const before = await invoke('runs', noting())
-    // Beyond what a runner remembers of calls that it was told to leave.
+    const before = await invoke('runs', recording())
+    // More than the cancelled calls after which a runner is replaced.
     for (let rounds = 0; rounds < 11; rounds++) {
-      const outcomes = Array.from({ length: 100 }, () => invoke('adds', late, ONE))
+      const outcomes = Array.from({ length: 100 }, () => invoke('adds', rejectingLate, ONE))
       expect(new Set((await Promise.all(outcomes)).map(({ kind }) => kind))).toEqual(
-        new Set(['void']),
+        new Set(['misspeculated']),
       )
     }
     assert(before.kind === 'returned', before.kind)
-    // Time for another runner, which would take the next call but one.
+    // Time for the start of another runner, which would take the next call but one.
     await new Promise((resolve) => setTimeout(resolve, 200))
-    await invoke('adds', noting(), ONE)
+    await invoke('adds', recording(), ONE)
     const after = { result: (before.result as number) + 1 }
-    expect(await invoke('runs', noting())).toMatchObject(after)
+    expect(await invoke('runs', recording())).toMatchObject(after)
   })
 
   test.each([
@@ -264,10 +265,10 @@ describe('a call ahead is void', () => {
     ['catchesLater', {}, 'was still running when the Function ended', 'catchesLater:'],
     ['dangles', { input: { id: 'x_1' } }, 'was still running when the Function ended', 'dangles:'],
   ])(
-    'and says in step what is wrong with it, and where: %s',
+    'and fails in a synchronous call with the mistake and its location: %s',
     async (name, options, message, at) => {
-      const host = name === 'adds' ? notingHost(refusing) : noting()
-      const outcome = await invoke(name, host, { ...options, given: null })
+      const host = name === 'adds' ? notingHost(rejecting) : recording()
+      const outcome = await invoke(name, host, { ...options, prefetched: null })
       assert(outcome.kind === 'threw', outcome.kind)
       const row = code.source.split('\n').findIndex((line) => line.includes(at)) + 1
       expect(outcome.error.message).toContain(message)
@@ -275,7 +276,7 @@ describe('a call ahead is void', () => {
     },
   )
 
-  test('but fails with what its host throws otherwise', async () => {
+  test('but fails with any other error of its host', async () => {
     const { host, asked, fail } = held()
     const outcome = invoke('adds', host, { input: { count: 2 } })
     await asked(2)
@@ -284,7 +285,7 @@ describe('a call ahead is void', () => {
   })
 })
 
-describe('a call whose outcome waits for what was told', () => {
+describe('a call whose outcome waits for pipelined operations', () => {
   test('ends at its deadline', async () => {
     const { host } = held()
     const started = performance.now()
@@ -293,24 +294,24 @@ describe('a call whose outcome waits for what was told', () => {
     expect(performance.now() - started).toBeLessThan(5_000)
   })
 
-  test('ends when its caller leaves', async () => {
+  test('ends when its caller disconnects', async () => {
     const { host, asked } = held()
     const signal = { aborted: false }
     const call = { ...callOf('adds', { input: { count: 2 } }), signal }
     const outcome = pool.invoke(code, call, host)
     await asked(2)
-    expect(await isSettled(outcome)).toBe(false)
+    expect(await hasSettled(outcome)).toBe(false)
     signal.aborted = true
     expect(await outcome).toEqual({ kind: 'cancelled' })
   })
 
-  test('is not answered by what is worked after its end', async () => {
+  test('has no second outcome from operations that are performed after its end', async () => {
     const { host, asked, letGo } = held()
     const outcome = invoke('adds', host, { input: { count: 2 }, millis: 1_000 })
     await asked(2)
     expect(await outcome).toEqual({ kind: 'deadline' })
     letGo()
-    expect(await invoke('adds', noting(), ONE)).toMatchObject({
+    expect(await invoke('adds', recording(), ONE)).toMatchObject({
       kind: 'returned',
     })
   })
@@ -319,27 +320,28 @@ describe('a call whose outcome waits for what was told', () => {
     const { host, asked } = held()
     const outcome = invoke('adds', host, { input: { count: 2 } })
     await asked(2)
-    expect(await isSettled(outcome)).toBe(false)
+    expect(await hasSettled(outcome)).toBe(false)
     killRunners()
     expect(await outcome).toEqual({ kind: 'lost' })
   })
 })
 
-test.each(['insert', 'patch', 'get'])('ctx.db.%s throws after the end, also ahead', async (how) => {
-  await invoke('keeps', noting(), { given: [FIRST] })
-  const host = noting()
-  const outcome = await invoke('late', host, { given: [FIRST], input: { how, id: FIRST.id } })
+test.each(['insert', 'patch', 'get'])('ctx.db.%s throws after the end of its call', async (how) => {
+  await invoke('keeps', recording(), { prefetched: [FIRST] })
+  const host = recording()
+  const input = { how, id: FIRST.id }
+  const outcome = await invoke('late', host, { prefetched: [FIRST], input })
   expect(outcome).toMatchObject({ result: 'ctx was used after the Function had ended' })
   expect(host.seen).toEqual([])
 })
 
-test('a call ahead that writes without end is ended without its runner', async () => {
+test('a speculative call that writes endlessly is ended without its runner', async () => {
   const own = bench.release(`
     endless: mutation(async (ctx) => { for (;;) await ctx.db.insert('notes', {}) }),
     one: query(() => 1),`)
   await pool.warm(own)
-  const endless = pool.invoke(own, callOf('endless'), noting())
-  const one = () => pool.invoke(own, callOf('one', { kind: 'query' }), noting())
+  const endless = pool.invoke(own, callOf('endless'), recording())
+  const one = () => pool.invoke(own, callOf('one', { kind: 'query' }), recording())
   for (const outcome of await Promise.all([one(), one(), one()])) {
     expect(outcome).toMatchObject({ result: 1 })
   }

@@ -1,62 +1,62 @@
-/** What a runner must say in time: that it runs, then that it holds its Release. */
+/** The start of a runner: its hello, then the load of its Release, each with a time bound. */
 import type { LoadFailure, RunnerFate } from './outcomes.ts'
 import type { Hello } from './ports.ts'
 
 export class RunnerStart {
-  /** Null where it ended before it said anything. */
+  /** Resolves with null where the runner ended before its hello. */
   readonly hello: Promise<Hello | null>
-  #sayHello: ((hello: Hello | null) => void) | null
-  #sayLoaded: ((failure: LoadFailure | null) => void) | null = null
-  /** Until when it must have answered; null while nothing of the kind is awaited. */
-  #answerBy: number | null
+  #resolveHello: ((hello: Hello | null) => void) | null
+  #resolveLoaded: ((failure: LoadFailure | null) => void) | null = null
+  /** Monotonic milliseconds; null while neither hello nor loaded is expected. */
+  #deadline: number | null
 
-  /** In monotonic milliseconds. */
-  constructor(answerBy: number) {
+  /** `deadline` is in monotonic milliseconds. */
+  constructor(deadline: number) {
     const { promise, resolve } = Promise.withResolvers<Hello | null>()
     this.hello = promise
-    this.#sayHello = resolve
-    this.#answerBy = answerBy
+    this.#resolveHello = resolve
+    this.#deadline = deadline
   }
 
   get isAwaited(): boolean {
-    return this.#answerBy !== null
+    return this.#deadline !== null
   }
 
   isStalled(nowMillis: number): boolean {
-    return this.#answerBy !== null && nowMillis >= this.#answerBy
+    return this.#deadline !== null && nowMillis >= this.#deadline
   }
 
-  /** Null when the code was loaded, else why not. */
-  load(answerBy: number): Promise<LoadFailure | null> {
+  /** Resolves with null once the code is loaded, or with the failure. */
+  load(deadline: number): Promise<LoadFailure | null> {
     const { promise, resolve } = Promise.withResolvers<LoadFailure | null>()
-    this.#sayLoaded = resolve
-    this.#answerBy = answerBy
+    this.#resolveLoaded = resolve
+    this.#deadline = deadline
     return promise
   }
 
-  /** Whether that was awaited. */
+  /** Handles the hello of the runner. Returns whether one was expected. */
   greet(hello: Hello): boolean {
-    const answer = this.#sayHello
-    this.#sayHello = null
-    this.#answerBy = null
-    answer?.(hello)
-    return answer !== null
+    const resolve = this.#resolveHello
+    this.#resolveHello = null
+    this.#deadline = null
+    resolve?.(hello)
+    return resolve !== null
   }
 
-  /** The same. */
+  /** Handles the result of a load. Returns whether one was expected. */
   loaded(failure: LoadFailure | null): boolean {
-    const answer = this.#sayLoaded
-    this.#sayLoaded = null
-    this.#answerBy = null
-    answer?.(failure)
-    return answer !== null
+    const resolve = this.#resolveLoaded
+    this.#resolveLoaded = null
+    this.#deadline = null
+    resolve?.(failure)
+    return resolve !== null
   }
 
-  /** Whoever waits is told. */
+  /** Resolves what is expected when the runner ends. */
   end(failure: RunnerFate | { readonly kind: 'lost' }): void {
-    this.#sayHello?.(null)
-    this.#sayLoaded?.(failure)
-    this.#sayHello = null
-    this.#sayLoaded = null
+    this.#resolveHello?.(null)
+    this.#resolveLoaded?.(failure)
+    this.#resolveHello = null
+    this.#resolveLoaded = null
   }
 }

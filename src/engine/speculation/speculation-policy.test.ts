@@ -1,26 +1,26 @@
 import { expect, test } from 'vitest'
 import { SpeculationPolicy } from './speculation-policy.ts'
 
-const next = (pace: SpeculationPolicy, calls: number) =>
-  Array.from({ length: calls }, () => pace.next())
+const decisions = (policy: SpeculationPolicy, calls: number) =>
+  Array.from({ length: calls }, () => policy.decide())
 
-test('a Function runs ahead until an attempt of it is void', () => {
-  expect(new Set(next(new SpeculationPolicy(), 1_000))).toEqual(new Set([true]))
+test('calls are speculative until one is misspeculated', () => {
+  expect(new Set(decisions(new SpeculationPolicy(), 1_000))).toEqual(new Set([true]))
 })
 
-test('behind a void attempt 64 calls run in step, and then ahead again', () => {
-  const pace = new SpeculationPolicy()
-  pace.onVoid()
-  expect(next(pace, 64)).not.toContain(true)
-  expect(next(pace, 100)).not.toContain(false)
+test('64 calls after a misspeculated one are synchronous, later ones are speculative', () => {
+  const policy = new SpeculationPolicy()
+  policy.onMisspeculation()
+  expect(decisions(policy, 64)).not.toContain(true)
+  expect(decisions(policy, 100)).not.toContain(false)
 })
 
-test('another void attempt begins the 64 anew, and does not add to them', () => {
-  const pace = new SpeculationPolicy()
-  pace.onVoid()
-  expect(next(pace, 40)).not.toContain(true)
-  // Of a call that began before the first one was void.
-  pace.onVoid()
-  expect(next(pace, 64)).not.toContain(true)
-  expect(pace.next()).toBe(true)
+test('another misspeculation restarts the 64 synchronous calls and does not add to them', () => {
+  const policy = new SpeculationPolicy()
+  policy.onMisspeculation()
+  expect(decisions(policy, 40)).not.toContain(true)
+  // A call that started before the first misspeculation may report its own.
+  policy.onMisspeculation()
+  expect(decisions(policy, 64)).not.toContain(true)
+  expect(policy.decide()).toBe(true)
 })

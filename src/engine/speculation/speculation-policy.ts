@@ -1,25 +1,27 @@
 /**
- * Whether a call of a Function runs ahead: its code goes on before the server has worked what it
- * writes, and has at hand the documents that its arguments name, so that most calls cross the pipe
- * once each way. All of that is taken to succeed. Where it does not, the attempt is void and the
- * call runs again in step, where each operation is waited for and fails in the author's code.
+ * Decides which calls of a Function are speculative. In a speculative call, operations are
+ * pipelined: the code continues before the server has performed its writes, and it receives the
+ * documents that its arguments name with the call, so that most calls cross the pipe once each way.
+ * The code assumes that every pipelined operation succeeds. Where one fails, the attempt is
+ * misspeculated and the call is repeated synchronously: then the code waits for each operation, and
+ * a failure is thrown at its place in the author's code.
  */
 
-/** Calls in step behind one whose attempt was void: some Functions catch failures all the time. */
-const CALLS_IN_STEP = 64
+/** Synchronous calls after a misspeculated one: some Functions catch failures regularly. */
+const SYNCHRONOUS_CALLS = 64
 
-/** Of one Function. */
+/** The policy of one Function. */
 export class SpeculationPolicy {
-  #callsInStep = 0
+  #synchronousCalls = 0
 
-  /** Whether the next call runs ahead. */
-  next(): boolean {
-    if (this.#callsInStep === 0) return true
-    this.#callsInStep -= 1
+  /** Returns whether the next call is speculative, and counts it. */
+  decide(): boolean {
+    if (this.#synchronousCalls === 0) return true
+    this.#synchronousCalls -= 1
     return false
   }
 
-  onVoid(): void {
-    this.#callsInStep = CALLS_IN_STEP
+  onMisspeculation(): void {
+    this.#synchronousCalls = SYNCHRONOUS_CALLS
   }
 }

@@ -1,7 +1,6 @@
 /**
- * Goal: whether a call ran ahead shows in nothing but its speed. Method: the whole engine on real
- * documents and real runners; every attempt passes by, so a test sees whether it ran ahead, with
- * which documents, and can hold it up before it commits.
+ * Goal: a speculative call differs from a synchronous one only in speed. Method: the whole engine
+ * on real documents and real runners; the test records each attempt and can delay its commit.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { type EngineBench, engineBench } from '../../../build/testing/engines.ts'
@@ -116,15 +115,15 @@ const FUNCTIONS = `
 
 interface Attempt {
   readonly name: string
-  /** IDs of what it was given; null in step. */
-  readonly ahead: readonly string[] | null
+  /** IDs of the prefetched documents; null for a synchronous attempt. */
+  readonly prefetched: readonly string[] | null
   /** Null where its host ended it. */
   kind: RunnerOutcome['kind'] | null
 }
 
 let bench: EngineBench
 const attempts: Attempt[] = []
-/** What an attempt waits for before it commits. */
+/** By Function: delays its attempts before they commit. */
 const gates = new Map<string, () => Promise<void>>()
 
 beforeAll(async () => {
@@ -133,7 +132,8 @@ beforeAll(async () => {
   const invoke = pool.invoke.bind(pool)
   pool.invoke = async (code, call, host) => {
     const name = call.function.slice(2)
-    const attempt: Attempt = { name, ahead: call.ahead?.map(({ id }) => id) ?? null, kind: null }
+    const prefetched = call.prefetched?.map(({ id }) => id) ?? null
+    const attempt: Attempt = { name, prefetched, kind: null }
     attempts.push(attempt)
     const outcome = await invoke(code, call, host)
     attempt.kind = outcome.kind
@@ -148,12 +148,14 @@ beforeEach(async () => {
 })
 
 const add = async (text: string) => (await bench.call('add', { text })) as TypedId
-const of = (name: string) => attempts.filter((attempt) => attempt.name === name)
+const attemptsOf = (name: string) => attempts.filter((attempt) => attempt.name === name)
+const kindsOf = (name: string) => attemptsOf(name).map(({ kind }) => kind)
+const modesOf = (name: string) => attemptsOf(name).map(({ prefetched }) => prefetched !== null)
 const textOf = (id: TypedId) => bench.call('text', { id })
-const fieldsOf = (document: Value) =>
-  Object.fromEntries(document as ReadonlyMap<string, Value>) as Record<string, Value>
+const fieldsOf = (document: Value): Readonly<Record<string, Value>> =>
+  Object.fromEntries(document as ReadonlyMap<string, Value>)
 
-/** Commits the second call behind the first attempt of the first one. */
+/** Runs a call and commits `other` between its first attempt and its commit. */
 async function between(name: string, input: Record<string, Value>, other: () => Promise<unknown>) {
   gates.set(name, async () => {
     gates.delete(name)
@@ -162,22 +164,25 @@ async function between(name: string, input: Record<string, Value>, other: () => 
   return bench.call(name, input)
 }
 
-/** The lines that a call adds to the log. */
+/** Returns the outcome of a call and the records that it adds to the log. */
 async function linesOf(call: () => Promise<unknown>) {
   const before = bench.log.records().length
   const outcome = await call().catch((error: unknown) => error)
   return { outcome, lines: bench.log.records().slice(before) }
 }
 
-/** Where the text stands in the code of the Release, as a trace shows it. */
-function placeOf(text: string): string {
+const logged = (lines: ReturnType<EngineBench['log']['records']>) =>
+  lines.filter(({ event }) => event === 'function.log').map(({ message }) => message)
+
+/** Returns the location of the text in the code of the Release, as a trace shows it. */
+function locationOf(text: string): string {
   const lines = bench.release.source.split('\n')
   return `release.js:${lines.findIndex((line) => line.includes(text)) + 1}:`
 }
 
-test('the ID that the code sees is the stored one, in the order of the inserts', async () => {
+test('the IDs that inserts return are the stored ones, in the order of the inserts', async () => {
   const [seen, scanned] = (await bench.call('nested')) as [string[], string[]]
-  expect(of('nested')).toMatchObject([{ ahead: [], kind: 'returned' }])
+  expect(attemptsOf('nested')).toMatchObject([{ prefetched: [], kind: 'returned' }])
   const stored = await bench.call('all')
   expect(seen).toEqual(stored)
   expect(scanned).toEqual(stored)
@@ -187,72 +192,72 @@ test('the ID that the code sees is the stored one, in the order of the inserts',
 })
 
 describe('a document that the arguments name', () => {
-  test('comes with the call, and is in its read set once it is read', async () => {
+  test('is prefetched, and joins the read set once the code reads it', async () => {
     const id = await add('old')
     const copied = await between('copy', { id }, () => bench.call('set', { id, text: 'new' }))
-    expect(of('copy')).toEqual([
-      { name: 'copy', ahead: [id.id], kind: 'returned' },
-      { name: 'copy', ahead: [id.id], kind: 'returned' },
-    ])
-    // The ID is the same for every attempt.
+    const attempt = { name: 'copy', prefetched: [id.id], kind: 'returned' }
+    expect(attemptsOf('copy')).toEqual([attempt, attempt])
+    // Every attempt inserts the same ID.
     expect(await textOf(new TypedId(copied as string))).toBe('new copied')
   })
 
-  test('makes no conflict where it was not read', async () => {
+  test('causes no conflict where it was not read', async () => {
     const id = await add('old')
     await between('blind', { id }, () => bench.call('set', { id, text: 'new' }))
-    expect(of('blind')).toEqual([{ name: 'blind', ahead: [id.id], kind: 'returned' }])
+    expect(attemptsOf('blind')).toEqual([{ name: 'blind', prefetched: [id.id], kind: 'returned' }])
   })
 
-  test('decides how long a result is kept only where it was read', async () => {
+  test('invalidates a cached result only where it was read', async () => {
     const id = await add('old')
-    const ask = async (name: string) => {
-      // A result is kept from the second time on.
+    const callFourTimes = async (name: string) => {
+      // A result is cached from the second request on.
       for (let i = 0; i < 3; i++) await bench.call(name, { id })
-      return [await bench.call(name, { id }), of(name).length]
+      return [await bench.call(name, { id }), attemptsOf(name).length]
     }
-    expect(await ask('text')).toEqual(['old', 2])
-    expect(await ask('idle')).toEqual(['string', 2])
+    expect(await callFourTimes('text')).toEqual(['old', 2])
+    expect(await callFourTimes('idle')).toEqual(['string', 2])
     await bench.call('set', { id, text: 'new' })
-    expect((await ask('text'))[0]).toBe('new')
-    expect(await ask('idle')).toEqual(['string', 2])
+    expect((await callFourTimes('text'))[0]).toBe('new')
+    expect(await callFourTimes('idle')).toEqual(['string', 2])
   })
 
-  test('is gone where it was deleted before', async () => {
+  test('is not prefetched after it was deleted', async () => {
     const id = await add('old')
     await bench.call('remove', { id })
     await expect(textOf(id)).rejects.toMatchObject({ code: 'FUNCTION_FAILED' })
-    expect(of('text')).toMatchObject([{ ahead: [], kind: 'threw' }])
+    expect(attemptsOf('text')).toMatchObject([{ prefetched: [], kind: 'threw' }])
   })
 
   test('may be returned unchanged, changed and in any order', async () => {
     const ids = [await add('one'), await add('two'), await add('three')]
     const listed = (await bench.call('lists', { ids })) as Value[]
-    expect(listed.map((it) => fieldsOf(it).text)).toEqual(['three', 'two!', 'one'])
-    expect(listed.map((it) => fieldsOf(it)._id)).toEqual(ids.map(({ id }) => id).toReversed())
+    expect(listed.map((each) => fieldsOf(each).text)).toEqual(['three', 'two!', 'one'])
+    expect(listed.map((each) => fieldsOf(each)._id)).toEqual(ids.map(({ id }) => id).toReversed())
     const [first, last, changed] = (await bench.call('refers', { ids })) as Value[]
-    const texts = [first!, last!, changed!].map((it) => fieldsOf(it).text)
+    const texts = [first!, last!, changed!].map((each) => fieldsOf(each).text)
     expect(texts).toEqual(['one', 'three', 'changed'])
-    expect(of('refers')).toMatchObject([{ ahead: ids.map(({ id }) => id), kind: 'returned' }])
+    const prefetched = ids.map(({ id }) => id)
+    expect(attemptsOf('refers')).toMatchObject([{ prefetched, kind: 'returned' }])
   })
 
-  test('is read anew behind what was written, also by a called Mutation', async () => {
+  test('is read again after a write, also of a called Mutation', async () => {
     const id = await add('old')
     expect(await bench.call('resets', { id })).toEqual(['by another', null])
-    expect(of('resets')).toMatchObject([{ ahead: [id.id], kind: 'returned' }])
+    expect(attemptsOf('resets')).toMatchObject([{ prefetched: [id.id], kind: 'returned' }])
   })
 
-  test('counts as read once for each time that it was', async () => {
+  test('counts as read once per read', async () => {
     const [a, b] = [await add('one'), await add('two')]
     const [documents, bytes] = (await bench.call('usage', { ids: [a, b, a] })) as bigint[]
-    expect(of('usage')).toMatchObject([{ ahead: [a.id, b.id, a.id], kind: 'returned' }])
+    expect(attemptsOf('usage')).toMatchObject([{ prefetched: [a.id, b.id, a.id] }])
+    expect(kindsOf('usage')).toEqual(['returned'])
     expect([Number(documents), Number(bytes)]).toEqual([3, 3 * '{"text":"one"}'.length])
   })
 })
 
-describe('what the server refuses', () => {
-  /** Lets a Function run ahead again. */
-  const untilAhead = async (name: string, input: Record<string, Value>) => {
+describe('a rejected operation', () => {
+  /** Calls a Function until its next call is speculative. */
+  const untilSpeculative = async (name: string, input: Record<string, Value>) => {
     for (let i = 0; i < 65; i++) await bench.call(name, input).catch(() => undefined)
     attempts.length = 0
   }
@@ -283,78 +288,76 @@ describe('what the server refuses', () => {
       },
       ...['another document has the same name', 'name: mutation('],
     ],
-  ] as const)('fails the call with its place, once: %s', async (_, name, prepare, message, at) => {
+  ] as const)('fails the call once, at its location: %s', async (_, name, prepare, message, at) => {
     const input: Record<string, Value> = await prepare()
     const { outcome, lines } = await linesOf(() => bench.call(name, input))
-    expect(of(name)).toMatchObject([{ ahead: expect.anything(), kind: 'void' }, { kind: 'threw' }])
-    expect(of(name)[1]).toMatchObject({ ahead: null })
+    expect(kindsOf(name)).toEqual(['misspeculated', 'threw'])
+    expect(modesOf(name)).toEqual([true, false])
     const code = name === 'name' ? 'UNIQUE_VIOLATION' : 'FUNCTION_FAILED'
     expect(outcome).toMatchObject({ code })
     const failed = lines.filter(({ event }) => event === 'function.failed')
     expect(failed).toHaveLength(1)
     expect(failed[0]?.message).toContain(message)
-    expect(String(failed[0]?.trace)).toContain(placeOf(at))
+    expect(String(failed[0]?.trace)).toContain(locationOf(at))
     expect(await bench.call('all')).toEqual([])
   })
 
-  test('writes the log lines of the attempt that counts, once', async () => {
-    await untilAhead('wrong', { isWrong: false })
+  test('writes the log lines of the repeated attempt only', async () => {
+    await untilSpeculative('wrong', { isWrong: false })
     const { lines } = await linesOf(() => bench.call('wrong', { isWrong: true }))
-    expect(of('wrong').map(({ kind }) => kind)).toEqual(['void', 'threw'])
-    const said = lines.filter(({ event }) => event === 'function.log')
-    expect(said.map(({ message }) => message)).toEqual(['before'])
+    expect(kindsOf('wrong')).toEqual(['misspeculated', 'threw'])
+    expect(logged(lines)).toEqual(['before'])
   })
 
-  test('is caught ahead where it is that of a called Function, and has its place', async () => {
+  test('in a called Function is caught by a speculative caller, and has its location', async () => {
     const { outcome, lines } = await linesOf(() =>
       bench.call('calls', { isWrong: true, caught: true }),
     )
     expect(outcome).toBe('TypeError')
-    expect(of('calls')).toMatchObject([{ ahead: [], kind: 'returned' }])
+    expect(attemptsOf('calls')).toMatchObject([{ prefetched: [], kind: 'returned' }])
     expect(lines.map(({ message }) => message)).toEqual([
       ...['before', expect.stringContaining('notes.text must be a string'), 'calls'],
     ])
     const uncaught = await linesOf(() => bench.call('calls', { isWrong: true, caught: false }))
-    expect(of('calls')[1]).toMatchObject({ ahead: [], kind: 'threw' })
-    const trace = JSON.stringify(uncaught.lines.at(-1))
-    expect(trace).toContain(placeOf("ref('mutation', 'wrong'), { isWrong })"))
+    expect(attemptsOf('calls')[1]).toMatchObject({ prefetched: [], kind: 'threw' })
+    expect(JSON.stringify(uncaught.lines.at(-1))).toContain(
+      locationOf("ref('mutation', 'wrong'), { isWrong })"),
+    )
   })
 
-  test('writes the lines of called Functions once, where the caller runs again', async () => {
+  test('writes the lines of called Functions once although the caller runs again', async () => {
     const { lines } = await linesOf(() => bench.call('calls', { isWrong: false, caught: false }))
-    expect(of('calls').map(({ kind }) => kind)).toEqual(['void', 'threw'])
-    const said = lines.filter(({ event }) => event === 'function.log')
-    expect(said.map(({ message }) => message)).toEqual(['before', 'behind', 'calls'])
+    expect(kindsOf('calls')).toEqual(['misspeculated', 'threw'])
+    expect(logged(lines)).toEqual(['before', 'behind', 'calls'])
     expect(lines.filter(({ event }) => event === 'function.failed')).toHaveLength(1)
   })
 
-  test('is caught by the code as in step', async () => {
+  test('is caught by the code as in a synchronous call', async () => {
     await bench.call('name', { name: 'held' })
     const caught = [await bench.call('names', { name: 'held' })]
-    expect(of('names').map(({ kind }) => kind)).toEqual(['void', 'returned'])
+    expect(kindsOf('names')).toEqual(['misspeculated', 'returned'])
     caught.push(await bench.call('names', { name: 'held' }))
-    expect(of('names')[2]).toMatchObject({ ahead: null, kind: 'returned' })
+    expect(attemptsOf('names')[2]).toMatchObject({ prefetched: null, kind: 'returned' })
     expect(caught).toEqual(['UniqueViolation', 'UniqueViolation'])
     expect(await bench.call('names', { name: 'unheld' })).toBe('free')
   })
 
-  test('is the mistake of the caller where it is a cursor', async () => {
+  test('fails with ARGUMENTS_INVALID where a cursor is invalid', async () => {
     const outcome = bench.call('page', { cursor: 'made up' })
     await expect(outcome).rejects.toMatchObject({ code: 'ARGUMENTS_INVALID' })
-    expect(of('page').map(({ kind }) => kind)).toEqual(['void', 'threw'])
+    expect(kindsOf('page')).toEqual(['misspeculated', 'threw'])
   })
 
-  test('puts the next 64 calls of the Function in step, and no others', async () => {
-    await untilAhead('wrong', { isWrong: false })
+  test('makes the next 64 calls of the Function synchronous, and no others', async () => {
+    await untilSpeculative('wrong', { isWrong: false })
     await bench.call('wrong', { isWrong: false })
     await bench.call('wrong', { isWrong: true }).catch(() => undefined)
-    expect(of('wrong').map(({ ahead }) => ahead !== null)).toEqual([true, true, false])
+    expect(modesOf('wrong')).toEqual([true, true, false])
     attempts.length = 0
     for (let i = 0; i < 66; i++) await bench.call('wrong', { isWrong: false })
-    const ran = of('wrong').map(({ ahead }) => ahead !== null)
-    expect(ran).toEqual([...Array(64).fill(false), true, true])
+    expect(modesOf('wrong')).toEqual([...Array(64).fill(false), true, true])
     await add('another Function')
-    expect(of('add')).toMatchObject([{ ahead: [] }])
+    expect(attemptsOf('add')).toMatchObject([{ prefetched: [] }])
   })
 })
 
@@ -362,38 +365,36 @@ test.each([
   ['accessor', 'ctx.db.insert was not awaited: write "await" in front of it', 'text: 7'],
   ['forgets', 'ctx.db.insert was not awaited: write "await" in front of it', "text: 'forgotten'"],
   ['dangles', 'an operation was still running when the Function ended', 'scan().first()'],
-])('%s fails as in step: %s', async (name, message, at) => {
+])('%s fails as a synchronous call: %s', async (name, message, at) => {
   const { outcome, lines } = await linesOf(() => bench.call(name))
   expect(outcome).toMatchObject({ code: 'FUNCTION_FAILED' })
-  expect(of(name).map(({ kind }) => kind)).toEqual(['void', 'threw'])
+  expect(kindsOf(name)).toEqual(['misspeculated', 'threw'])
   const failed = lines.filter(({ event }) => event === 'function.failed')
   expect(failed).toHaveLength(1)
   expect(failed[0]?.message).toContain(message)
-  expect(String(failed[0]?.trace)).toContain(placeOf(at))
+  expect(String(failed[0]?.trace)).toContain(locationOf(at))
   expect(await bench.call('all')).toEqual([])
 })
 
 describe('the bounds', () => {
-  test('8,192 documents of 900 bytes are written ahead in one attempt', async () => {
+  test('allow 8,192 documents of 900 bytes in one speculative attempt', async () => {
     expect(await bench.call('many', { count: 8_192n })).toBe(8_192)
-    expect(of('many')).toMatchObject([{ ahead: [], kind: 'returned' }])
+    expect(attemptsOf('many')).toMatchObject([{ prefetched: [], kind: 'returned' }])
     expect(await bench.call('all')).toHaveLength(8_192)
   })
 
-  test('one more is LIMIT_EXCEEDED, and is not run again', async () => {
-    const outcome = bench.call('many', { count: 8_193n })
-    await expect(outcome).rejects.toMatchObject({
+  test('reject one document more with LIMIT_EXCEEDED in one attempt', async () => {
+    await expect(bench.call('many', { count: 8_193n })).rejects.toMatchObject({
       ...{ code: 'LIMIT_EXCEEDED', detail: expect.stringContaining('documents written') },
     })
-    expect(of('many')).toEqual([{ name: 'many', ahead: [], kind: null }])
+    expect(attemptsOf('many')).toEqual([{ name: 'many', prefetched: [], kind: null }])
   })
 
-  test('a document that is too long is LIMIT_EXCEEDED at once, too', async () => {
-    const outcome = add('x'.repeat(1_100_000))
-    await expect(outcome).rejects.toMatchObject({
+  test('reject a document that is too long with LIMIT_EXCEEDED in one attempt', async () => {
+    await expect(add('x'.repeat(1_100_000))).rejects.toMatchObject({
       ...{ code: 'LIMIT_EXCEEDED', detail: expect.stringContaining('document bytes') },
     })
-    expect(of('add')).toEqual([{ name: 'add', ahead: [], kind: null }])
+    expect(attemptsOf('add')).toEqual([{ name: 'add', prefetched: [], kind: null }])
     expect(bench.log.text()).not.toContain('runner.stopped')
   })
 })

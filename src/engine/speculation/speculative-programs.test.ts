@@ -1,9 +1,9 @@
 /**
- * Goal: an attempt ahead that is not void answers, writes and reads what one in step does, in
- * whichever order its code goes on, and it is void where the server refuses something. Method:
- * random programs, run by a Function that works their steps, once ahead and once in step at the
- * same snapshot with the same seed. Of half of the documents memory has the versions of the newest
- * snapshot, not of the one before.
+ * Goal: a speculative attempt that is not misspeculated returns, writes and reads the same as a
+ * synchronous one, in any order of its operations, and it is misspeculated exactly where the server
+ * rejects an operation. Method: random programs, interpreted by a Function, once speculatively and
+ * once synchronously at the same snapshot with the same seed. For half of the documents, the store
+ * has the versions of the newest snapshot in memory, not of the one before.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -21,8 +21,9 @@ import { isFault } from '../../errors/fault.ts'
 import { realSystem } from '../../system/system.ts'
 import { parseDescription } from '../../wire/files/manifest.ts'
 import { Committer } from '../commits/committer.ts'
-import { type CompletedRun, type InvocationPort, run } from '../invocations/invocations.ts'
+import { type InvocationPort, runAttempt } from '../invocations/attempts.ts'
 import { OperationError } from '../invocations/operation-error.ts'
+import type { CompletedRun } from '../invocations/run-outcomes.ts'
 import { Preparations } from '../releases/preparations.ts'
 import type { PreparedRelease } from '../releases/prepared-release.ts'
 import type { RunnerHost, RunnerPool } from '../runners/runner-pool.ts'
@@ -43,7 +44,10 @@ const SCHEMA = `tables({ notes: {
   ],
 } })`
 
-/** A step names a document by its number among those of the arguments, or behind, its own. */
+/**
+ * A step names a document by its number among those of the arguments, followed by those that the
+ * program inserted.
+ */
 const CODE = `
   fill: mutation(async (ctx) => {
     const ids = []
@@ -122,11 +126,11 @@ type Step = { readonly do: string; readonly [name: string]: unknown }
 
 const int64 = (most: number) => fc.nat({ max: most }).map((n) => ({ $i: String(n) }))
 const optional = <T>(arbitrary: fc.Arbitrary<T>) => fc.option(arbitrary, { nil: undefined })
-/** A few of them are taken. */
+/** Some of these names are taken. */
 const name = fc.nat({ max: 99 }).map((n) => `name${n}`)
 const fields = fc.record(
   {
-    // Now and then no int64, which the server refuses.
+    // One in 31 is not an int64, which the server rejects.
     n: fc.oneof({ arbitrary: int64(5), weight: 30 }, { arbitrary: fc.constant(1.5), weight: 1 }),
     name: optional(name),
     tags: optional(fc.constantFrom([], ['a', { b: 1 }], { $i: '7' }, 'text')),
@@ -156,27 +160,27 @@ const writes = [
 ]
 const ends = [step('throw'), step('fail')]
 
-/** Steps that hold others nest twice. */
+/** Steps that contain other steps nest twice. */
 function stepOf(simple: readonly fc.Arbitrary<Step>[], depth: number): fc.Arbitrary<Step> {
   const plain = fc.oneof(...simple)
-  const waiting = fc.oneof(...simple.filter((it) => !ends.includes(it)))
+  const awaited = fc.oneof(...simple.filter((each) => !ends.includes(each)))
   if (depth === 0) return plain
   const within = (of: fc.Arbitrary<Step>) => fc.array(of, { maxLength: 4 })
   const same = stepOf([...simple, ...ends], depth - 1)
-  const together = ['at once', 'first', 'loose', 'mutation'] as const
-  // In a Query nobody knows whether a called Function or a read behind it is answered first.
-  const apart = simple.includes(writes[0]!)
-    ? together.map((name) => step(name, { steps: within(same) }))
-    : [step('at once', { steps: within(waiting) })]
-  const holding = [
+  const concurrent = ['at once', 'first', 'loose', 'mutation'] as const
+  // In a Query, the order of replies to a called Function and to a read after it is undefined.
+  const concurrentSteps = simple.includes(writes[0]!)
+    ? concurrent.map((name) => step(name, { steps: within(same) }))
+    : [step('at once', { steps: within(awaited) })]
+  const nested = [
     step('try', { steps: within(same) }),
     step('query', { steps: within(stepOf([...reads, ...ends], depth - 1)) }),
-    ...apart,
+    ...concurrentSteps,
   ]
-  return fc.oneof({ arbitrary: plain, weight: 8 }, ...holding)
+  return fc.oneof({ arbitrary: plain, weight: 8 }, ...nested)
 }
 
-/** Some of them end with a failure of their own. */
+/** Programs; some of them end with a failure. */
 function stepsOf(simple: readonly fc.Arbitrary<Step>[]): fc.Arbitrary<readonly Step[]> {
   const last = fc.oneof({ arbitrary: fc.constant([]), weight: 6 }, fc.tuple(fc.oneof(...ends)))
   const all = fc.tuple(fc.array(stepOf(simple, 2), { maxLength: 8 }), last)
@@ -185,7 +189,7 @@ function stepsOf(simple: readonly fc.Arbitrary<Step>[]): fc.Arbitrary<readonly S
 
 const program = fc.record({
   kind: fc.constantFrom('mutation' as const, 'mutation' as const, 'query' as const),
-  /** Numbers of documents, and whether the arguments name them as such: then they are given. */
+  /** Numbers of documents, and whether their IDs are typed in the arguments, hence prefetched. */
   documents: fc.array(fc.tuple(fc.nat({ max: 12 }), fc.boolean()), { minLength: 1, maxLength: 6 }),
   mutating: stepsOf([...reads, ...writes]),
   looking: stepsOf(reads),
@@ -203,26 +207,27 @@ let committer: Committer
 let prepared: PreparedRelease
 let port: InvocationPort
 let ids: readonly string[]
-/** Whether the server refused a call something, other than a call, since this was reset. */
-let refused = false
+/** Whether an operation other than a call was rejected since the last reset. */
+let wasRejected = false
 
-/** The pool, beside which a test sees what calls are refused. */
-function seeing(pool: RunnerPool): RunnerPool {
-  const through = (host: RunnerHost): RunnerHost => ({
+/** Wraps the pool to record rejected operations. */
+function recordingPool(pool: RunnerPool): RunnerPool {
+  const recordingHost = (host: RunnerHost): RunnerHost => ({
     operation(operation, invokePart) {
-      const note = (error: unknown): never => {
-        refused ||= error instanceof OperationError && operation[0] !== 'run'
+      const record = (error: unknown): never => {
+        wasRejected ||= error instanceof OperationError && operation[0] !== 'run'
         throw error
       }
       try {
-        const answer = host.operation(operation, invokePart)
-        return answer instanceof Promise ? answer.catch(note) : answer
+        const reply = host.operation(operation, invokePart)
+        return reply instanceof Promise ? reply.catch(record) : reply
       } catch (error) {
-        return note(error)
+        return record(error)
       }
     },
   })
-  const invoke: RunnerPool['invoke'] = (code, call, host) => pool.invoke(code, call, through(host))
+  const invoke: RunnerPool['invoke'] = (code, call, host) =>
+    pool.invoke(code, call, recordingHost(host))
   return { ...pool, invoke }
 }
 
@@ -236,11 +241,11 @@ beforeAll(async () => {
   const { functions, tables } = parseDescription(await pool.describe(described))
   prepared = await new Preparations(store, committer).prepare({
     ...described,
-    functions: new Map(functions.map((it) => [it.name, it])),
-    tables: new Map(tables.map((it) => [it.name, it])),
+    functions: new Map(functions.map((each) => [each.name, each])),
+    tables: new Map(tables.map((each) => [each.name, each])),
   })
   port = {
-    ...{ pool: seeing(pool), system, log: log.log, configuration, cursors: testCursors() },
+    ...{ pool: recordingPool(pool), system, log: log.log, configuration, cursors: testCursors() },
     ...{ issueGuest: () => 'guest', usage: new FunctionUsage({ system, log: log.log, metrics }) },
   }
   ids = await commit('fill')
@@ -258,14 +263,14 @@ interface Attempt {
   readonly isSpeculative: boolean
 }
 
-/** Answers the IDs of what it wrote. */
+/** Runs and commits a Mutation. Returns the IDs of the documents that it wrote. */
 async function commit(name: string): Promise<readonly string[]> {
   const attempt = { snapshot: committer.durable, seedByte: 1, isSpeculative: false }
-  const { transaction } = await finish(name, '{}', attempt)
+  const { transaction } = await runToEnd(name, '{}', attempt)
   const { snapshot, readSet } = transaction
   const atMicros = system.nowMicros()
   const committed = await committer.commit({
-    ...{ snapshot, pending: null, readSet, atMicros, turn: null },
+    ...{ snapshot, pending: null, readSet, atMicros, lock: null },
     writes: transaction.writes(),
     operation: {
       ...{ operationId: system.ids.make('opn'), fingerprint: new Uint8Array(32) },
@@ -278,7 +283,7 @@ async function commit(name: string): Promise<readonly string[]> {
   return transaction.writes().map(({ id }) => id)
 }
 
-async function finish(name: string, argumentsText: string, attempt: Attempt) {
+async function runToEnd(name: string, argumentsText: string, attempt: Attempt) {
   const { snapshot, seedByte, isSpeculative } = attempt
   const definition = prepared.release.functions.get(`f.${name}`)!
   const { nowMicros, seed, deadline } = bench.call(name, { seedByte })
@@ -291,53 +296,55 @@ async function finish(name: string, argumentsText: string, attempt: Attempt) {
     ...{ definition, argumentsText, principal: null, isSpeculative },
     context: { requestId: 'req_test', invocationId: 'ivc_test' },
   }
-  let ran: CompletedRun | string | null
+  let run: CompletedRun | string | null
   try {
-    ran = await run(port, invocation, transaction)
+    run = await runAttempt(port, invocation, transaction)
   } catch (error) {
     assert(isFault(error), String(error))
-    ran = `${error.code}: ${error.detail}`
+    run = `${error.code}: ${error.detail}`
   }
-  return { transaction, ran }
+  return { transaction, run }
 }
 
-/** What it came to, wrote, and looked at. */
-function shown({ transaction, ran }: Awaited<ReturnType<typeof finish>>) {
+/** Returns the outcome, the writes and the reads of an attempt. */
+function effectsOf({ transaction, run }: Awaited<ReturnType<typeof runToEnd>>) {
   const { readSet, usage } = transaction
   const writes = transaction.writes().map(({ id, createdAtMicros, document, after }) => {
     return [id, createdAtMicros, after === null ? null : document.text]
   })
-  return { ran, writes, documents: [...readSet.documents], intervals: readSet.intervals, usage }
+  return { run, writes, documents: [...readSet.documents], intervals: readSet.intervals, usage }
 }
 
 function argumentsOf({ kind, documents, mutating, looking }: Program): string {
-  // Nobody ever inserted the one behind the last.
+  // The last document does not exist.
   const all = [...ids, `notes_${'7'.repeat(26)}`]
-  const named = documents.map(([at, isTyped]) => (isTyped ? { $d: all[at]! } : all[at]!))
+  const named = documents.map(([number, isTyped]) =>
+    isTyped ? { $d: all[number]! } : all[number]!,
+  )
   return JSON.stringify({ documents: named, steps: kind === 'mutation' ? mutating : looking })
 }
 
-test(`${PROGRAMS} programs come to the same ahead and in step (SVC_SEED=${SEED})`, async () => {
-  const counts = { void: 0, succeeded: 0, failed: 0 }
+test(`${PROGRAMS} programs have equal effects in both modes (SVC_SEED=${SEED})`, async () => {
+  const counts = { misspeculated: 0, succeeded: 0, failed: 0 }
   const property = fc.asyncProperty(program, async (one) => {
     const name = one.kind === 'mutation' ? 'change' : 'look'
     const text = argumentsOf(one)
-    const ahead = await finish(name, text, { ...one, isSpeculative: true })
-    refused = false
-    const inStep = await finish(name, text, { ...one, isSpeculative: false })
-    expect(inStep.ran).not.toBeNull()
-    if (ahead.ran === null) counts.void += 1
-    if (typeof inStep.ran === 'string') {
-      // What was open when it failed was perhaps never worked, so it may or may not be void.
-      expect(ahead.ran ?? inStep.ran).toBe(inStep.ran)
+    const speculative = await runToEnd(name, text, { ...one, isSpeculative: true })
+    wasRejected = false
+    const synchronous = await runToEnd(name, text, { ...one, isSpeculative: false })
+    expect(synchronous.run).not.toBeNull()
+    if (speculative.run === null) counts.misspeculated += 1
+    if (typeof synchronous.run === 'string') {
+      // The failure may have come before an operation that is rejected, so both are possible.
+      expect(speculative.run ?? synchronous.run).toBe(synchronous.run)
       counts.failed += 1
     } else {
-      expect(ahead.ran === null).toBe(refused)
-      if (ahead.ran !== null) expect(shown(ahead)).toEqual(shown(inStep))
+      expect(speculative.run === null).toBe(wasRejected)
+      if (speculative.run !== null) expect(effectsOf(speculative)).toEqual(effectsOf(synchronous))
       counts.succeeded += 1
     }
   })
   await fc.assert(property, { seed: SEED, numRuns: PROGRAMS })
-  // Without enough of each the test would not have tried what it is for.
+  // Without enough of each the test would not cover its goal.
   expect(Math.min(...Object.values(counts))).toBeGreaterThan(PROGRAMS / 20)
 })

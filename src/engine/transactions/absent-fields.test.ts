@@ -1,4 +1,4 @@
-/** Documents without an optional field that is indexed are found by it, in real runners. */
+/** Queries of an index for documents without its optional field, in real runners. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type EngineBench, engineBench } from '../../../build/testing/engines.ts'
 
@@ -62,20 +62,20 @@ test.each([
   ['an absent field comes before every value', 'all', 'a,b,c,null,text'],
   ['eq of undefined finds the documents without the field', 'absent', 'a,b,c'],
   ['null is a value of its own', 'isNull', 'null'],
-  ['the next field is compared behind it', 'behind', 'b,c'],
-  ['pages of it go on', 'pages', 'a,b c'],
-  ['a transaction sees what it changed', 'moved', 'b,c,new'],
+  ['the next field is compared after it', 'behind', 'b,c'],
+  ['pages continue the range', 'pages', 'a,b c'],
+  ['a transaction reads its own changes', 'moved', 'b,c,new'],
   [
     'a field that is not optional is never absent',
     'required',
     'TypeError: index field "name" is undefined, and is not optional: no document is without it',
   ],
   [
-    'a bound is a value',
+    'a bound of undefined is rejected',
     'bound',
     'TypeError: index "byDeleted" of table "notes": deletedAt is undefined: leave the bound out, ' +
       'or find those without the field with eq',
   ],
-])('%s', async (_, name, answer) => {
-  expect(await bench.call(name)).toBe(answer)
+])('%s', async (_, name, result) => {
+  expect(await bench.call(name)).toBe(result)
 })

@@ -1,7 +1,7 @@
 /**
- * Goal: what a Mutation deleted takes nothing from what its lists may find. Method: the whole
- * engine on real documents and real runners, with documents so large that a few of them are what
- * a Mutation may read.
+ * Goal: documents that a Mutation deleted do not count towards the bounds of its later lists.
+ * Method: the whole engine on real documents and real runners, with documents so large that a few
+ * of them reach the bound on bytes read.
  */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { type EngineBench, engineBench } from '../../../build/testing/engines.ts'
@@ -12,11 +12,11 @@ const SCHEMA = `tables({ notes: {
   indexes: [{ name: 'byN', fields: ['n'], unique: true }],
 } })`
 
-/** A Mutation that deletes the first `n` documents, then does this with `rows`. */
-const hiding = (what: string) => `mutation(async (ctx, { n }) => {
+/** The code of a Mutation that deletes the first `n` documents and then runs `code`. */
+const hiding = (code: string) => `mutation(async (ctx, { n }) => {
   const rows = ctx.db.table('notes').scan()
   for (const it of await rows.take(n)) await ctx.db.delete(it._id)
-  ${what}
+  ${code}
 }, { ${NUMBER} })`
 
 let bench: EngineBench
@@ -53,22 +53,22 @@ beforeEach(async () => {
 })
 afterAll(() => bench.close())
 
-test('the first document behind megabytes that a Mutation deleted is found', async () => {
+test('the first document after megabytes that a Mutation deleted is found', async () => {
   expect(await bench.call('first', { n: 6 })).toBe(6)
 })
 
-test('so are all of them, and the end of the list', async () => {
+test('all documents after megabytes that a Mutation deleted are found', async () => {
   expect(await bench.call('all', { n: 6 })).toEqual([6, 7])
 })
 
-test('a page is full although the Mutation deleted what comes before it', async () => {
+test('a page is full although the Mutation deleted the documents before it', async () => {
   expect(await bench.call('pages', { n: 6 })).toEqual([
     [[6], false],
     [[7], false],
   ])
 })
 
-test('a unique index refuses the second document although the first hides megabytes', async () => {
+test('a unique index rejects the second document although the first hides megabytes', async () => {
   await expect(bench.call('twice', { n: 0 })).rejects.toMatchObject({
     code: 'UNIQUE_VIOLATION',
     detail: expect.stringContaining('index byN'),

@@ -1,6 +1,6 @@
 /**
- * Goal: lists of a Mutation show what it wrote, whatever it read and undid before. Method: random
- * writes, savepoints and lists over a small store that holds to its port, beside a list in memory.
+ * Goal: lists of a Mutation show its writes after any reads and rollbacks to savepoints. Method:
+ * random writes, savepoints and lists over a small in-memory store, compared with a plain list.
  */
 import { expect, test } from 'vitest'
 import { fuzz, type Random } from '../../../build/testing/fuzzing/fuzz.ts'
@@ -45,9 +45,9 @@ interface Note {
   readonly n: bigint
 }
 
-/** A Mutation on these notes, and how many documents its store was made to look at. */
+/** A Mutation on these notes, and the number of documents that its store scanned. */
 function mutationOn(notes: readonly Note[]) {
-  const walked = { count: 0 }
+  const scanned = { count: 0 }
   const keyed = INDEXES.map((index) => {
     const rows = notes.map(({ n, ...note }): KeyedDocument => {
       const key = indexKey(index, { ...note, fields: new Map([['n', n]]) })
@@ -63,7 +63,7 @@ function mutationOn(notes: readonly Note[]) {
       let units = 0
       for (const row of rows) {
         documents.push(row)
-        walked.count += 1
+        scanned.count += 1
         units += row.document.text.length
         if (documents.length === limit || units >= textUnitsMax) {
           return { documents, exhausted: false }
@@ -77,10 +77,10 @@ function mutationOn(notes: readonly Note[]) {
     ...{ store, release: RELEASE, snapshot: 1, pending: null },
     ...{ nowMicros: 9_000n, seed: '00'.repeat(32), writable: true },
   })
-  return { mutation, walked }
+  return { mutation, scanned }
 }
 
-const noted = (count: number, nOf: (i: number) => number): Note[] =>
+const notesOf = (count: number, nOf: (i: number) => number): Note[] =>
   Array.from({ length: count }, (_, i) => ({
     ...{ id: `notes_${String(i).padStart(26, '0')}`, createdAtMicros: BigInt(i) },
     n: BigInt(nOf(i)),
@@ -88,12 +88,12 @@ const noted = (count: number, nOf: (i: number) => number): Note[] =>
 
 type Range = Parameters<Transaction['range']>[0]
 
-/** All pages, each full but for the last. */
-function listed(mutation: Transaction, range: Omit<Range, 'afterKey'>): readonly string[] {
+/** Returns the IDs of all pages, and expects every page but the last to be full. */
+function listAll(mutation: Transaction, range: Omit<Range, 'afterKey'>): readonly string[] {
   const found: StoredDocument[] = []
   for (let afterKey: string | undefined; ; ) {
     const page = mutation.range({ ...range, afterKey })
-    if (page instanceof Promise) throw new Error('the store answers at once')
+    if (page instanceof Promise) throw new Error('the store is synchronous')
     found.push(...page.documents)
     if (page.done) return found.map(({ id }) => id)
     expect(page.documents).toHaveLength(range.limit)
@@ -111,7 +111,7 @@ function expectList(random: Random, mutation: Transaction, notes: readonly Note[
   if (order === 'desc') expected.reverse()
   const equal = n === null ? [] : [{ $i: `${n}` }]
   const range = { ...ALL, equal, order, limit: 1 + random.below(4) }
-  expect(listed(mutation, range)).toEqual(expected)
+  expect(listAll(mutation, range)).toEqual(expected)
 }
 
 function writeOne(random: Random, mutation: Transaction, notes: readonly Note[]): Note[] {
@@ -127,18 +127,18 @@ function writeOne(random: Random, mutation: Transaction, notes: readonly Note[])
   return [...others, { ...note, n }]
 }
 
-fuzz('a list of a Mutation is what is stored, with its own writes', (random) => {
-  let notes = noted(random.below(7), () => random.below(3))
+fuzz('a list of a Mutation shows the stored documents with its own writes', (random) => {
+  let notes = notesOf(random.below(7), () => random.below(3))
   const { mutation } = mutationOn(notes)
-  const open: { readonly end: (keeps: boolean) => void; readonly notes: Note[] }[] = []
+  const savepoints: { readonly end: (commits: boolean) => void; readonly notes: Note[] }[] = []
   for (let steps = 6; steps > 0; steps--) {
     const step = random.below(8)
-    const last = step < 2 ? open.pop() : undefined
+    const last = step < 2 ? savepoints.pop() : undefined
     if (last !== undefined) {
-      const keeps = random.chance(3)
-      last.end(keeps)
-      if (!keeps) notes = last.notes
-    } else if (step < 3) open.push({ end: mutation.savepoint(), notes })
+      const commits = random.chance(3)
+      last.end(commits)
+      if (!commits) notes = last.notes
+    } else if (step < 3) savepoints.push({ end: mutation.savepoint(), notes })
     else if (step < 6) notes = writeOne(random, mutation, notes)
     else expectList(random, mutation, notes)
   }
@@ -146,15 +146,15 @@ fuzz('a list of a Mutation is what is stored, with its own writes', (random) => 
 })
 
 test.each(['asc', 'desc'] as const)(
-  'taking the next one and changing it, %s, does not walk through those before it',
+  'a loop that takes the first document and changes it, %s, does not rescan changed ones',
   (order) => {
-    const { mutation, walked } = mutationOn(noted(300, () => 0))
+    const { mutation, scanned } = mutationOn(notesOf(300, () => 0))
     const range = { ...ALL, equal: [{ $i: '0' }], order, limit: 1 }
     for (let i = 0; i < 300; i++) {
       const { documents } = mutation.range(range) as { documents: readonly StoredDocument[] }
       mutation.patch(documents[0]!.id, { n: { $i: '1' } }, [])
     }
-    expect(listed(mutation, range)).toEqual([])
-    expect(walked.count).toBeLessThan(1_000)
+    expect(listAll(mutation, range)).toEqual([])
+    expect(scanned.count).toBeLessThan(1_000)
   },
 )

@@ -1,4 +1,4 @@
-/** What one Mutation wrote and nobody else can see yet, laid over what the store answers. */
+/** The write buffer of one Mutation, and its merge with ranges that the store returns. */
 import { indexKey, type KeyInterval } from '../../documents/keys.ts'
 import type {
   KeyedDocument,
@@ -7,9 +7,9 @@ import type {
   StoredDocument,
 } from '../../documents/store.ts'
 import type { ValueObject } from '../../value/values.ts'
-import { examined } from './ranges.ts'
+import { scannedPart } from './ranges.ts'
 
-export interface PendingWrite {
+export interface BufferedWrite {
   readonly id: string
   readonly table: string
   readonly createdAtMicros: bigint
@@ -17,26 +17,27 @@ export interface PendingWrite {
   readonly before: ValueObject | null
   /** UTF-16 units of its text at the snapshot; 0 for a new document. */
   readonly beforeUnits: number
-  /** Fields from now on; null for a deleted one. */
+  /** Fields after the write; null for a deletion. */
   readonly after: ValueObject | null
   /**
-   * As this invocation reads it. The commit's sequence is not known yet, so `_revision` stays that
-   * of the version at the snapshot, and is 0 for a new document.
+   * The document as this transaction reads it. The sequence of its commit is not assigned yet, so
+   * `_revision` is that of the version at the snapshot, and 0 for a new document.
    */
   readonly document: StoredDocument
 }
 
-export interface Shadows {
-  /** Documents as this invocation sees them in the interval of the index. */
+/** The buffered writes in one interval of an index. */
+export interface OverlaidRange {
+  /** Written documents whose new key lies in the interval. */
   readonly visible: readonly KeyedDocument[]
-  /** What of the interval has to be walked through; null where that is all of it. */
-  readonly rest: KeyInterval | null
-  /** Stored documents in the rest that are skipped, and the UTF-16 units of their texts. */
+  /** The part of the interval to read from the store; null where that is all of it. */
+  readonly unread: KeyInterval | null
+  /** Stored versions in that part that are hidden by writes, and their UTF-16 units. */
   readonly hidden: number
   readonly hiddenUnits: number
 }
 
-const NO_SHADOWS: Shadows = { visible: [], rest: null, hidden: 0, hiddenUnits: 0 }
+const NO_WRITES: OverlaidRange = { visible: [], unread: null, hidden: 0, hiddenUnits: 0 }
 
 interface Range {
   readonly index: number
@@ -48,45 +49,48 @@ interface Range {
 export interface MergedRange {
   readonly documents: readonly KeyedDocument[]
   readonly done: boolean
-  /** The last key that was looked at; null where the whole interval was. */
-  readonly examinedTo: string | null
+  /** The last key that was scanned; null where the whole interval was. */
+  readonly scannedTo: string | null
 }
 
 export class Overlay {
-  readonly #writes = new Map<string, PendingWrite>()
-  /** By physical index: the keys of the fields that documents have and had. */
+  readonly #writes = new Map<string, BufferedWrite>()
+  /** The encoded keys of old and new fields, by physical index. */
   #keys: Map<number, Map<ValueObject, string>> | null = null
   /**
-   * By physical index: the last interval that was found to hold hidden documents alone. Whoever
-   * takes the first of a list, changes it and takes the next would walk through all before it.
+   * The last interval, by physical index, that was found to hold only hidden documents. Without it,
+   * a loop that takes the first document of a list and changes it would rescan all before it.
    */
   #hidden: Map<number, KeyInterval> | null = null
-  /** What each write replaced, while there is a savepoint to go back to. */
-  readonly #replaced: { readonly id: string; readonly before: PendingWrite | undefined }[] = []
+  /** The undo log: the writes that later ones replaced, while a savepoint is open. */
+  readonly #replaced: { readonly id: string; readonly before: BufferedWrite | undefined }[] = []
   #savepoints = 0
 
   get size(): number {
     return this.#writes.size
   }
 
-  get(id: string): PendingWrite | undefined {
+  get(id: string): BufferedWrite | undefined {
     return this.#writes.get(id)
   }
 
-  set(write: PendingWrite): void {
+  set(write: BufferedWrite): void {
     if (this.#savepoints > 0) {
       this.#replaced.push({ id: write.id, before: this.#writes.get(write.id) })
     }
     this.#writes.set(write.id, write)
   }
 
-  /** Answers what ends the savepoint, undoing every later write or keeping it. They nest. */
-  savepoint(): (keeps: boolean) => void {
+  /**
+   * Opens a savepoint and returns the function that ends it, which commits the writes since or
+   * undoes them. Savepoints nest.
+   */
+  savepoint(): (commits: boolean) => void {
     const mark = this.#replaced.length
     this.#savepoints += 1
-    return (keeps) => {
+    return (commits) => {
       this.#savepoints -= 1
-      if (!keeps) this.#undo(mark)
+      if (!commits) this.#undo(mark)
       if (this.#savepoints === 0) this.#replaced.length = 0
     }
   }
@@ -99,14 +103,14 @@ export class Overlay {
     this.#hidden = null
   }
 
-  writes(): readonly PendingWrite[] {
+  writes(): readonly BufferedWrite[] {
     return [...this.#writes.values()]
   }
 
-  /** Of the documents that were written, those whose key lies in the interval. */
-  within(index: PhysicalIndex, interval: KeyInterval, order: 'asc' | 'desc'): Shadows {
-    if (this.#writes.size === 0) return NO_SHADOWS
-    const rest = behindHidden(interval, order, this.#hidden?.get(index.id))
+  /** Returns the writes that add documents to the interval or hide stored ones in it. */
+  within(index: PhysicalIndex, interval: KeyInterval, order: 'asc' | 'desc'): OverlaidRange {
+    if (this.#writes.size === 0) return NO_WRITES
+    const unread = withoutHiddenStart(interval, order, this.#hidden?.get(index.id))
     const visible: KeyedDocument[] = []
     let hidden = 0
     let hiddenUnits = 0
@@ -114,18 +118,18 @@ export class Overlay {
       const { table, before, after } = write
       if (table !== index.table) continue
       const stored = before === null ? null : this.#keyOf(index, write, before)
-      if (stored !== null && isWithin(stored, rest)) {
+      if (stored !== null && isWithin(stored, unread)) {
         hidden += 1
         hiddenUnits += write.beforeUnits
       }
       const key = after === null ? null : this.#keyOf(index, write, after)
       if (key !== null && isWithin(key, interval)) visible.push({ key, document: write.document })
     }
-    return { visible, rest, hidden, hiddenUnits }
+    return { visible, unread, hidden, hiddenUnits }
   }
 
-  /** Made once: each of 8,192 inserts into a unique index looks at the keys of all before it. */
-  #keyOf(index: PhysicalIndex, write: PendingWrite, fields: ValueObject): string {
+  /** Caches each key: every one of 8,192 inserts into a unique index compares all earlier keys. */
+  #keyOf(index: PhysicalIndex, write: BufferedWrite, fields: ValueObject): string {
     this.#keys ??= new Map()
     let keys = this.#keys.get(index.id)
     if (keys === undefined) {
@@ -141,41 +145,43 @@ export class Overlay {
     return key
   }
 
-  merge(found: RangeResult, shadows: Shadows, range: Range): MergedRange {
+  /** Replaces the stored versions in a range by the buffered writes. */
+  merge(found: RangeResult, overlaid: OverlaidRange, range: Range): MergedRange {
     if (this.#writes.size === 0) {
       const last = found.documents.at(-1)
       return {
         documents: found.documents,
         done: found.exhausted,
-        examinedTo: found.exhausted || last === undefined ? null : last.key,
+        scannedTo: found.exhausted || last === undefined ? null : last.key,
       }
     }
-    this.#noteHidden(found.documents, range)
+    this.#recordHidden(found.documents, range)
     const stored = found.documents.filter(({ document }) => !this.#writes.has(document.id))
-    // Beyond the last stored key nothing was looked at, so own documents there must wait.
+    // The store was not read beyond its last key, so written documents beyond it come later.
     const horizon = found.exhausted ? null : found.documents.at(-1)!.key
-    const reached = (key: string): boolean =>
+    const isReached = (key: string): boolean =>
       horizon === null || (range.order === 'asc' ? key <= horizon : key >= horizon)
-    const own = shadows.visible.filter(({ key }) => reached(key))
-    const all = [...stored, ...own].sort((a, b) => {
+    const written = overlaid.visible.filter(({ key }) => isReached(key))
+    const all = [...stored, ...written].sort((a, b) => {
       const ascending = a.key < b.key ? -1 : 1
       return range.order === 'asc' ? ascending : -ascending
     })
     const documents = all.slice(0, range.limit)
-    const cut = all.length > range.limit
+    const isTruncated = all.length > range.limit
     return {
       documents,
-      done: found.exhausted && !cut,
-      examinedTo: cut ? documents.at(-1)!.key : horizon,
+      done: found.exhausted && !isTruncated,
+      scannedTo: isTruncated ? documents.at(-1)!.key : horizon,
     }
   }
 
-  #noteHidden(found: readonly KeyedDocument[], { index, interval, order }: Range): void {
+  /** Records the interval of hidden documents at the start of a range. */
+  #recordHidden(found: readonly KeyedDocument[], { index, interval, order }: Range): void {
     const visible = found.findIndex(({ document }) => !this.#writes.has(document.id))
     const last = found.at(visible === -1 ? -1 : visible - 1)
     if (last === undefined || visible === 0) return
     this.#hidden ??= new Map()
-    this.#hidden.set(index, examined(interval, order, last.key))
+    this.#hidden.set(index, scannedPart(interval, order, last.key))
   }
 }
 
@@ -183,8 +189,8 @@ function isWithin(key: string, { lower, upper }: KeyInterval): boolean {
   return key >= lower && key < upper
 }
 
-/** What of the interval is left, perhaps nothing, where the hidden ones are at its beginning. */
-function behindHidden(
+/** Returns the interval, perhaps empty, without the hidden documents at its start. */
+function withoutHiddenStart(
   interval: KeyInterval,
   order: 'asc' | 'desc',
   hidden: KeyInterval | undefined,
@@ -192,6 +198,6 @@ function behindHidden(
   if (hidden === undefined) return interval
   const { lower, upper } = interval
   if (order === 'asc') return isWithin(lower, hidden) ? { lower: hidden.upper, upper } : interval
-  const isBehind = upper > hidden.lower && upper <= hidden.upper
-  return isBehind ? { lower, upper: hidden.lower } : interval
+  const startsHidden = upper > hidden.lower && upper <= hidden.upper
+  return startsHidden ? { lower, upper: hidden.lower } : interval
 }

@@ -1,15 +1,15 @@
-/** Ranges of an index as a runner asks for them, and which part of one was looked at. */
+/** Converts range requests of a runner to key intervals of a physical index. */
 import { type KeyInterval, keyInterval, keySuccessor } from '../../documents/keys.ts'
 import type { PhysicalIndex, StoredDocument } from '../../documents/store.ts'
 import { INVALID_CURSOR, OperationError } from '../invocations/operation-error.ts'
 import type { PreparedTable } from '../releases/prepared-release.ts'
-import { comparedValue, fieldValue } from './fields.ts'
+import { comparedValue, fieldValue } from './checked-fields.ts'
 
 export interface RangeInput {
   readonly table: string
-  /** Null walks the creation order. */
+  /** Null for the creation order. */
   readonly index: string | null
-  /** Stored JSON as JSON.parse made it, or `{ $u: '' }`, of the first fields of the index. */
+  /** Parsed stored JSON, or `{ $u: '' }` for an absent field, for the first fields of the index. */
   readonly equal: readonly unknown[]
   /** Name of the bounded field; absent without bounds. */
   readonly field?: string | undefined
@@ -17,20 +17,23 @@ export interface RangeInput {
   readonly upper?: { readonly value: unknown; readonly inclusive: boolean } | undefined
   readonly order: 'asc' | 'desc'
   readonly limit: number
-  /** Continues behind this key; only keys inside the interval are accepted. */
+  /** Continues after this key, which must lie inside the interval. */
   readonly afterKey?: string | undefined
 }
 
 export interface RangeOutput {
   readonly documents: readonly StoredDocument[]
-  /** Whether nothing is left in the interval. */
+  /** Whether the end of the interval was reached. */
   readonly done: boolean
   /** Key of the last document; null where there is none. */
   readonly lastKey: string | null
 }
 
-/** Only what was looked at can conflict; `to` is null where that is the whole interval. */
-export function examined(
+/**
+ * Returns the part of the interval up to the key `to` that a read scanned, which is all that can
+ * conflict. `to` is null where it scanned the whole interval.
+ */
+export function scannedPart(
   interval: KeyInterval,
   order: 'asc' | 'desc',
   to: string | null,
@@ -41,8 +44,12 @@ export function examined(
     : { lower: to, upper: interval.upper }
 }
 
-/** What is left of the interval behind a key of it. Throws a Refusal for another key. */
-export function behind(interval: KeyInterval, order: 'asc' | 'desc', key: string): KeyInterval {
+/** Returns the rest of the interval after one of its keys. Throws OperationError for other keys. */
+export function intervalAfter(
+  interval: KeyInterval,
+  order: 'asc' | 'desc',
+  key: string,
+): KeyInterval {
   if (key < interval.lower || key >= interval.upper) {
     throw new OperationError(INVALID_CURSOR, 'the cursor belongs to another list')
   }
@@ -51,8 +58,8 @@ export function behind(interval: KeyInterval, order: 'asc' | 'desc', key: string
     : { lower: interval.lower, upper: key }
 }
 
-/** Throws a Refusal for an index that the table does not have. */
-export function indexOf(table: PreparedTable, name: string | null): PhysicalIndex {
+/** Returns the index by its name. Throws OperationError where the table does not have it. */
+export function namedIndex(table: PreparedTable, name: string | null): PhysicalIndex {
   if (name === null) return table.creationOrder
   const index = table.indexes.get(name)
   if (index === undefined) {
@@ -65,7 +72,7 @@ export function indexOf(table: PreparedTable, name: string | null): PhysicalInde
   return index.physical
 }
 
-/** What of the index the input asks for. Throws a Refusal for bounds that do not fit it. */
+/** Returns the requested interval. Throws OperationError for bounds that do not fit the index. */
 export function intervalOf(
   table: PreparedTable,
   physical: PhysicalIndex,
@@ -92,5 +99,7 @@ export function intervalOf(
     ...(lower && { lower }),
     ...(upper && { upper }),
   })
-  return input.afterKey === undefined ? interval : behind(interval, input.order, input.afterKey)
+  return input.afterKey === undefined
+    ? interval
+    : intervalAfter(interval, input.order, input.afterKey)
 }

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { testCursors } from '../../../build/testing/cursors.ts'
 import type { DocumentStore, StoredDocument } from '../../documents/store.ts'
 import type { ReleaseId } from '../../value/ids.ts'
-import { perform } from '../invocations/context-operations.ts'
+import { performOperation } from '../invocations/context-operations.ts'
 import { prepareRelease } from '../releases/prepared-release.ts'
 import { Transaction } from './transaction.ts'
 
@@ -26,13 +26,13 @@ const RELEASE = prepareRelease(
   [{ id: 1, table: 'notes', fields: [], state: 'ready' }],
 )
 
-/** A store with one document, and the IDs that it was asked for one by one. */
+/** A Mutation over a store with one document, and the IDs of single reads from the store. */
 function oneDocument() {
-  const asked: string[] = []
+  const readIds: string[] = []
   const store = {
     range: () => ({ documents: [{ key: `k${ID}`, document: DOCUMENT }], exhausted: true }),
     read(id: string) {
-      asked.push(id)
+      readIds.push(id)
       return id === ID ? DOCUMENT : null
     },
   } as unknown as DocumentStore
@@ -40,35 +40,35 @@ function oneDocument() {
     ...{ store, release: RELEASE, snapshot: 3, pending: null },
     ...{ nowMicros: 9n, seed: '00'.repeat(32), writable: true },
   })
-  return { asked, mutation }
+  return { readIds, mutation }
 }
 
 const all = { table: 'notes', index: null, equal: [], order: 'asc', limit: 10 } as const
 
-test('a Mutation changes what a range found without reading it again, and conflicts on it', () => {
-  const { asked, mutation } = oneDocument()
+test('a Mutation patches a document of a range without a second read, and conflicts on it', () => {
+  const { readIds, mutation } = oneDocument()
   mutation.range(all)
   expect([...mutation.readSet.documents]).toEqual([])
   mutation.patch(ID, { n: { $i: '2' } }, [])
   expect(mutation.get(ID)).toMatchObject({ text: '{"n":{"$i":"2"}}' })
-  expect(asked).toEqual([])
+  expect(readIds).toEqual([])
   expect([...mutation.readSet.documents]).toEqual([ID])
   expect(mutation.writes()).toMatchObject([{ id: ID }])
 })
 
-test('what a range of a Mutation did not find is read', () => {
-  const { asked, mutation } = oneDocument()
+test('a document that a range of a Mutation did not find is read from the store', () => {
+  const { readIds, mutation } = oneDocument()
   mutation.range(all)
   const other = `notes_${'0'.repeat(25)}1`
   expect(mutation.get(other)).toBeNull()
-  expect(asked).toEqual([other])
+  expect(readIds).toEqual([other])
 })
 
-test('a place that a runner makes up is no longer than a key: the read set keeps it', () => {
+test('a forged plain cursor that is longer than a key is rejected and not in the read set', () => {
   const { mutation } = oneDocument()
-  const performing = { prepared: RELEASE, transaction: mutation, cursors: testCursors() }
+  const context = { prepared: RELEASE, transaction: mutation, cursors: testCursors() }
   const readBehind = (cursor: string) =>
-    perform(performing, ['range', { ...all, cursor, next: 'plain' }])
+    performOperation(context, ['range', { ...all, cursor, next: 'plain' }])
   readBehind('x'.repeat(2_560))
   const { bytes } = mutation.readSet
   expect(() => readBehind('x'.repeat(2_561))).toThrow('the cursor is damaged')

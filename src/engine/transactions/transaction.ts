@@ -1,6 +1,6 @@
 /**
- * One invocation's view of the documents: reads at a snapshot, its own writes on top, and the read
- * set that the committer checks. Everything a runner asks for arrives here and is not believed.
+ * The transaction of one attempt: reads at a snapshot, buffered writes on top, and the read set
+ * that the committer checks. The arguments of its operations come from an untrusted runner.
  */
 import type { KeyInterval } from '../../documents/keys.ts'
 import type {
@@ -22,30 +22,30 @@ import type { PendingCommits } from '../commits/pending-commits.ts'
 import { ReadSet } from '../commits/read-set.ts'
 import { OperationError, type Violations } from '../invocations/operation-error.ts'
 import type { PreparedRelease, PreparedTable } from '../releases/prepared-release.ts'
-import { TransactionBounds, type TransactionUsage } from './bounds.ts'
-import { checkedFields, checkedValue, storedValue } from './fields.ts'
-import { Overlay, type PendingWrite, type Shadows } from './overlay.ts'
-import { examined, indexOf, intervalOf, type RangeInput, type RangeOutput } from './ranges.ts'
-import { checkUnique } from './unique.ts'
+import { checkedFields, checkedValue, storedValue } from './checked-fields.ts'
+import { type BufferedWrite, type OverlaidRange, Overlay } from './overlay.ts'
+import { intervalOf, namedIndex, type RangeInput, type RangeOutput, scannedPart } from './ranges.ts'
+import { TransactionBounds, type TransactionUsage } from './transaction-bounds.ts'
+import { checkUnique } from './unique-indexes.ts'
 
-/** Documents that a call is given at most before it asks, and the characters of each. */
-const REMEMBERED_MAX = 16
-const REMEMBERED_CHARACTERS_MAX = 16_384
+/** Most documents that are prefetched for a call, and most characters of each. */
+const PREFETCHED_MAX = 16
+const PREFETCHED_CHARACTERS_MAX = 16_384
 
 export interface TransactionOptions {
   readonly store: DocumentStore
   readonly release: PreparedRelease
   readonly snapshot: number
-  /** Commits up to the snapshot that are not durable; null where all are. */
+  /** The pending commits up to the snapshot; null where all commits are durable. */
   readonly pending: PendingCommits | null
-  /** The invocation's time: every document that it inserts carries it. */
+  /** The time of the invocation, which is the creation time of the documents that it inserts. */
   readonly nowMicros: bigint
-  /** Of the invocation, hexadecimal. */
+  /** The seed of the invocation, hexadecimal. */
   readonly seed: string
   readonly writable: boolean
 }
 
-/** What a document was before this invocation wrote it. */
+/** The version of a document at the snapshot, before this transaction wrote it. */
 interface Origin {
   readonly createdAtMicros: bigint
   readonly before: ValueObject | null
@@ -53,8 +53,8 @@ interface Origin {
   readonly revision?: number
 }
 
-/** What a patch does. */
-interface Change {
+/** The fields that a patch sets and removes. */
+interface Patch {
   readonly fields: unknown
   readonly removed: readonly string[]
 }
@@ -67,14 +67,14 @@ interface Existing {
 export class Transaction {
   readonly readSet = new ReadSet()
   readonly snapshot: number
-  /** Whether a cursor was refused: cursors come from callers. */
-  refusedCursor = false
+  /** Whether a cursor was rejected. Cursors come from callers, so the fault is theirs. */
+  hasRejectedCursor = false
   violations: Violations | null = null
-  /** Whether it saw what is not durable: then neither is what its code makes of it. */
-  readUnsettled = false
+  /** Whether it read a pending commit: its outcome then depends on that commit. */
+  hasReadPending = false
   readonly #options: TransactionOptions
   readonly #overlay = new Overlay()
-  /** What its snapshot shows, of the documents that were looked at by their IDs. */
+  /** The versions at the snapshot of documents that were read before; null for a missing one. */
   readonly #documents = new Map<string, StoredDocument | null>()
   readonly #bounds = new TransactionBounds()
   #inserted = 0
@@ -89,19 +89,19 @@ export class Transaction {
     return this.#options.pending
   }
 
-  /** Whether others may have written at its snapshot since: then it saw what never was. */
-  get isLost(): boolean {
-    return this.#options.pending?.isLost(this.snapshot) === true
+  /** Whether commits up to its snapshot were rolled back, so that it read what never existed. */
+  get isRolledBack(): boolean {
+    return this.#options.pending?.isRolledBack(this.snapshot) === true
   }
 
-  /** Waits until all that it read is. Raises UNAVAILABLE where that will never be. */
+  /** Waits until its snapshot is durable. Rejects as `PendingCommits.whenDurable` does. */
   async whenDurable(): Promise<void> {
     await this.#options.pending?.whenDurable(this.snapshot)
   }
 
-  /** Name of the limit that was passed; null where none was. */
+  /** Name of the exceeded limit; null where none was exceeded. */
   get limit(): string | null {
-    return this.#bounds.passed
+    return this.#bounds.exceeded
   }
 
   get hasRead(): boolean {
@@ -117,39 +117,39 @@ export class Transaction {
   }
 
   /**
-   * Answers what ends the savepoint: it keeps what was written since, or undoes it. What was read
-   * stays in the read set either way, since the code has seen it.
+   * Opens a savepoint and returns the function that ends it, which commits the writes since or
+   * undoes them. The read set keeps all reads, since the code has observed them.
    */
-  savepoint(): (keeps: boolean) => void {
+  savepoint(): (commits: boolean) => void {
     const end = this.#overlay.savepoint()
     const { bytesWritten } = this.#bounds
-    return (keeps) => {
-      end(keeps)
-      if (!keeps) this.#bounds.bytesWritten = bytesWritten
+    return (commits) => {
+      end(commits)
+      if (!commits) this.#bounds.bytesWritten = bytesWritten
     }
   }
 
-  /** In the order in which documents were first written. */
-  writes(): readonly PendingWrite[] {
+  /** Returns the writes in the order in which their documents were first written. */
+  writes(): readonly BufferedWrite[] {
     return this.#overlay.writes()
   }
 
   /**
-   * Those of the documents that memory has, without reading them: what of them the code reads, it
-   * must ask for.
+   * Returns those of the documents that are in memory, for a speculative call. They are not in the
+   * read set until the code reads them, which the runner reports as an operation.
    */
-  remembered(ids: readonly string[]): readonly StoredDocument[] {
+  prefetch(ids: readonly string[]): readonly StoredDocument[] {
     const { store, pending, release } = this.#options
     const found: StoredDocument[] = []
     for (const id of ids) {
       if (!release.tables.has(this.#tableNameOf(id))) continue
-      const early = pending?.find(id, this.snapshot)
-      const document = early === undefined ? store.findCached(id, this.snapshot) : early
-      if (document == null || document.text.length > REMEMBERED_CHARACTERS_MAX) continue
-      this.readUnsettled ||= early !== undefined
+      const version = pending?.find(id, this.snapshot)
+      const document = version === undefined ? store.findCached(id, this.snapshot) : version
+      if (document == null || document.text.length > PREFETCHED_CHARACTERS_MAX) continue
+      this.hasReadPending ||= version !== undefined
       this.#documents.set(id, document)
       found.push(document)
-      if (found.length === REMEMBERED_MAX) break
+      if (found.length === PREFETCHED_MAX) break
     }
     return found
   }
@@ -161,59 +161,60 @@ export class Transaction {
 
   range(input: RangeInput): MaybePromise<RangeOutput> {
     const table = this.#table(input.table, 'table')
-    const physical = indexOf(table, input.index)
+    const physical = namedIndex(table, input.index)
     const interval = intervalOf(table, physical, input)
-    const shadows = this.#overlay.within(physical, interval, input.order)
-    const { lower, upper } = shadows.rest ?? interval
+    const overlaid = this.#overlay.within(physical, interval, input.order)
+    const { lower, upper } = overlaid.unread ?? interval
     const request: RangeRequest = {
       index: physical.id,
       lower,
       upper,
       order: input.order,
-      // Documents that this invocation wrote are skipped below, so that much more is asked for.
-      // They were counted when they were read to be written.
-      limit: input.limit + shadows.hidden,
-      textUnitsMax: this.#bounds.textUnitsLeft + shadows.hiddenUnits + 1,
+      // The merge drops the stored versions of documents that this transaction wrote, so the
+      // request asks for as many more. They counted as read before they were written.
+      limit: input.limit + overlaid.hidden,
+      textUnitsMax: this.#bounds.textUnitsLeft + overlaid.hiddenUnits + 1,
       snapshot: this.snapshot,
     }
     const { store, pending } = this.#options
-    const isUnsettled = pending?.touch(physical.id, interval, this.snapshot) === true
-    const rows = isUnsettled ? this.#settledRange(request) : store.range(request)
+    const isPending = pending?.overlaps(physical.id, interval, this.snapshot) === true
+    const rows = isPending ? this.#durableRange(request) : store.range(request)
     return rows instanceof Promise
-      ? this.#seenLater(physical, interval, input, { rows, shadows })
-      : this.#seen(physical, interval, input, { rows, shadows })
+      ? this.#outputOfPromise(physical, interval, input, { rows, overlaid })
+      : this.#output(physical, interval, input, { rows, overlaid })
   }
 
-  async #settledRange(request: RangeRequest): Promise<RangeResult> {
+  /** Waits for the pending commits in the interval, then reads the range from the store. */
+  async #durableRange(request: RangeRequest): Promise<RangeResult> {
     await this.whenDurable()
     return this.#options.store.range(request)
   }
 
-  async #seenLater(
+  async #outputOfPromise(
     physical: PhysicalIndex,
     interval: KeyInterval,
     input: RangeInput,
-    { rows, shadows }: { readonly rows: Promise<RangeResult>; readonly shadows: Shadows },
+    { rows, overlaid }: { readonly rows: Promise<RangeResult>; readonly overlaid: OverlaidRange },
   ): Promise<RangeOutput> {
-    return this.#seen(physical, interval, input, { rows: await rows, shadows })
+    return this.#output(physical, interval, input, { rows: await rows, overlaid })
   }
 
-  /** Counts and notes what a range found, with the invocation's own writes in it. */
-  #seen(
+  /** Merges the rows with the buffered writes, and adds them to the read set and the bounds. */
+  #output(
     { id: index }: PhysicalIndex,
     interval: KeyInterval,
     { order, limit }: RangeInput,
-    { rows, shadows }: { readonly rows: RangeResult; readonly shadows: Shadows },
+    { rows, overlaid }: { readonly rows: RangeResult; readonly overlaid: OverlaidRange },
   ): RangeOutput {
-    const merged = this.#overlay.merge(rows, shadows, { index, interval, order, limit })
-    this.readSet.addInterval(index, examined(interval, order, merged.examinedTo))
+    const merged = this.#overlay.merge(rows, overlaid, { index, interval, order, limit })
+    this.readSet.addInterval(index, scannedPart(interval, order, merged.scannedTo))
     const documents = merged.documents.map(({ document }) => document)
     for (const document of documents) this.#bounds.countRead(document.text)
-    if (this.#options.writable) this.#noteAll(rows.documents)
+    if (this.#options.writable) this.#cacheAll(rows.documents)
     return { documents, done: merged.done, lastKey: merged.documents.at(-1)?.key ?? null }
   }
 
-  /** The new document's ID. */
+  /** Returns the new document's ID. */
   insert(tableName: string, fields: unknown): MaybePromise<string> {
     const table = this.#writableTable(tableName, 'insert')
     const value = checkedFields(table, fields, 'insert', tableName)
@@ -222,40 +223,40 @@ export class Transaction {
     const digest = sha256(documentIdSource(seed, count))
     const id = documentId(tableName, { nowMicros, count, digest })
     const written = this.#write(table, id, { createdAtMicros: nowMicros, before: null }, value)
-    return written instanceof Promise ? answerWith(written, id) : id
+    return written instanceof Promise ? resolveWith(written, id) : id
   }
 
   /** Sets the given fields and removes the named optional ones. */
   patch(id: string, fields: unknown, removed: readonly string[]): MaybePromise<void> {
     const table = this.#writableTable(this.#tableOf(id), 'patch')
     const existing = this.#existing(id, 'patch')
-    const change = { fields, removed }
+    const patch = { fields, removed }
     return existing instanceof Promise
-      ? this.#patchLater(table, id, existing, change)
-      : this.#patch(table, id, existing, change)
+      ? this.#patchPromised(table, id, existing, patch)
+      : this.#patch(table, id, existing, patch)
   }
 
-  async #patchLater(
+  async #patchPromised(
     table: PreparedTable,
     id: string,
     existing: Promise<Existing>,
-    change: Change,
+    patch: Patch,
   ): Promise<void> {
-    return this.#patch(table, id, await existing, change)
+    return this.#patch(table, id, await existing, patch)
   }
 
   #patch(
     table: PreparedTable,
     id: string,
     before: Existing,
-    { fields, removed }: Change,
+    { fields, removed }: Patch,
   ): MaybePromise<void> {
-    const patch = storedValue(fields, 'patch', id)
-    if (!(patch instanceof Map))
+    const changed = storedValue(fields, 'patch', id)
+    if (!(changed instanceof Map))
       throw new OperationError('TypeError', 'patch takes an object of fields')
     const merged = new Map(before.value)
     for (const name of removed) merged.delete(name)
-    for (const [name, value] of patch as ValueObject) merged.set(name, value)
+    for (const [name, value] of changed as ValueObject) merged.set(name, value)
     const value = checkedValue(table, merged, 'patch', id)
     return this.#write(table, id, before.origin, value)
   }
@@ -282,7 +283,7 @@ export class Transaction {
     return table
   }
 
-  /** Of a canonical ID; most that a call uses one after the other are of one table. */
+  /** Returns the table of a canonical ID. Caches it, since most successive IDs are of one table. */
   #tableNameOf(id: string): string {
     if (!isOfTable(this.#lastTable, id)) this.#lastTable = tableOfCanonicalId(id)
     return this.#lastTable
@@ -303,32 +304,32 @@ export class Transaction {
 
   #current(id: string): MaybePromise<StoredDocument | null> {
     this.readSet.addDocument(id)
-    const own = this.#overlay.get(id)
-    if (own !== undefined) return own.after === null ? null : own.document
-    const seen = this.#documents.get(id)
-    if (seen !== undefined) return this.#counted(seen)
+    const written = this.#overlay.get(id)
+    if (written !== undefined) return written.after === null ? null : written.document
+    const cached = this.#documents.get(id)
+    if (cached !== undefined) return this.#counted(cached)
     const { store, pending } = this.#options
-    const early = pending?.find(id, this.snapshot)
-    this.readUnsettled ||= early !== undefined
-    const stored = early !== undefined ? early : store.read(id, this.snapshot)
-    return stored instanceof Promise ? this.#noteLater(id, stored) : this.#note(id, stored)
+    const version = pending?.find(id, this.snapshot)
+    this.hasReadPending ||= version !== undefined
+    const stored = version !== undefined ? version : store.read(id, this.snapshot)
+    return stored instanceof Promise ? this.#cachePromised(id, stored) : this.#cache(id, stored)
   }
 
-  /** What a Mutation found is what it changes most: the store may not have it in memory. */
-  #noteAll(found: readonly KeyedDocument[]): void {
+  /** Caches the documents of a range: the store may not, and a Mutation often writes them. */
+  #cacheAll(found: readonly KeyedDocument[]): void {
     for (const { document } of found) this.#documents.set(document.id, document)
   }
 
-  #note(id: string, stored: StoredDocument | null): StoredDocument | null {
+  #cache(id: string, stored: StoredDocument | null): StoredDocument | null {
     this.#documents.set(id, stored)
     return this.#counted(stored)
   }
 
-  async #noteLater(
+  async #cachePromised(
     id: string,
     stored: Promise<StoredDocument | null>,
   ): Promise<StoredDocument | null> {
-    return this.#note(id, await stored)
+    return this.#cache(id, await stored)
   }
 
   #counted(stored: StoredDocument | null): StoredDocument | null {
@@ -339,11 +340,11 @@ export class Transaction {
   #existing(id: string, verb: string): MaybePromise<Existing> {
     const current = this.#current(id)
     return current instanceof Promise
-      ? this.#existingLater(id, verb, current)
+      ? this.#existingOfPromise(id, verb, current)
       : this.#existingOf(id, verb, current)
   }
 
-  async #existingLater(
+  async #existingOfPromise(
     id: string,
     verb: string,
     current: Promise<StoredDocument | null>,
@@ -355,9 +356,9 @@ export class Transaction {
     if (current === null) {
       throw new OperationError('Error', `ctx.db.${verb}: there is no document "${id}"`)
     }
-    const own = this.#overlay.get(id)
-    const value = own?.after ?? (decodeStored(current.text) as ValueObject)
-    const before = own === undefined ? value : own.before
+    const written = this.#overlay.get(id)
+    const value = written?.after ?? (decodeStored(current.text) as ValueObject)
+    const before = written === undefined ? value : written.before
     const revision = current.sequence
     return { value, origin: { createdAtMicros: current.createdAtMicros, before, revision } }
   }
@@ -368,11 +369,11 @@ export class Transaction {
     origin: Origin,
     after: ValueObject | null,
   ): MaybePromise<void> {
-    // Many keep it: as a tree of its parts it has twenty times as many objects.
+    // Caches retain the text: as a rope it has twenty times as many objects.
     const text = after === null ? null : flatText(encodeStored(after))
     const isFirst = this.#overlay.get(id) === undefined
     this.#bounds.countWritten(text, this.#overlay.size + (isFirst ? 1 : 0))
-    const write: PendingWrite = {
+    const write: BufferedWrite = {
       id,
       table: table.manifest.name,
       createdAtMicros: origin.createdAtMicros,
@@ -386,14 +387,14 @@ export class Transaction {
         text: text ?? '{}',
       },
     }
-    const isUnbound = after === null || table.uniqueIndexes.length === 0
-    const checked = isUnbound ? undefined : checkUnique(this, table, id, after)
+    const isUnconstrained = after === null || table.uniqueIndexes.length === 0
+    const checked = isUnconstrained ? undefined : checkUnique(this, table, id, after)
     if (checked instanceof Promise) return checked.then(() => this.#overlay.set(write))
     return this.#overlay.set(write)
   }
 }
 
-async function answerWith<T>(done: Promise<void>, value: T): Promise<T> {
+async function resolveWith<T>(done: Promise<void>, value: T): Promise<T> {
   await done
   return value
 }

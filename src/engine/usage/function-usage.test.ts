@@ -8,8 +8,8 @@ import type { PreparedRelease } from '../releases/prepared-release.ts'
 import type { RunnerOutcome } from '../runners/runner-pool.ts'
 import { FunctionUsage } from './function-usage.ts'
 
-const liar = new URL('../../../build/testing/hostile/malicious-runner.ts', import.meta.url).pathname
-const bench = poolBench({ command: [process.execPath, liar] })
+const runner = new URL('../../../build/testing/hostile/malicious-runner.ts', import.meta.url)
+const bench = poolBench({ command: [process.execPath, runner.pathname] })
 afterAll(() => bench.pool.close())
 
 let system: TestSystem
@@ -29,7 +29,7 @@ const invocationOf = (name: string) => ({
   prepared: { release: { releaseId: 'rel_test' } } as unknown as PreparedRelease,
 })
 
-/** A run that took so long. */
+/** Records a run of `millis` milliseconds. */
 function record(
   invocation: ReturnType<typeof invocationOf>,
   outcome: object,
@@ -47,22 +47,22 @@ const counted = () => {
 
 describe('the CPU of a run', () => {
   test.each<[string, object, number]>([
-    ['is what the runner says', { kind: 'returned', cpuMicros: 4_000 }, 4_000],
-    ['is the time that passed, where the runner says more', { kind: 'threw', cpuMicros: 4e9 }, 1e4],
-    ['is that of a call that says it was too long', { kind: 'limit', limit: 'cpu' }, 1e4],
-    ['is nothing where nobody knows', { kind: 'deadline' }, 0],
-    ['is nothing where the runner broke', { kind: 'broken', detail: 'x' }, 0],
+    ['is the time that the runner reports', { kind: 'returned', cpuMicros: 4_000 }, 4_000],
+    ['is the elapsed time where the runner reports more', { kind: 'threw', cpuMicros: 4e9 }, 1e4],
+    ['is the elapsed time of a call over its limit', { kind: 'limit', limit: 'cpu' }, 1e4],
+    ['is zero for a call without a report', { kind: 'deadline' }, 0],
+    ['is zero where the runner failed', { kind: 'broken', detail: 'x' }, 0],
   ])('%s', (_, outcome, micros) => {
     record(invocationOf('a.b'), outcome)
     expect(counted()).toEqual([1, micros])
   })
 
-  test('that is lost is counted when it ran again', () => {
+  test('is not counted for a lost run, which is repeated', () => {
     record(invocationOf('a.b'), { kind: 'lost' })
     expect(counted()).toEqual([0, 0])
   })
 
-  test('is at most the time that passed, whatever a lying runner claims', async () => {
+  test('is at most the elapsed time, whatever a malicious runner reports', async () => {
     const outcome = await bench.pool.invoke(
       bench.release(''),
       bench.call('claimsMuchCpu'),
@@ -80,7 +80,7 @@ describe('a period', () => {
       return [name, runs, cpuMicros, durationMicros, largestGrowthBytes]
     })
 
-  test('ends with one record for each Function that ran, and begins anew', () => {
+  test('ends with one record for each Function that ran and resets the counts', () => {
     const [one, two] = [invocationOf('a.one'), invocationOf('a.two')]
     record(one, { kind: 'returned', cpuMicros: 1_000 }, { grownBytes: 500 })
     record(two, { kind: 'returned', cpuMicros: 7 })
@@ -97,7 +97,7 @@ describe('a period', () => {
     expect(metrics.collect().gauges.largestFunctionGrowthBytes).toBe(500)
   })
 
-  test('has at most 1,000 records of Functions, and one of all others', () => {
+  test('ends with at most 1,000 records of Functions and one of all others', () => {
     for (let i = 0; i < 1_005; i++) {
       record(invocationOf(`many.f${i}`), { kind: 'returned', cpuMicros: 1 })
     }

@@ -1,13 +1,14 @@
 /**
- * What each Function used, as one log record a minute: Functions come and go with Releases, so they
- * are no names of metrics. The CPU time of a call is that of all that it called in its runner.
+ * Logs the resource usage of each Function once a minute. Functions come and go with Releases, so
+ * they cannot be names of metrics. The CPU time of a call includes the Functions that it called in
+ * its runner.
  */
 import type { System } from '../../system/system.ts'
 import type { Logger } from '../../telemetry/log.ts'
 import type { Metrics } from '../../telemetry/metrics/metrics.ts'
 import { UsagePeriods } from '../../telemetry/usage-periods.ts'
 import type { FunctionManifest } from '../../value/manifest.ts'
-import type { Invocation } from '../invocations/invocations.ts'
+import type { PreparedRelease } from '../releases/prepared-release.ts'
 import type { RunnerOutcome } from '../runners/runner-pool.ts'
 
 export interface FunctionUsageOptions {
@@ -16,25 +17,31 @@ export interface FunctionUsageOptions {
   readonly metrics: Metrics
 }
 
-/** What the server saw of a run. */
-interface Observed {
+/** The call whose usage is recorded. */
+interface UsedCall {
+  readonly definition: FunctionManifest
+  readonly prepared: PreparedRelease
+}
+
+/** The server's own measurements of a run. */
+interface Measurements {
   /** Monotonic milliseconds. */
   readonly startedMillis: number
-  /** The most that it was seen to add to the runner's memory. */
+  /** Largest observed growth of the runner's memory; undefined where it was not observed. */
   readonly grownBytes: number | undefined
 }
 
 class Usage {
   /** Null for all Functions beyond the first 1,000 of a period. */
-  readonly of: { readonly releaseId: string; readonly function: string } | null
+  readonly subject: { readonly releaseId: string; readonly function: string } | null
   runs = 0
   cpuMicros = 0
-  /** Between the start of a run and its end, in the time that passed. */
+  /** Total wall time of the runs. */
   durationMicros = 0
   largestGrowthBytes = 0
 
-  constructor(of: Usage['of']) {
-    this.of = of
+  constructor(subject: Usage['subject']) {
+    this.subject = subject
   }
 }
 
@@ -57,18 +64,18 @@ export class FunctionUsage {
     })
   }
 
-  /** Writes what the last period still lacks. */
+  /** Logs the usage since the last report. */
   stop(): void {
     this.#periods.stop()
   }
 
-  /** Counts a run that ended now. One that is lost or void is run again. */
+  /** Counts a run that ended now, unless it was lost or misspeculated and is repeated. */
   record(
-    { definition, prepared }: Pick<Invocation, 'definition' | 'prepared'>,
+    { definition, prepared }: UsedCall,
     outcome: RunnerOutcome,
-    { startedMillis, grownBytes = 0 }: Observed,
+    { startedMillis, grownBytes = 0 }: Measurements,
   ): void {
-    if (outcome.kind === 'lost' || outcome.kind === 'void') return
+    if (outcome.kind === 'lost' || outcome.kind === 'misspeculated') return
     const durationMicros = (this.#options.system.monotonicMillis() - startedMillis) * 1000
     const cpuMicros = cpuOf(outcome, durationMicros)
     this.#runs.add()
@@ -81,16 +88,16 @@ export class FunctionUsage {
     if (grownBytes > this.#largestGrowthBytes) this.#largestGrowthBytes = grownBytes
   }
 
-  /** Writes a record for each Function that ran since the last time, and begins anew. */
+  /** Logs one record for each Function that ran since the last report, and resets the counts. */
   report(): void {
     this.#periods.report()
   }
 
-  #write({ of, ...figures }: Usage): void {
-    const message = `${of?.function ?? 'Further Functions'} ran ${figures.runs} times.`
+  #write({ subject, ...figures }: Usage): void {
+    const message = `${subject?.function ?? 'Further Functions'} ran ${figures.runs} times.`
     this.#options.log.info('function.usage', {
       message,
-      ...of,
+      ...subject,
       ...figures,
       cpuMicros: Math.round(figures.cpuMicros),
       durationMicros: Math.round(figures.durationMicros),
@@ -105,8 +112,8 @@ export class FunctionUsage {
 }
 
 /**
- * The runner's own word, at most for the time that passed. Of a call that was killed because it
- * took too much, nobody told more than that it kept the CPU; of others that did not end, nothing.
+ * Returns the CPU time that the runner reports, limited to the elapsed time. A call that was
+ * terminated for its CPU usage is charged the elapsed time, any other without a report nothing.
  */
 function cpuOf(outcome: RunnerOutcome, durationMicros: number): number {
   const { kind } = outcome

@@ -12,8 +12,11 @@ import type { DocumentStore, StoreStatus } from '../../documents/store.ts'
 import type { PoolStatistics } from '../runners/runner-pool.ts'
 import { DocumentsHealth, runtimeHealth } from './health.ts'
 
-/** Contains itself in nothing, and breaks when it is told to. */
-const LIAR = new URL('../../../build/testing/hostile/malicious-runner.ts', import.meta.url).pathname
+/** A runner that has no containment and crashes on request. */
+const MALICIOUS_RUNNER = new URL(
+  '../../../build/testing/hostile/malicious-runner.ts',
+  import.meta.url,
+).pathname
 const closers: (() => unknown)[] = []
 afterEach(async () => {
   for (const close of closers.splice(0).reverse()) await close()
@@ -26,29 +29,30 @@ describe('the runtime is', () => {
   })
 
   test.each<[string, Partial<PoolStatistics>, string]>([
-    ['healthy where Functions are fully contained', {}, 'healthy'],
+    ['healthy with full containment', {}, 'healthy'],
     ['healthy before a Release is loaded', { runners: 0 }, 'healthy'],
-    ['degraded where the kernel contains a part', { containment: 'partial' }, 'degraded'],
-    ['degraded where it contains nothing', { containment: 'none' }, 'degraded'],
-    ['degraded where nobody tried', { containment: null }, 'degraded'],
-    ['healthy after a few runners broke', { recentBreakdowns: 4 }, 'healthy'],
-    ['degraded where they keep breaking', { recentBreakdowns: 5 }, 'degraded'],
-    ['healthy where a start failed and others work', { failedStarts: 3 }, 'healthy'],
-    ['unavailable where none starts', { failedStarts: 3, runners: 0 }, 'unavailable'],
+    ['degraded with partial containment', { containment: 'partial' }, 'degraded'],
+    ['degraded without containment', { containment: 'none' }, 'degraded'],
+    ['degraded before containment is known', { containment: null }, 'degraded'],
+    ['healthy after four runner failures', { recentBreakdowns: 4 }, 'healthy'],
+    ['degraded after five runner failures', { recentBreakdowns: 5 }, 'degraded'],
+    ['healthy after failed starts while a runner is left', { failedStarts: 3 }, 'healthy'],
+    ['unavailable after failed starts only', { failedStarts: 3, runners: 0 }, 'unavailable'],
   ])('%s', (_, given, status) => {
     expect(runtimeHealth(pool(given))).toBe(status)
   })
 
-  test('degraded with runners that nothing contains, as the log says', async () => {
-    const bench = poolBench({ command: [process.execPath, LIAR] })
+  test('degraded with uncontained runners, and the log records it', async () => {
+    const bench = poolBench({ command: [process.execPath, MALICIOUS_RUNNER] })
     closers.push(() => bench.pool.close())
     expect(await bench.pool.start({ sandbox: 'preferred' })).toBe('none')
     expect(runtimeHealth(bench.pool.statistics())).toBe('degraded')
     expect(bench.log.records().map(({ event }) => event)).toContain('runner.containment')
   })
 
-  test('degraded once five runners broke within a minute', async () => {
-    const bench = poolBench({ command: [process.execPath, LIAR], limits: { isolationMillis: 0 } })
+  test('degraded once five runners failed within a minute', async () => {
+    const command = [process.execPath, MALICIOUS_RUNNER]
+    const bench = poolBench({ command, limits: { isolationMillis: 0 } })
     closers.push(() => bench.pool.close())
     const code = bench.release('')
     for (let i = 1; i <= 5; i++) {
@@ -62,7 +66,7 @@ describe('the runtime is', () => {
     expect(runtimeHealth({ ...bench.pool.statistics(), containment: 'full' })).toBe('degraded')
   })
 
-  test('unavailable where no process starts, and says so by what it counts', async () => {
+  test('unavailable where no runner process starts, and counts the failed starts', async () => {
     const bench = poolBench({ command: ['/nonexistent'], limits: { restartMillis: 0 } })
     closers.push(() => bench.pool.close())
     const code = bench.release('')
@@ -78,7 +82,7 @@ describe('the runtime is', () => {
 })
 
 describe('documents are', () => {
-  const documentsHealth = (store: DocumentStore) => new DocumentsHealth(store).ask()
+  const documentsHealth = (store: DocumentStore) => new DocumentsHealth(store).check()
 
   async function sqlite(): Promise<DocumentStore> {
     const directory = mkdtempSync(join(tmpdir(), 'svc-health-'))
@@ -88,7 +92,7 @@ describe('documents are', () => {
     return store
   }
 
-  test('healthy while their store answers, and unavailable once it is closed', async () => {
+  test('healthy while their store replies, and unavailable once it is closed', async () => {
     const store = await sqlite()
     expect(await documentsHealth(store)).toBe('healthy')
     await store.close()
@@ -103,20 +107,20 @@ describe('documents are', () => {
     await account(1)
     expect(await status()).toBe('healthy')
     held.hold()
-    const refused = account(2).catch(({ code }: { code: string }) => code)
+    const failed = account(2).catch(({ code }: { code: string }) => code)
     await held.arrived()
     held.fail('UNAVAILABLE')
-    expect([await refused, await status()]).toEqual(['UNAVAILABLE', 'degraded'])
+    expect([await failed, await status()]).toEqual(['UNAVAILABLE', 'degraded'])
     await account(3)
     expect(await status()).toBe('healthy')
   })
 
-  test('unavailable where the store does not answer in time, and not asked twice', async () => {
-    const answer = Promise.withResolvers<null>()
-    let asked = 0
+  test('unavailable while a read of the store times out, which all checks share', async () => {
+    const reply = Promise.withResolvers<null>()
+    let reads = 0
     const read = () => {
-      asked += 1
-      return answer.promise
+      reads += 1
+      return reply.promise
     }
     const status: StoreStatus = { state: 'open' }
     const health = new DocumentsHealth({
@@ -124,16 +128,16 @@ describe('documents are', () => {
       latestSequence: 0,
       read,
     } as Partial<DocumentStore> as DocumentStore)
-    expect(await Promise.all([health.ask(20), health.ask(20)])).toEqual([
+    expect(await Promise.all([health.check(20), health.check(20)])).toEqual([
       'unavailable',
       'unavailable',
     ])
-    expect(await health.ask(20)).toBe('unavailable')
-    expect(asked).toBe(1)
-    answer.resolve(null)
-    expect(await health.ask(20)).toBe('healthy')
-    expect(await health.ask(20)).toBe('healthy')
-    expect(asked).toBe(2)
+    expect(await health.check(20)).toBe('unavailable')
+    expect(reads).toBe(1)
+    reply.resolve(null)
+    expect(await health.check(20)).toBe('healthy')
+    expect(await health.check(20)).toBe('healthy')
+    expect(reads).toBe(2)
   })
 
   test('unavailable while the database cannot be reached, and healthy after that', async () => {
@@ -141,8 +145,8 @@ describe('documents are', () => {
     closers.push(() => database.drop())
     const proxy = await postgresProxy(database.url)
     closers.push(() => proxy.close())
-    const lost: string[] = []
-    const onProblem = (event: string) => lost.push(event)
+    const events: string[] = []
+    const onProblem = (event: string) => events.push(event)
     const store = await openDocuments(proxy.url, { onProblem })
     closers.push(() => store.close())
     expect(await documentsHealth(store)).toBe('healthy')
@@ -151,7 +155,7 @@ describe('documents are', () => {
     expect(store.status.state).toBe('open')
     proxy.refuse(false)
     await expect.poll(() => documentsHealth(store)).toBe('healthy')
-    expect(new Set(lost)).toEqual(new Set(['connection_lost']))
+    expect(new Set(events)).toEqual(new Set(['connection_lost']))
   })
 
   test('unavailable where another server took the epoch', async () => {

@@ -1,4 +1,4 @@
-/** Whether the parts that calls need do their work, in one word each. */
+/** Health of the components that calls depend on: the runners and the document store. */
 import type { DocumentStore } from '../../documents/store.ts'
 import type { PoolStatistics } from '../runners/runner-pool.ts'
 
@@ -9,53 +9,53 @@ export interface ComponentHealth {
   readonly status: HealthStatus
 }
 
-/** Who decides where calls go waits for a second, mostly. */
-const ANSWER_MILLIS = 800
-/** Runners that broke within a minute: calls beside them are run again, and wait. */
+/** Time within which the store must reply, below the usual health check timeout of 1 s. */
+const READ_MILLIS_MAX = 800
+/** Runner failures within a minute that degrade the runtime: other calls in them run again. */
 const BREAKDOWNS_MAX = 5
-/** Starts that failed one after the other, while no runner is left. */
+/** Consecutive failed starts that make the runtime unavailable while no runner is left. */
 const FAILED_STARTS_MAX = 3
 
-/** Documents that can be read while commits fail are degraded. */
-export async function healthOf(
+/** Returns the health of all components. Documents are degraded while only commits fail. */
+export async function componentHealth(
   documents: DocumentsHealth,
   commits: { readonly isFailing: boolean },
   pool: PoolStatistics,
 ): Promise<readonly ComponentHealth[]> {
-  const reads = await documents.ask()
+  const reads = await documents.check()
   return [
     { name: 'runtime', status: runtimeHealth(pool) },
     { name: 'documents', status: reads === 'healthy' && commits.isFailing ? 'degraded' : reads },
   ]
 }
 
-/** Degraded where Functions run with less than full containment, or runners keep breaking. */
+/** The runtime is degraded without full containment of runners, or while they fail often. */
 export function runtimeHealth(pool: PoolStatistics): HealthStatus {
   const { containment, recentBreakdowns, failedStarts, runners } = pool
   if (failedStarts >= FAILED_STARTS_MAX && runners === 0) return 'unavailable'
   return containment !== 'full' || recentBreakdowns >= BREAKDOWNS_MAX ? 'degraded' : 'healthy'
 }
 
-/** Asks the store for a document that nobody made: it has to look. */
+/** Checks the document store by a read of a document that does not exist, which no cache holds. */
 export class DocumentsHealth {
   readonly #store: DocumentStore
-  #asked: Promise<HealthStatus> | null = null
+  #running: Promise<HealthStatus> | null = null
 
   constructor(store: DocumentStore) {
     this.#store = store
   }
 
-  /** Within `answerMillis`. */
-  async ask(answerMillis = ANSWER_MILLIS): Promise<HealthStatus> {
+  /** Returns `unavailable` where the store does not reply within `millisMax`. */
+  async check(millisMax = READ_MILLIS_MAX): Promise<HealthStatus> {
     if (this.#store.status.state !== 'open') return 'unavailable'
-    // One question for all: anybody may ask, and one without an answer holds a connection.
-    this.#asked ??= this.#read().finally(() => {
-      this.#asked = null
+    // Concurrent checks share one read: any client may check, and a read holds a connection.
+    this.#running ??= this.#read().finally(() => {
+      this.#running = null
     })
-    const late = Promise.withResolvers<HealthStatus>()
-    const timer = setTimeout(() => late.resolve('unavailable'), answerMillis)
+    const timeout = Promise.withResolvers<HealthStatus>()
+    const timer = setTimeout(() => timeout.resolve('unavailable'), millisMax)
     try {
-      return await Promise.race([this.#asked, late.promise])
+      return await Promise.race([this.#running, timeout.promise])
     } finally {
       clearTimeout(timer)
     }

@@ -1,24 +1,32 @@
-/** Counts the calls of an engine: how each kind ended, and how long it took. */
+/** Counts the calls of an engine by kind and outcome, and measures their durations. */
 import { isFault } from '../../errors/fault.ts'
+import type { System } from '../../system/system.ts'
 import type { Counter, Histogram, Metrics } from '../../telemetry/metrics/metrics.ts'
-import type { Engine, EngineOptions } from '../engine.ts'
+import type { Engine } from '../engine.ts'
 import type { MutationOutcome } from '../invocations/mutations.ts'
-import { addEngineFigures } from './figures.ts'
+import type { RunnerPool } from '../runners/runner-pool.ts'
+import { addEngineMetrics } from './engine-metrics.ts'
 
 interface KindMetrics {
   readonly succeeded: Counter
-  readonly refused: Counter
+  readonly rejected: Counter
   readonly failed: Counter
   readonly unavailable: Counter
   readonly duration: Histogram
 }
 
-/** The same engine, whose figures are in the metrics; what is counted delays no answer. */
+export interface MeasuredEngineOptions {
+  readonly metrics: Metrics
+  readonly system: System
+  readonly pool: RunnerPool
+}
+
+/** Wraps the engine to update the metrics. It does not delay replies. */
 export function measuredEngine(
   engine: Engine,
-  { metrics, system, pool }: Pick<EngineOptions, 'metrics' | 'system' | 'pool'>,
+  { metrics, system, pool }: MeasuredEngineOptions,
 ): Engine {
-  addEngineFigures(metrics, engine.statistics, pool)
+  addEngineMetrics(metrics, engine.statistics, pool)
   const queries = metricsOf(metrics, 'queries', 'queryDurationMicros')
   const mutations = metricsOf(metrics, 'mutations', 'mutationDurationMicros')
   const actions = metricsOf(metrics, 'actions', 'actionDurationMicros')
@@ -28,51 +36,51 @@ export function measuredEngine(
     if (replayed) mutationsReplayed.add()
   }
 
-  function ended(kind: KindMetrics, counter: Counter, startedMillis: number): void {
+  function record(kind: KindMetrics, counter: Counter, startedMillis: number): void {
     counter.add()
     kind.duration.observe((system.monotonicMillis() - startedMillis) * 1000)
   }
 
-  function watch<T>(
+  function measure<T>(
     kind: KindMetrics,
-    pending: Promise<T>,
+    call: Promise<T>,
     onSuccess?: (outcome: T) => void,
   ): Promise<T> {
     const startedMillis = system.monotonicMillis()
-    pending.then(
+    call.then(
       (outcome) => {
-        ended(kind, kind.succeeded, startedMillis)
+        record(kind, kind.succeeded, startedMillis)
         onSuccess?.(outcome)
       },
       (error: unknown) => {
-        ended(kind, kind[classOf(error)], startedMillis)
+        record(kind, kind[classOf(error)], startedMillis)
         if (isFault(error, 'WRITE_CONFLICT')) writeConflicts.add()
       },
     )
-    return pending
+    return call
   }
 
   return {
     ...engine,
     query(request) {
-      let answer: ReturnType<Engine['query']>
+      let outcome: ReturnType<Engine['query']>
       try {
-        answer = engine.query(request)
+        outcome = engine.query(request)
       } catch (error) {
         queries[classOf(error)].add()
         throw error
       }
-      if (answer instanceof Promise) return watch(queries, answer)
+      if (outcome instanceof Promise) return measure(queries, outcome)
       queries.succeeded.add()
-      return answer
+      return outcome
     },
-    mutation: (request) => watch(mutations, engine.mutation(request), countReplay),
-    async repeated(repeat, callers) {
-      const outcome = await engine.repeated(repeat, callers)
+    mutation: (request) => measure(mutations, engine.mutation(request), countReplay),
+    async replay(request, callers) {
+      const outcome = await engine.replay(request, callers)
       if (outcome !== null) countReplay(outcome)
       return outcome
     },
-    action: (request) => watch(actions, engine.action(request)),
+    action: (request) => measure(actions, engine.action(request)),
   }
 }
 
@@ -83,16 +91,16 @@ function metricsOf(
 ): KindMetrics {
   return {
     succeeded: counters[`${kind}Succeeded`],
-    refused: counters[`${kind}Refused`],
+    rejected: counters[`${kind}Refused`],
     failed: counters[`${kind}Failed`],
     unavailable: counters[`${kind}Unavailable`],
     duration: histograms[duration],
   }
 }
 
-/** Whose doing it is, as the status says that a caller gets. */
-function classOf(error: unknown): 'refused' | 'failed' | 'unavailable' {
+/** Classifies a failure by its HTTP status. */
+function classOf(error: unknown): 'rejected' | 'failed' | 'unavailable' {
   if (!isFault(error)) return 'failed'
-  if (error.status < 500) return 'refused'
+  if (error.status < 500) return 'rejected'
   return error.status === 500 ? 'failed' : 'unavailable'
 }

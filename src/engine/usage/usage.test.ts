@@ -1,6 +1,6 @@
 /**
- * Goal: what is counted is what happened. Method: the whole engine over real documents and real
- * runners; every figure is compared before and after calls whose doing is known.
+ * Goal: the metrics count what happened. Method: the whole engine over real documents and real
+ * runners; every metric is compared before and after calls with known effects.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type EngineBench, engineBench } from '../../../build/testing/engines.ts'
@@ -50,13 +50,13 @@ afterAll(() => bench.close())
 const call = (...input: Parameters<EngineBench['call']>) => bench.call(...input)
 const counters = () => bench.metrics.collect().counters
 
-/** By how much each of the counters grew in `work`. */
+/** Returns the increase of each counter during `action`. */
 async function counted<N extends CounterName>(
   names: readonly N[],
-  work: () => Promise<unknown>,
+  action: () => Promise<unknown>,
 ): Promise<{ [name in N]: number }> {
   const before = counters()
-  await work()
+  await action()
   const after = counters()
   const grown = names.map((name) => [name, after[name] - before[name]])
   return Object.fromEntries(grown) as { [name in N]: number }
@@ -65,13 +65,13 @@ async function counted<N extends CounterName>(
 describe('the query cache', () => {
   const NAMES = ['queryCacheHits', 'queryCacheMisses', 'queriesSucceeded', 'functionRuns'] as const
 
-  test('hits where a kept result holds, and misses where a commit touched it', async () => {
+  test('hits while a cached result is valid and misses after its invalidation', async () => {
     await call('add', { text: 'first' })
-    // The first ask is not kept, the second is: both are looked up in vain, and run.
-    const asked = await counted(NAMES, async () => {
+    // A result is cached from the second request on, so two lookups miss and run the Function.
+    const first = await counted(NAMES, async () => {
       for (let i = 0; i < 5; i++) expect(await call('list')).toBe(1)
     })
-    expect(asked).toEqual({
+    expect(first).toEqual({
       queryCacheHits: 3,
       queryCacheMisses: 2,
       queriesSucceeded: 5,
@@ -82,7 +82,7 @@ describe('the query cache', () => {
     expect(again).toMatchObject({ queryCacheHits: 0, queryCacheMisses: 1, functionRuns: 1 })
   })
 
-  test('has a rate of hits since the start', async () => {
+  test('reports the hit rate since the start', async () => {
     const { counters, gauges } = bench.metrics.collect()
     const { queryCacheHits: hits, queryCacheMisses: misses } = counters
     expect(hits).toBeGreaterThan(0)
@@ -90,16 +90,16 @@ describe('the query cache', () => {
     expect(gauges.queryCacheEntries).toBeGreaterThan(0)
   })
 
-  test('keeps nothing that was drawn at random', async () => {
-    const drawn = await counted(NAMES, async () => {
+  test('caches no result that depends on a random number', async () => {
+    const random = await counted(NAMES, async () => {
       for (let i = 0; i < 3; i++) await call('draw')
     })
-    expect(drawn).toMatchObject({ queryCacheHits: 0, queryCacheMisses: 3, functionRuns: 3 })
+    expect(random).toMatchObject({ queryCacheHits: 0, queryCacheMisses: 3, functionRuns: 3 })
   })
 })
 
 describe('calls', () => {
-  test('are counted by how they ended, each once', async () => {
+  test('are counted once each, by outcome', async () => {
     const names = [
       ...(['queriesFailed', 'queriesRefused', 'mutationsSucceeded', 'mutationsRefused'] as const),
       ...(['mutationsReplayed', 'actionsSucceeded', 'writeConflicts'] as const),
@@ -123,18 +123,18 @@ describe('calls', () => {
     })
   })
 
-  test('are timed where they were run', async () => {
+  test('are timed where a Function ran', async () => {
     const before = bench.metrics.collect().histograms
     await call('list')
     await call('list')
     await call('list')
     await call('work')
     const after = bench.metrics.collect().histograms
-    const { queryDurationMicros: was } = before
-    const { queryDurationMicros: is } = after
-    // Of the lists one or two, the others were kept.
-    expect(is.count - was.count).toBeLessThan(4)
-    expect(is.sumMicros - was.sumMicros).toBeGreaterThan(5_000)
+    const { queryDurationMicros: earlier } = before
+    const { queryDurationMicros: later } = after
+    // One or two of the lists ran, the others were cached.
+    expect(later.count - earlier.count).toBeLessThan(4)
+    expect(later.sumMicros - earlier.sumMicros).toBeGreaterThan(5_000)
   })
 })
 
@@ -153,33 +153,33 @@ describe('commits', () => {
     )
   })
 
-  test('that lose to another are conflicts, and become durable in the end', async () => {
+  test('that conflict are counted, and become durable in the end', async () => {
     const { metrics } = bench
     const { count } = metrics.collect().histograms.commitDurationMicros
-    const raced = await counted([...NAMES, 'functionRuns', 'mutationsSucceeded'], () =>
+    const concurrent = await counted([...NAMES, 'functionRuns', 'mutationsSucceeded'], () =>
       Promise.all(Array.from({ length: 10 }, () => call('bump'))),
     )
-    expect(raced).toMatchObject({ commits: 10, mutationsSucceeded: 10 })
-    expect(raced.commitConflicts).toBeGreaterThan(0)
-    // Each attempt that lost ran again.
-    expect(raced.functionRuns).toBe(10 + raced.commitConflicts)
+    expect(concurrent).toMatchObject({ commits: 10, mutationsSucceeded: 10 })
+    expect(concurrent.commitConflicts).toBeGreaterThan(0)
+    // Each attempt with a conflict ran again.
+    expect(concurrent.functionRuns).toBe(10 + concurrent.commitConflicts)
     const after = metrics.collect().histograms.commitDurationMicros
-    expect(after.count - count).toBe(raced.commitBatches)
+    expect(after.count - count).toBe(concurrent.commitBatches)
   })
 })
 
 describe('a Function', () => {
-  test('is charged for the CPU that it took, with all that it called', async () => {
+  test('is charged for its CPU time, including the Functions that it called', async () => {
     const names = ['functionCpuMicros', 'functionRuns', 'runnerCpuMicros'] as const
     const used = await counted(names, () => call('outer'))
     expect(used.functionRuns).toBe(1)
     expect(used.functionCpuMicros).toBeGreaterThan(10_000)
-    // The kernel has the last word.
+    // The kernel measures the process independently.
     expect(used.runnerCpuMicros).toBeGreaterThan(used.functionCpuMicros * 0.5)
     expect(used.functionCpuMicros).toBeLessThan(used.runnerCpuMicros * 1.5)
   })
 
-  test('that is killed over its CPU is charged for it, and its runner is counted', async () => {
+  test('that exceeds its CPU limit is charged for it, and its runner is counted', async () => {
     const names = ['functionCpuMicros', 'runnersKilledForCpu', 'runnersStarted'] as const
     const used = await counted(names, async () => {
       await expect(call('loop')).rejects.toMatchObject({ code: 'LIMIT_EXCEEDED' })
@@ -190,14 +190,14 @@ describe('a Function', () => {
     expect(used.functionCpuMicros).toBeGreaterThan(350_000)
   })
 
-  test('was seen to grow its runner', async () => {
+  test('reports the growth of its runner', async () => {
     await call('hold')
     const grown = bench.metrics.collect().gauges.largestFunctionGrowthBytes!
     expect(grown).toBeGreaterThan(5e6)
     expect(grown).toBeLessThan(128e6)
   })
 
-  test('has a record of its own when the engine ends', async () => {
+  test('has a usage record of its own when the engine closes', async () => {
     const other = await engineBench(CODE, { schema: SCHEMA })
     await other.call('work')
     await other.call('work')
@@ -215,7 +215,7 @@ describe('a Function', () => {
   })
 })
 
-test('no figure carries an argument, a result or a stored value', async () => {
+test('no metric contains an argument, a result or a stored value', async () => {
   const canary = 'canary-7f3a9c51'
   await call('add', { text: canary })
   await call('list')

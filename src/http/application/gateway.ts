@@ -1,6 +1,6 @@
 /** What the application origin needs of the server behind it. */
 import type { Engine } from '../../engine/engine.ts'
-import type { Release } from '../../engine/releases/release.ts'
+import type { Release } from '../../engine/releases/executable-release.ts'
 import type { System } from '../../system/system.ts'
 import type { Logger } from '../../telemetry/log.ts'
 import type { ApplicationScope } from '../../value/application-scopes.ts'

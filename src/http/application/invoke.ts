@@ -3,10 +3,11 @@
  * functional identity, arguments, then the engine. The Application Key and the functional identity
  * are independent.
  */
-import type { QueryRequest } from '../../engine/engine.ts'
+
 import type { MutationOutcome } from '../../engine/invocations/mutations.ts'
 import type { QueryOutcome } from '../../engine/invocations/queries.ts'
-import type { Release } from '../../engine/releases/release.ts'
+import type { QueryRequest } from '../../engine/invocations/requests.ts'
+import type { Release } from '../../engine/releases/executable-release.ts'
 import type { CancellationToken } from '../../engine/runners/outcomes.ts'
 import { Fault, isFault } from '../../errors/fault.ts'
 import type { MaybePromise } from '../../system/maybe-promise.ts'
@@ -149,7 +150,7 @@ async function recorded(
   rejection: Fault,
 ): Promise<MutationOutcome | null> {
   try {
-    return await call.gateway.engine.repeated(envelope, possibleCallers(call))
+    return await call.gateway.engine.replay(envelope, possibleCallers(call))
   } catch (error) {
     if (isFault(error, 'OPERATION_REUSED') && rejection.code !== 'RELEASE_RETIRED') return null
     throw error

@@ -254,7 +254,7 @@ function allowOrigin(gateway: Gateway, response: Response, origin: string | null
 
 /** Calls ask less: what becomes of each is its own answer. */
 async function readiness(gateway: Gateway): Promise<Response> {
-  const ready = isReady(gateway) && (await gateway.engine.answers())
+  const ready = isReady(gateway) && (await gateway.engine.canReadDocuments())
   return ready ? probe(gateway, 200, 'ready') : probe(gateway, 503, 'unavailable')
 }
 

@@ -246,7 +246,7 @@ describe('an archived Environment', () => {
   test('is observed as such when its last call has ended', async () => {
     await promoteTo('a')
     const ended = Promise.withResolvers<void>()
-    it.engine.idle = () => ended.promise
+    it.engine.whenIdle = () => ended.promise
     const { observed } = await change('archive')
     expect(observed).toMatchObject({ revision: '0', lifecycle: 'active' })
     // New calls are refused from the commit on.
@@ -261,7 +261,7 @@ describe('an archived Environment', () => {
   test('that is restored before that is observed as active', async () => {
     await promoteTo('a')
     const ended = Promise.withResolvers<void>()
-    it.engine.idle = () => ended.promise
+    it.engine.whenIdle = () => ended.promise
     await change('archive')
     await change('restore', { expectedRevision: 1 })
     await it.product.serving.whenIdle()

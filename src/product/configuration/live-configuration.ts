@@ -1,8 +1,8 @@
 /** The configuration that running Functions read: loaded on first use, and again after a change. */
 import type {
+  ConfigurationSnapshot,
   ConfigurationSource,
-  ConfigurationState,
-} from '../../engine/invocations/configuration.ts'
+} from '../../engine/invocations/function-configuration.ts'
 import { type ConfigurationEntry, listEntries } from '../../storage/control/configuration.ts'
 import type { ProductRoot } from '../../storage/root.ts'
 import { unseal } from '../../storage/sealing.ts'
@@ -13,14 +13,14 @@ type Root = Pick<ProductRoot, 'control' | 'keyring' | 'descriptor'>
 
 export class LiveConfiguration implements ConfigurationSource {
   readonly #root: Root
-  #current: ConfigurationState
+  #current: ConfigurationSnapshot
 
   constructor(root: Root) {
     this.#root = root
     this.#current = new LoadedConfiguration(root)
   }
 
-  get current(): ConfigurationState {
+  get current(): ConfigurationSnapshot {
     return this.#current
   }
 
@@ -30,7 +30,7 @@ export class LiveConfiguration implements ConfigurationSource {
   }
 }
 
-class LoadedConfiguration implements ConfigurationState {
+class LoadedConfiguration implements ConfigurationSnapshot {
   readonly #root: Root
   #entries: ReadonlyMap<string, ConfigurationEntry> | null = null
 

@@ -10,7 +10,7 @@ import type { Serving } from '../serving/serving.ts'
 interface LifecycleOptions {
   readonly control: ControlDatabase
   readonly serving: Serving
-  readonly engine: Pick<Engine, 'idle'>
+  readonly engine: Pick<Engine, 'whenIdle'>
 }
 
 export interface ObservedEnvironment {
@@ -42,7 +42,7 @@ export class Lifecycle {
     const { serving, engine } = this.#options
     if (lifecycle === 'active') serving.start()
     else serving.stop()
-    const applied = lifecycle === 'active' ? serving.whenIdle() : engine.idle()
+    const applied = lifecycle === 'active' ? serving.whenIdle() : engine.whenIdle()
     void applied.then(() => {
       if (revision > this.#observed.revision) this.#observed = { revision, lifecycle }
     })

@@ -4,8 +4,8 @@
  */
 import type { IndexDefinition } from '../../documents/store.ts'
 import type { Engine } from '../../engine/engine.ts'
+import type { LiveReleases } from '../../engine/releases/executable-release.ts'
 import { indexDefinitions } from '../../engine/releases/preparations.ts'
-import type { LiveReleases } from '../../engine/releases/release.ts'
 import type { ArtifactStore } from '../../storage/artifacts.ts'
 import type { ControlDatabase } from '../../storage/control/database.ts'
 import { listLiveReleases, type ReleaseRecord } from '../../storage/control/releases.ts'
@@ -18,7 +18,7 @@ interface EngineCollectionOptions {
   readonly log: Logger
   readonly control: ControlDatabase
   readonly artifacts: ArtifactStore
-  readonly engine: Pick<Engine, 'keepOnly'>
+  readonly engine: Pick<Engine, 'retainOnly'>
   /** Prepares Releases only after their rows are stored, so all prepared ones are listed. */
   readonly validations: Pick<SerialQueue, 'runUnbounded'>
 }
@@ -66,7 +66,7 @@ export class EngineCollection {
       if (this.#runs.isClosed) return 0
     }
     this.#live = live
-    return engine.keepOnly(live, () => this.collect())
+    return engine.retainOnly(live, () => this.collect())
   }
 
   async #indexesOf({

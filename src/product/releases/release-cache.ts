@@ -2,7 +2,7 @@
  * Cache of Releases, loaded from their verified artifacts on first use. A Release never changes, so
  * no entry is ever stale; callers decide whether a Release may serve.
  */
-import type { Release } from '../../engine/releases/release.ts'
+import type { Release } from '../../engine/releases/executable-release.ts'
 import { Fault } from '../../errors/fault.ts'
 import type { ArtifactStore } from '../../storage/artifacts.ts'
 import type { ControlDatabase } from '../../storage/control/database.ts'

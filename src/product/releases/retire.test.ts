@@ -111,7 +111,7 @@ describe('a retirement', () => {
     const { releaseId } = await publishRelease(harness, { tables: [table('notes', 'a')] })
     const kept = await publishRelease(harness, { tables: [table('notes', 'b')] })
     let live: unknown
-    harness.engine.keepOnly = async (releases) => {
+    harness.engine.retainOnly = async (releases) => {
       live = [...releases]
       return 1
     }

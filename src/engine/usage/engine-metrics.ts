@@ -1,9 +1,9 @@
-/** What the engine and its runners know of themselves, under the names of the metrics. */
+/** Adds the statistics of the engine and its runner pool to the metrics. */
 import type { Metrics } from '../../telemetry/metrics/metrics.ts'
 import type { EngineStatistics } from '../engine.ts'
 import type { RunnerPool } from '../runners/runner-pool.ts'
 
-export function addEngineFigures(
+export function addEngineMetrics(
   metrics: Metrics,
   statistics: () => EngineStatistics,
   pool: RunnerPool,

@@ -1,8 +1,11 @@
-/** Guests that a Function lets in, named from the seed of its call: a rerun names the same. */
+/**
+ * Guest identities that a Function issues. They derive from the seed of the call, so every attempt
+ * issues the same ones.
+ */
 import { sha256 } from '../../system/digests.ts'
 import type { RunnerCall } from '../runners/runner-pool.ts'
 
-/** Answers the bearer of a guest; the same request has the same answer. */
+/** Returns the bearer token of a guest, which is equal for equal requests. */
 export type IssueGuest = (request: {
   /** 10 bytes. */
   readonly entropy: Uint8Array
@@ -10,8 +13,8 @@ export type IssueGuest = (request: {
   readonly expiresInSeconds: number
 }) => string
 
-/** Answers Stored JSON. `count` numbers the guests of the call. */
-export function guestOf(
+/** Issues the guest with the number `count` of the call. Returns its token as stored JSON. */
+export function issueSeededGuest(
   issueGuest: IssueGuest,
   { seed, nowMicros }: Pick<RunnerCall, 'seed' | 'nowMicros'>,
   { count, expiresInSeconds }: { readonly count: number; readonly expiresInSeconds: number },

@@ -1,4 +1,4 @@
-/** `ctx.config` in real runners: who reads what, and what of it is kept. */
+/** `ctx.config` in real runners: which Functions may read it, and how it affects the cache. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { TestConfiguration } from '../../../build/testing/configurations.ts'
 import { type EngineBench, engineBench } from '../../../build/testing/engines.ts'
@@ -54,8 +54,8 @@ beforeEach(() =>
 )
 
 const statistics = () => bench.engine.statistics().cache
-const failure = (work: Promise<unknown>) =>
-  work.then(
+const failure = (call: Promise<unknown>) =>
+  call.then(
     () => 'none',
     (error: { code: string; detail?: string }) => `${error.code}: ${error.detail}`,
   )
@@ -69,12 +69,12 @@ describe('a variable', () => {
     expect(await bench.call('variableIn')).toBe('a variable')
   })
 
-  test.each(['NONE', 'API_KEY'])('that there is not is null: %s', async (name) => {
+  test.each(['NONE', 'API_KEY'])('that does not exist is null: %s', async (name) => {
     expect(await bench.call('variable', { name })).toBeNull()
   })
 
   test.each(['a', '_A', '', 'A B', 'A"', 'A'.repeat(65)])(
-    'of a name that is none throws in the code: %j',
+    'with an invalid name throws in the code: %j',
     async (name) => {
       expect(await failure(bench.call('variable', { name }))).toBe(
         'FUNCTION_FAILED: TypeError: ctx.config.variable needs a name such as "API_KEY"',
@@ -84,7 +84,7 @@ describe('a variable', () => {
 })
 
 describe('a result', () => {
-  test('that read a variable is kept, and not after a change', async () => {
+  test('that read a variable is cached until the configuration changes', async () => {
     for (const value of ['two', 'three']) {
       for (let i = 0; i < 3; i++) await bench.call('both')
       const { hits } = statistics()
@@ -96,7 +96,7 @@ describe('a result', () => {
   })
 
   test.each(['nested', 'swallowed'])(
-    'is not kept after a change where the variable was read inside: %s',
+    'is not cached after a change where a nested read depends on it: %s',
     async (name) => {
       for (let i = 0; i < 3; i++) await bench.call(name)
       const { misses } = statistics()
@@ -107,7 +107,7 @@ describe('a result', () => {
     },
   )
 
-  test('that read none is kept through a change', async () => {
+  test('that read no variable is cached through a change', async () => {
     for (let i = 0; i < 3; i++) await bench.call('constant')
     const { hits } = statistics()
     configuration.change({})
@@ -115,12 +115,12 @@ describe('a result', () => {
     expect(statistics().hits).toBe(hits + 1)
   })
 
-  test('of a run that began before a change is neither kept nor shared', async () => {
+  test('of a run that started before a change is neither cached nor shared', async () => {
     for (let i = 0; i < 3; i++) await bench.call('both')
     for (let i = 0; i < 50; i++) {
       configuration.change({ variables: { A: `before ${i}`, B: 'b' } })
       const early = bench.call('both')
-      // In the runner by now, not yet answered.
+      // The call is in the runner now and has no result yet.
       await new Promise((resolve) => setImmediate(resolve))
       configuration.change({ variables: { A: `after ${i}`, B: 'b' } })
       const late = [bench.call('both'), bench.call('both')]
@@ -133,7 +133,7 @@ describe('a result', () => {
     }
   })
 
-  test('of a run that began before a change is not kept where it is the last to end', async () => {
+  test('of a run that started before a change and ends last is not cached', async () => {
     for (let i = 0; i < 3; i++) await bench.call('both')
     for (let i = 0; i < 50; i++) {
       configuration.change({ variables: { A: `before ${i}`, B: 'b' } })
@@ -146,7 +146,7 @@ describe('a result', () => {
   })
 })
 
-test('an Action sees what was there when it began; what it calls begins later', async () => {
+test('an Action reads the configuration at its start, a called Query at its own', async () => {
   const running = bench.call('slow')
   await expect.poll(() => bench.pool.statistics().inFlight).toBe(1)
   configuration.change({ variables: { A: 'two', B: 'b' } })
@@ -154,7 +154,7 @@ test('an Action sees what was there when it began; what it calls begins later', 
 })
 
 describe('a secret', () => {
-  test('is read in the Action that names it', async () => {
+  test('is read in an Action that declares it', async () => {
     expect(await bench.call('secret', { name: 'API_KEY' })).toBe(SECRET)
     configuration.change({ secrets: { API_KEY: 'rotated' } })
     expect(await bench.call('secret', { name: 'API_KEY' })).toBe('rotated')
@@ -164,19 +164,19 @@ describe('a secret', () => {
     ['fromQuery', 'TypeError: ctx.config.secret: only an Action reads secrets'],
     ['fromMutation', 'TypeError: ctx.config.secret: only an Action reads secrets'],
     ['undeclared', 'TypeError: ctx.config.secret("API_KEY"): add it to uses.secrets'],
-  ])('is not read by another Function: %s', async (name, message) => {
+  ])('cannot be read by another Function: %s', async (name, message) => {
     const failed = await failure(bench.call(name))
     expect(failed).toContain(`FUNCTION_FAILED: ${message}`)
     expect(failed).not.toContain(SECRET)
   })
 
-  test('that the Action does not name is refused, whether it is set or not', async () => {
-    const refused = (name: string) =>
+  test('that the Action does not declare is rejected, whether it is set or not', async () => {
+    const rejection = (name: string) =>
       `FUNCTION_FAILED: TypeError: ctx.config.secret("${name}"): ` +
       'add it to uses.secrets of this Action'
     configuration.change({ secrets: { OTHER: SECRET } })
-    expect(await failure(bench.call('secret', { name: 'OTHER' }))).toBe(refused('OTHER'))
-    expect(await failure(bench.call('secret', { name: 'NEVER' }))).toBe(refused('NEVER'))
+    expect(await failure(bench.call('secret', { name: 'OTHER' }))).toBe(rejection('OTHER'))
+    expect(await failure(bench.call('secret', { name: 'NEVER' }))).toBe(rejection('NEVER'))
   })
 
   test('that is not set throws with the command that sets it', async () => {
@@ -186,7 +186,7 @@ describe('a secret', () => {
     )
   })
 
-  test('is in no line of the log', () => {
+  test('never appears in the log', () => {
     expect(bench.log.text()).not.toContain(SECRET)
   })
 })

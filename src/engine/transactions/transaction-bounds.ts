@@ -1,4 +1,4 @@
-/** What one transaction may read and write, and how much of it is used (architecture, Bounds). */
+/** The bounds of one transaction and how much of them is used (architecture, Bounds). */
 import { Fault } from '../../errors/fault.ts'
 import {
   BYTES_READ_MAX,
@@ -22,11 +22,11 @@ export class TransactionBounds {
   bytesWritten = 0
   #documentsRead = 0
   #bytesRead = 0
-  #passed: string | null = null
+  #exceeded: string | null = null
 
-  /** Name of the limit that was passed. Code that catches the failure does not undo it. */
-  get passed(): string | null {
-    return this.#passed
+  /** Name of the exceeded limit, also where the author's code caught the failure. */
+  get exceeded(): string | null {
+    return this.#exceeded
   }
 
   /** UTF-16 units that may still be read. */
@@ -43,7 +43,7 @@ export class TransactionBounds {
     }
   }
 
-  /** Raises LIMIT_EXCEEDED, as does `countWritten`. */
+  /** Throws LIMIT_EXCEEDED beyond a bound. */
   countRead(text: string): void {
     this.#documentsRead += 1
     this.#bytesRead += text.length
@@ -51,7 +51,10 @@ export class TransactionBounds {
     if (this.#bytesRead > BYTES_READ_MAX) this.#exceed('bytes read', BYTES_READ_MAX)
   }
 
-  /** `text` is null for a deletion; `documentsWritten` counts this document too. */
+  /**
+   * `text` is null for a deletion; `documentsWritten` includes this document. Throws LIMIT_EXCEEDED
+   * beyond a bound.
+   */
   countWritten(text: string | null, documentsWritten: number): void {
     const bytes = text === null ? 0 : Buffer.byteLength(text)
     this.bytesWritten += bytes
@@ -63,7 +66,7 @@ export class TransactionBounds {
   }
 
   #exceed(name: string, bound: number): never {
-    this.#passed ??= name
+    this.#exceeded ??= name
     throw new Fault('LIMIT_EXCEEDED', { detail: `${name}: at most ${bound}` })
   }
 }

@@ -1,21 +1,23 @@
-/** What the code of a Function sent as fields of documents, checked by the schema. */
-
+/** Decodes fields of documents that a runner sent and checks them against the schema. */
 import { fromStoredJson } from '../../value/stored.ts'
 import { ValidationError } from '../../value/validation-error.ts'
 import { Timestamp, type Value, type ValueObject } from '../../value/values.ts'
 import { OperationError } from '../invocations/operation-error.ts'
 import type { PreparedTable } from '../releases/prepared-release.ts'
 
-/** What the code of a Function sent as a value. Throws a Refusal for what is none. */
+/** Decodes a value that a runner sent. Throws OperationError for what is not a value. */
 export function storedValue(json: unknown, verb: string, of: string): Value {
   try {
     return fromStoredJson(json)
   } catch (error) {
-    throw refusalOf(error, verb, of)
+    throw operationErrorOf(error, verb, of)
   }
 }
 
-/** A value to compare an index field with, in the field's own type. */
+/**
+ * Returns a value to compare an index field with, in the type of the field. Throws OperationError
+ * for another type.
+ */
 export function fieldValue(table: PreparedTable, field: string, json: unknown): Value {
   const value = storedValue(json, 'index', field)
   if (field === '_createdAt') {
@@ -32,7 +34,10 @@ export function fieldValue(table: PreparedTable, field: string, json: unknown): 
   }
 }
 
-/** The same, where a runner may also ask for documents without the field. */
+/**
+ * Returns a value as `fieldValue` does; undefined, which matches documents without the field, for
+ * `{ $u: '' }`. Throws OperationError where the field is not optional.
+ */
 export function comparedValue(
   table: PreparedTable,
   field: string,
@@ -46,7 +51,7 @@ export function comparedValue(
   throw new OperationError('TypeError', `index field "${field}" is undefined, and ${rule}`)
 }
 
-/** All fields of a document. Throws a Refusal for what the schema does not take. */
+/** Returns all fields of a document. Throws OperationError where they violate the schema. */
 export function checkedFields(
   table: PreparedTable,
   fields: unknown,
@@ -56,7 +61,7 @@ export function checkedFields(
   return checkedValue(table, storedValue(fields, verb, of), verb, of)
 }
 
-/** The same, of a value. */
+/** Checks a decoded value as the fields of a document. Throws OperationError. */
 export function checkedValue(
   table: PreparedTable,
   value: Value,
@@ -66,12 +71,12 @@ export function checkedValue(
   try {
     return table.check(value, table.manifest.name) as ValueObject
   } catch (error) {
-    throw refusalOf(error, verb, of)
+    throw operationErrorOf(error, verb, of)
   }
 }
 
-/** What the author wrote is put together where it fails alone. */
-function refusalOf(error: unknown, verb: string, of: string): unknown {
+/** Returns the OperationError for a ValidationError; builds the message only on failure. */
+function operationErrorOf(error: unknown, verb: string, of: string): unknown {
   if (!(error instanceof ValidationError)) return error
   return new OperationError('TypeError', `${verb}("${of}"): ${error.path} must be ${error.rule}`)
 }

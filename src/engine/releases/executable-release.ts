@@ -1,9 +1,9 @@
-/** A Release as the engine executes it: verified code and what its manifest declares. */
+/** A Release as the engine executes it: verified code and the declarations of its manifest. */
 import type { IndexDefinition } from '../../documents/store.ts'
 import type { ReleaseId } from '../../value/ids.ts'
 import type { FunctionManifest, TableManifest } from '../../value/manifest.ts'
 
-/** Code that a runner can load. `source` is one script; see runner/host.ts for its form. */
+/** Code for a runner. `source` is one script; runner/host.ts describes its form. */
 export interface ReleaseCode {
   readonly releaseId: ReleaseId
   readonly source: string
@@ -16,5 +16,5 @@ export interface Release extends ReleaseCode {
   readonly tables: ReadonlyMap<string, TableManifest>
 }
 
-/** Those that may be called, now or later, with the indexes that they declare. */
+/** The Releases that may still be called, with the indexes that they declare. */
 export type LiveReleases = ReadonlyMap<ReleaseId, readonly IndexDefinition[]>

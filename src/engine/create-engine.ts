@@ -1,0 +1,110 @@
+/** Wires the engine of one Environment: store, committer, query cache and runners. */
+import type { DocumentStore } from '../documents/store.ts'
+import type { System } from '../system/system.ts'
+import type { Logger } from '../telemetry/log.ts'
+import type { Metrics } from '../telemetry/metrics/metrics.ts'
+import { Actions } from './actions/actions.ts'
+import { Requests, type RequestsOptions } from './actions/outgoing-requests.ts'
+import { Committer } from './commits/committer.ts'
+import { Retention } from './commits/retention.ts'
+import type { Engine } from './engine.ts'
+import { ActiveCalls } from './invocations/active-calls.ts'
+import { CallAdmission } from './invocations/admission.ts'
+import type { Cursors } from './invocations/context-operations.ts'
+import type { ConfigurationSource } from './invocations/function-configuration.ts'
+import type { IssueGuest } from './invocations/guest-identities.ts'
+import { Mutations } from './invocations/mutations.ts'
+import { Queries } from './invocations/queries.ts'
+import { QueryCache } from './query-cache/query-cache.ts'
+import type { Release } from './releases/executable-release.ts'
+import { Preparations } from './releases/preparations.ts'
+import { storedTables } from './releases/stored-tables.ts'
+import type { RunnerRole } from './runners/ports.ts'
+import type { RunnerPool } from './runners/runner-pool.ts'
+import { FunctionUsage } from './usage/function-usage.ts'
+import { componentHealth, DocumentsHealth } from './usage/health.ts'
+import { measuredEngine } from './usage/measured-engine.ts'
+
+export interface EngineOptions {
+  readonly store: DocumentStore
+  readonly pool: RunnerPool
+  readonly system: System
+  readonly log: Logger
+  readonly metrics: Metrics
+  readonly issueGuest: IssueGuest
+  readonly cursors: Cursors
+  readonly configuration: ConfigurationSource
+  /** Networks that Actions may send requests to in addition to the public Internet. */
+  readonly outbound?: RequestsOptions
+  /** `CommitterOptions.commitMillisMax`. */
+  readonly commitMillisMax?: number
+}
+
+export function createEngine(options: EngineOptions): Engine {
+  const { store, pool, system, log } = options
+  const cache = new QueryCache(options)
+  const committer = new Committer({
+    ...options,
+    onCommit: (_, writes) => cache.invalidate(writes),
+  })
+  const usage = new FunctionUsage(options)
+  const inFlight = new ActiveCalls()
+  const port = { ...options, cache, committer, usage, inFlight }
+  const queries = new Queries(port)
+  const mutations = new Mutations(port)
+  const requests = new Requests(options.outbound ?? { allowedNetworks: [] }, pool)
+  const actions = new Actions({ ...port, queries, mutations, requests })
+  const retention = new Retention({ store, committer, system, log })
+  const preparations = new Preparations(store, committer)
+  const calls = new CallAdmission({ preparations, queries, mutations, actions, inFlight, system })
+  const documents = new DocumentsHealth(store)
+  retention.start()
+
+  const engine: Engine = {
+    describe: (code) => pool.describe(code),
+    prepare: async (release) => {
+      const { tables } = await preparations.prepare(release)
+      return storedTables(store, tables, committer.durable)
+    },
+    query: (request) => calls.query(request),
+    mutation: (request) => calls.mutation(request),
+    replay: (request, callers) => mutations.replay(request, callers),
+    action: (request) => calls.action(request),
+    isWarm: (release) =>
+      preparations.find(release.releaseId) !== null &&
+      pool.isWarm(release.releaseId, rolesOf(release)),
+    warm: async (release) => {
+      await preparations.prepare(release)
+      await pool.warm(release, rolesOf(release))
+    },
+    retainOnly: (live, onDrained) => {
+      const retained = inFlight.retainOnly(live, onDrained)
+      pool.retainOnly(retained)
+      return preparations.retainOnly(retained)
+    },
+    ready: () => store.status.state === 'open',
+    canReadDocuments: async () => (await documents.check()) === 'healthy',
+    health: () => componentHealth(documents, committer, pool.statistics()),
+    whenIdle: () => inFlight.whenIdle(),
+    statistics: () => ({
+      cache: cache.statistics,
+      actions: actions.statistics,
+      inFlight: inFlight.count,
+      durableSequence: committer.durable,
+    }),
+    close: async () => {
+      await retention.stop()
+      await pool.close()
+      await committer.drain()
+      await store.close()
+      usage.stop()
+    },
+  }
+  return measuredEngine(engine, options)
+}
+
+/** Returns the runner roles that the Functions of a Release need. */
+function rolesOf({ functions }: Release): readonly RunnerRole[] {
+  const hasActions = [...functions.values()].some(({ kind }) => kind === 'action')
+  return hasActions ? ['transactions', 'actions'] : ['transactions']
+}

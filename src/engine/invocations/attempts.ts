@@ -1,0 +1,124 @@
+/** One attempt of a Query or a Mutation: transaction, runner, log and usage. */
+
+import { Fault } from '../../errors/fault.ts'
+import type { System } from '../../system/system.ts'
+import type { Logger } from '../../telemetry/log.ts'
+import type { FunctionManifest } from '../../value/manifest.ts'
+import type { RunnerOutcome, RunnerPool } from '../runners/runner-pool.ts'
+import { namedDocuments } from '../speculation/prefetched-documents.ts'
+import type { Transaction } from '../transactions/transaction.ts'
+import type { FunctionUsage } from '../usage/function-usage.ts'
+import type { Cursors } from './context-operations.ts'
+import type { ConfigurationSource } from './function-configuration.ts'
+import { logOutcome } from './function-logs.ts'
+import type { IssueGuest } from './guest-identities.ts'
+import { type Invocation, runnerCall } from './invocation.ts'
+import { type TransactionCalls, TransactionHost } from './nested-calls.ts'
+import { type CompletedRun, conclude, limitFault } from './run-outcomes.ts'
+
+export interface InvocationPort {
+  readonly cursors: Cursors
+  readonly issueGuest: IssueGuest
+  readonly configuration: ConfigurationSource
+  readonly pool: RunnerPool
+  readonly system: System
+  readonly log: Logger
+  readonly usage: FunctionUsage
+}
+
+/**
+ * Runs the Function once. Returns null where the caller has to repeat the attempt with a new
+ * transaction: it was misspeculated, or its runner failed and the failure was not attributed to
+ * this call. Throws every failure of an invocation.
+ */
+export async function runAttempt(
+  port: InvocationPort,
+  invocation: Invocation,
+  transaction: Transaction,
+): Promise<CompletedRun | null> {
+  const { prepared, definition, argumentsText } = invocation
+  const call = invocation.isSpeculative
+    ? runnerCall(invocation, transaction.prefetch(namedDocuments(argumentsText)))
+    : runnerCall(invocation)
+  const log = new AttemptLog(port.log, invocation)
+  const calls: TransactionCalls = {
+    prepared,
+    transaction,
+    cursors: port.cursors,
+    principal: invocation.principal,
+    issueGuest: port.issueGuest,
+    configuration: invocation.configuration,
+    log,
+    failures: null,
+    count: 0,
+    characters: 0,
+    usedClock: false,
+    usedRandom: false,
+    usedIdentity: false,
+    usedConfiguration: false,
+  }
+  const host = new TransactionHost(calls, call)
+  const startedMillis = port.system.monotonicMillis()
+  const outcome = await port.pool.invoke(prepared.release, call, host)
+  if (outcome.kind === 'misspeculated') {
+    invocation.isSpeculative = false
+    prepared.functions.get(definition.name)!.speculation.onMisspeculation()
+  }
+  port.usage.record(invocation, outcome, { startedMillis, grownBytes: host.grownBytes })
+  log.end(outcome)
+  if (transaction.limit !== null) throw limitFault(transaction.limit)
+  if (outcome.kind === 'threw' && transaction.hasRejectedCursor) {
+    throw new Fault('ARGUMENTS_INVALID', { detail: outcome.error.message })
+  }
+  const completed = conclude(invocation, outcome, calls.failures, transaction.violations)
+  if (completed === null) return null
+  return {
+    ...completed,
+    usedClock: completed.usedClock || calls.usedClock,
+    usedRandom: completed.usedRandom || calls.usedRandom,
+    usedIdentity: completed.usedIdentity || calls.usedIdentity,
+    usedConfiguration: calls.usedConfiguration,
+  }
+}
+
+/** Most log lines of called Functions that a speculative attempt buffers. */
+const BUFFERED_LINES_MAX = 1_024
+
+/**
+ * The log of one attempt. A speculative attempt buffers the records of called Functions and drops
+ * them where it is misspeculated, since the repeated attempt writes all of them.
+ */
+class AttemptLog {
+  readonly #log: Logger
+  readonly #invocation: Invocation
+  readonly #isBuffered: boolean
+  #buffer: (() => void)[] | null = null
+  #lines = 0
+
+  constructor(log: Logger, invocation: Invocation) {
+    this.#log = log
+    this.#invocation = invocation
+    this.#isBuffered = invocation.isSpeculative
+  }
+
+  /** Logs the outcome of a called Function. */
+  add(callee: FunctionManifest, outcome: RunnerOutcome): void {
+    const logged = outcome.kind === 'returned' ? { ...outcome, result: null } : outcome
+    this.#buffer ??= []
+    this.#buffer.push(() => logOutcome(this.#log, this.#invocation, callee, logged))
+    this.#lines += 'logs' in outcome ? (outcome.logs?.length ?? 0) : 0
+    if (!this.#isBuffered || this.#lines > BUFFERED_LINES_MAX) this.#flush()
+  }
+
+  /** Logs the outcome of the attempt itself. */
+  end(outcome: RunnerOutcome): void {
+    if (outcome.kind === 'misspeculated') return
+    this.#flush()
+    logOutcome(this.#log, this.#invocation, this.#invocation.definition, outcome)
+  }
+
+  #flush(): void {
+    for (const write of this.#buffer ?? []) write()
+    this.#buffer = null
+  }
+}

@@ -1,0 +1,104 @@
+/** The state that all attempts of one invocation share. */
+import type { StoredDocument } from '../../documents/store.ts'
+import { Fault } from '../../errors/fault.ts'
+import type { System } from '../../system/system.ts'
+import type { Principal } from '../../value/identities.ts'
+import type { FunctionManifest } from '../../value/manifest.ts'
+import { INVOCATION_MILLIS_MAX, LOST_RUNS_MAX } from '../limits.ts'
+import type { PreparedRelease } from '../releases/prepared-release.ts'
+import type { CancellationToken, RunnerCall } from '../runners/outcomes.ts'
+import type { ConfigurationSnapshot, ConfigurationSource } from './function-configuration.ts'
+
+/** Identifies a call in the log. */
+export interface InvocationContext {
+  readonly requestId: string
+  readonly invocationId: string
+  /** The Application Client whose key the request carried. */
+  readonly clientId?: string
+  readonly credentialId?: string
+}
+
+export interface Invocation {
+  readonly prepared: PreparedRelease
+  readonly definition: FunctionManifest
+  /** Stored JSON of the checked arguments. */
+  readonly argumentsText: string
+  /** The principal that the Function sees; null for an anonymous caller. */
+  readonly principal: Principal | null
+  readonly nowMicros: bigint
+  /** 32 bytes, hexadecimal; equal for every attempt of one invocation. */
+  readonly seed: string
+  /** Monotonic milliseconds; absent where the invocation starts on arrival. */
+  readonly arrivedMillis?: number | undefined
+  /** Monotonic milliseconds. */
+  readonly deadline: number
+  /** The configuration at the start of the invocation. */
+  readonly configuration: ConfigurationSnapshot
+  readonly context: InvocationContext
+  readonly signal?: CancellationToken | undefined
+  /** Whether the next attempt is speculative (speculation/speculation-policy.ts). */
+  isSpeculative: boolean
+}
+
+export type InvocationInput = Omit<
+  Invocation,
+  'nowMicros' | 'seed' | 'deadline' | 'configuration' | 'isSpeculative'
+>
+
+/**
+ * Starts an invocation: its time, seed, deadline and configuration are fixed for all its attempts.
+ * A runner stops its call once `signal` is aborted.
+ */
+export function beginInvocation(
+  {
+    system,
+    configuration,
+  }: { readonly system: System; readonly configuration: ConfigurationSource },
+  input: Omit<InvocationInput, 'signal'>,
+  signal: CancellationToken | undefined,
+  millisMax = INVOCATION_MILLIS_MAX,
+): Invocation {
+  return {
+    ...input,
+    signal,
+    nowMicros: system.nowMicros(),
+    seed: system.randomBytes(32).toHex(),
+    deadline: (input.arrivedMillis ?? system.monotonicMillis()) + millisMax,
+    configuration: configuration.current,
+    isSpeculative: input.prepared.functions.get(input.definition.name)!.speculation.decide(),
+  }
+}
+
+/**
+ * Counts the attempts of an invocation that were misspeculated or lost to a runner failure that was
+ * not attributed to this call. Beyond `LOST_RUNS_MAX` the call itself is presumed to be the cause.
+ */
+export class LostRunCounter {
+  #count = 0
+
+  /** Throws FUNCTION_FAILED beyond the bound. */
+  add(): void {
+    this.#count += 1
+    if (this.#count <= LOST_RUNS_MAX) return
+    throw new Fault('FUNCTION_FAILED', { detail: `it had to be run ${this.#count} times` })
+  }
+}
+
+/** Returns the call that a runner executes for an attempt; speculative with `prefetched`. */
+export function runnerCall(
+  { definition, argumentsText, principal, nowMicros, seed, deadline, signal }: Invocation,
+  prefetched?: readonly StoredDocument[],
+): RunnerCall {
+  const { name, kind } = definition
+  return {
+    function: name,
+    kind,
+    argumentsText,
+    identityText: principal?.identityText ?? 'null',
+    nowMicros,
+    seed,
+    deadline,
+    signal,
+    prefetched,
+  }
+}

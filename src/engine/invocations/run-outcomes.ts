@@ -1,0 +1,114 @@
+/** Turns the outcome of one run into the result of the call or the Fault that its caller gets. */
+import type { Code } from '../../errors/codes.ts'
+import { Fault } from '../../errors/fault.ts'
+import type { FunctionManifest } from '../../value/manifest.ts'
+import { ValidationError } from '../../value/validation-error.ts'
+import { RESULT_BYTES_MAX } from '../limits.ts'
+import type { PreparedRelease } from '../releases/prepared-release.ts'
+import type { RunnerOutcome } from '../runners/outcomes.ts'
+import type { Invocation } from './invocation.ts'
+import { type CalledFailures, errorKind } from './nested-calls.ts'
+import { uncaughtViolation, type Violations } from './operation-error.ts'
+import { returnedValue, withinBounds } from './returned-documents.ts'
+
+export interface CompletedRun {
+  /** Tagged JSON. */
+  readonly resultText: string
+  readonly usedClock: boolean
+  readonly usedRandom: boolean
+  /** Whether the code read the identity of its caller. */
+  readonly usedIdentity: boolean
+  readonly usedConfiguration: boolean
+}
+
+/**
+ * Returns the checked result; null where the run was misspeculated or lost and has to be repeated.
+ * Throws the Fault of every other outcome. `failures` holds the codes that called Functions failed
+ * with, `violations` the unique index violations that were thrown inside this run.
+ */
+export function conclude(
+  { prepared, definition }: Pick<Invocation, 'prepared' | 'definition'>,
+  outcome: RunnerOutcome,
+  failures: CalledFailures | null,
+  violations: Violations | null,
+): Omit<CompletedRun, 'usedConfiguration'> | null {
+  switch (outcome.kind) {
+    case 'returned':
+      return {
+        resultText: checkedResult(prepared, definition, outcome),
+        usedClock: outcome.usedClock,
+        usedRandom: outcome.usedRandom,
+        usedIdentity: outcome.usedIdentity,
+      }
+    case 'failed':
+      throw declaredFault(definition, outcome.code, failures)
+    case 'threw': {
+      const { name, message } = outcome.error
+      const cause = uncaughtViolation(outcome.error, violations)
+      if (cause !== null) throw new Fault('UNIQUE_VIOLATION', { detail: message, cause })
+      throw new Fault('FUNCTION_FAILED', { detail: `${name}: ${message}` })
+    }
+    case 'limit':
+      throw limitFault(outcome.limit)
+    case 'deadline':
+      throw new Fault('DEADLINE_EXCEEDED')
+    case 'broken':
+      throw new Fault('FUNCTION_FAILED', { detail: outcome.detail })
+    case 'cancelled':
+      throw cancelledFault()
+    case 'lost':
+    case 'misspeculated':
+      return null
+  }
+}
+
+/** The failure of a call that was cancelled because its caller disconnected. */
+export function cancelledFault(): Fault {
+  return new Fault('UNAVAILABLE', { detail: 'the caller disconnected' })
+}
+
+export function limitFault(limit: string): Fault {
+  return new Fault('LIMIT_EXCEEDED', { detail: limit })
+}
+
+/** An undeclared code is a mistake of the author, not a new public code. */
+function declaredFault(
+  definition: FunctionManifest,
+  code: string,
+  failures: CalledFailures | null,
+): Fault {
+  const kind = errorKind(definition, code, failures)
+  if (kind === null) {
+    return new Fault('FUNCTION_FAILED', {
+      detail: `${definition.name} fails with an undeclared code`,
+    })
+  }
+  return new Fault(`APP_${code}` as Code, { kind, detail: definition.name })
+}
+
+function checkedResult(
+  prepared: PreparedRelease,
+  definition: FunctionManifest,
+  { result, documents }: Extract<RunnerOutcome, { readonly kind: 'returned' }>,
+): string {
+  const { encodeResult, checkResult } = prepared.functions.get(definition.name)!
+  const text = withinBounds(() => encodeResult(result, documents))
+  if (text === null) {
+    const value = () => withinBounds(() => returnedValue(result, documents))
+    const detail = violationOf(() => checkResult(value(), 'result'))
+    throw new Fault('RESULT_INVALID', { detail: `${definition.name}: ${detail}` })
+  }
+  if (text.length > RESULT_BYTES_MAX) throw limitFault('result bytes')
+  return text
+}
+
+/** Returns the message of the ValidationError that the check throws. */
+function violationOf(check: () => unknown): string {
+  try {
+    check()
+    return 'the result does not match `returns`'
+  } catch (error) {
+    if (!(error instanceof ValidationError)) throw error
+    return error.message
+  }
+}
