@@ -2,6 +2,7 @@
 import { Fault } from '../errors/fault.ts'
 import { isJson } from '../wire/media-types.ts'
 import type { SurfaceCodes } from './errors.ts'
+import { discard, type Reservation } from './transfers/memory-budget.ts'
 import { holderOf, type Sender } from './transfers/senders.ts'
 import type { TransferPace } from './transfers/transfer-pace.ts'
 import type { Transfers } from './transfers/transfers.ts'
@@ -56,41 +57,49 @@ export function readBody(
     if (length <= SMALL_BODY_BYTES) {
       return transfers.pace.limit(request.bytes(), length, () => tooSlow(codes))
     }
-    reserve(length, codes, transfers, sender)
-    return gathered(boundedChunks(request.body!, bytesMax, codes, transfers.pace))
+    const memory = reserve(length, codes, transfers, sender)
+    const chunks = boundedChunks(request.body!, bytesMax, codes, transfers.pace)
+    return gathered(chunks, memory.allocate(length))
   }
   if (request.body === null) return NO_BODY
   const chunks = boundedChunks(request.body, bytesMax, codes, transfers.pace)
-  return gathered(reservedChunks(chunks, () => reserve(bytesMax, codes, transfers, sender)))
+  const more = () => reserve(bytesMax, codes, transfers, sender).allocate(bytesMax)
+  return gathered(chunks, new Uint8Array(SMALL_BODY_BYTES), more)
 }
 
-async function gathered(stream: AsyncIterable<Uint8Array>): Promise<Uint8Array> {
-  const chunks: Uint8Array[] = []
-  for await (const chunk of stream) chunks.push(chunk)
-  return Buffer.concat(chunks)
-}
-
-/** Calls `reserveAll` once a body of unknown length is not small. */
-async function* reservedChunks(
+/** Copies a body into `target`, or into what `more` returns once `target` is too short. */
+async function gathered(
   chunks: AsyncIterable<Uint8Array>,
-  reserveAll: () => void,
-): AsyncGenerator<Uint8Array> {
+  target: Uint8Array,
+  more?: () => Uint8Array,
+): Promise<Uint8Array> {
+  let bytes = target
   let size = 0
-  let isReserved = false
   for await (const chunk of chunks) {
-    size += chunk.length
-    if (size > SMALL_BODY_BYTES && !isReserved) {
-      reserveAll()
-      isReserved = true
+    if (size + chunk.length > bytes.length && more !== undefined) {
+      const longer = more()
+      longer.set(bytes.subarray(0, size))
+      bytes = longer
     }
-    yield chunk
+    bytes.set(chunk, size)
+    size += chunk.length
+    discard(chunk)
   }
+  return bytes.subarray(0, size)
 }
 
-function reserve(bytes: number, codes: SurfaceCodes, { bodies }: Transfers, sender: Sender): void {
-  sender.bodyMemory = bodies.reserve(bytes, holderOf(sender))
-  if (sender.bodyMemory !== null) return
-  throw new Fault(codes.busy, { detail: 'unfinished bodies have no room for another' })
+function reserve(
+  bytes: number,
+  codes: SurfaceCodes,
+  { bodies }: Transfers,
+  sender: Sender,
+): Reservation {
+  const memory = bodies.reserve(bytes, holderOf(sender))
+  if (memory === null) {
+    throw new Fault(codes.busy, { detail: 'unfinished bodies have no room for another' })
+  }
+  sender.bodyMemory = memory
+  return memory
 }
 
 /** Bounds a body that is never whole in memory, so that it needs no room in the budget. */

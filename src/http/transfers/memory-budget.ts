@@ -58,16 +58,30 @@ export class MemoryBudget {
 /** Memory of a budget that is held until it is released. */
 export class Reservation {
   #free: (() => void) | null
+  #buffer: Uint8Array<ArrayBuffer> | null = null
 
   constructor(free: () => void) {
     this.#free = free
   }
 
+  /** Returns a buffer that lasts until the release. */
+  allocate(bytes: number): Uint8Array {
+    this.#buffer = new Uint8Array(bytes)
+    return this.#buffer
+  }
+
   /** Gives the memory back; a second call does nothing. */
   release(): void {
+    if (this.#buffer !== null) discard(this.#buffer)
+    this.#buffer = null
     this.#free?.()
     this.#free = null
   }
+}
+
+/** Frees the memory of bytes at once: until a collection it would count for nobody. */
+export function discard({ buffer, byteLength }: Uint8Array): void {
+  if (buffer instanceof ArrayBuffer && buffer.byteLength === byteLength) buffer.transfer(0)
 }
 
 class Shares {
