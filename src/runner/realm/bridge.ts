@@ -50,11 +50,30 @@ export const URL_PARTS = [
   'hash',
 ] as const
 
-let outer: Bridge
+/** The bridge as functions of this realm. */
+export let bridge: Bridge
 
 /** Connects this realm to the process around it. */
-export function connectBridge(given: Bridge): void {
-  outer = given
+export function connectBridge(outer: Bridge): void {
+  const { emit, runAs, callOfRunningCode, rejectionHandled, spentMicros, documentId } = outer
+  const { nowMicros, utf8Length, utf8Write, utf8Read } = outer
+  const { parseUrl, setUrlPart, fromBase64, toBase64 } = outer
+  bridge = {
+    emit: (text) => guarded(() => emit(text)),
+    runAs: (call, task) => guarded(() => runAs(call, task)),
+    callOfRunningCode: () => guarded(callOfRunningCode),
+    rejectionHandled: () => guarded(rejectionHandled),
+    spentMicros: () => guarded(spentMicros),
+    documentId: (table, now, seed, count) => guarded(() => documentId(table, now, seed, count)),
+    nowMicros: () => guarded(nowMicros),
+    utf8Length: (text) => guarded(() => utf8Length(text)),
+    utf8Write: (text, into) => guarded(() => utf8Write(text, into)),
+    utf8Read: (bytes, strict, keepMark) => guarded(() => utf8Read(bytes, strict, keepMark)),
+    parseUrl: (text, base) => guarded(() => parseUrl(text, base)),
+    setUrlPart: (href, part, value) => guarded(() => setUrlPart(href, part, value)),
+    fromBase64: (text) => guarded(() => fromBase64(text)),
+    toBase64: (text) => guarded(() => toBase64(text)),
+  }
 }
 
 /**
@@ -67,22 +86,4 @@ function guarded<T>(call: () => T): T {
   } catch {
     throw new RangeError('the call stack or the memory is exhausted')
   }
-}
-
-/** The bridge as functions of this realm. */
-export const bridge: Bridge = {
-  emit: (text) => guarded(() => outer.emit(text)),
-  runAs: (call, task) => guarded(() => outer.runAs(call, task)),
-  callOfRunningCode: () => guarded(() => outer.callOfRunningCode()),
-  rejectionHandled: () => guarded(() => outer.rejectionHandled()),
-  spentMicros: () => guarded(() => outer.spentMicros()),
-  documentId: (table, now, seed, count) => guarded(() => outer.documentId(table, now, seed, count)),
-  nowMicros: () => guarded(() => outer.nowMicros()),
-  utf8Length: (text) => guarded(() => outer.utf8Length(text)),
-  utf8Write: (text, into) => guarded(() => outer.utf8Write(text, into)),
-  utf8Read: (bytes, strict, keepMark) => guarded(() => outer.utf8Read(bytes, strict, keepMark)),
-  parseUrl: (text, base) => guarded(() => outer.parseUrl(text, base)),
-  setUrlPart: (href, part, value) => guarded(() => outer.setUrlPart(href, part, value)),
-  fromBase64: (text) => guarded(() => outer.fromBase64(text)),
-  toBase64: (text) => guarded(() => outer.toBase64(text)),
 }
