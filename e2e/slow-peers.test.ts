@@ -1,7 +1,7 @@
 /** Slow and greedy clients, small: the budgets are half of the default, and so are the attacks. */
 import { connect } from 'node:net'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
-import { attackOn, openTarget, type Target } from './slow-peers/attacks.ts'
+import { ANSWER_BYTES, attackOn, openTarget, type Target } from './slow-peers/attacks.ts'
 
 const MIB = 1024 * 1024
 const BUDGET_MIB = 128
@@ -25,7 +25,7 @@ test('unfinished bodies beyond their budget are rejected at once', async () => {
 })
 
 test('answers that nobody reads are rejected at once beyond their budget', async () => {
-  const attack = { kind: 'answers', connections: 100, bytes: 7 * MIB, seconds: 6 } as const
+  const attack = { kind: 'answers', connections: 100, bytes: ANSWER_BYTES, seconds: 6 } as const
   const { mibBefore, mibPeak, attack: report, attacked } = await attackOn(target, attack)
   expect(mibPeak - mibBefore).toBeLessThanOrEqual(BUDGET_MIB + SLACK_MIB)
   expect(report.statuses[503]).toBeGreaterThanOrEqual(70)

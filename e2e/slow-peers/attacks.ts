@@ -1,13 +1,14 @@
 /** A served application under attack by slow and greedy clients, and what normal calls notice. */
 import { readdirSync, readFileSync, readlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { type Application, application } from '../application.ts'
+import { type Application, application, int64, query } from '../application.ts'
 import { run } from '../harness.ts'
 import type { ClientReport, ClientTask } from './client.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
 const BUN = join(ROOT, 'node_modules/.bin/bun')
 const MIB = 1024 * 1024
+export const ANSWER_BYTES = 7 * MIB
 /** Credentials of the attackers. */
 const KEYS = 6
 
@@ -43,6 +44,10 @@ export async function openTarget(environment: Record<string, string> = {}): Prom
     const remote = ['--remote', '--root', app.of.productRoot]
     const made = await app.svc(['credentials', 'create', ...remote, ...named, '--scopes', 'query'])
     attackerKeys.push(made.key)
+  }
+  // The result is made before any attack, as its making takes memory of its own.
+  for (let i = 0; i < 2; i++) {
+    await query(app, { function: 'slow.long', arguments: { input: int64(ANSWER_BYTES) } })
   }
   return { app, attackerKeys }
 }
