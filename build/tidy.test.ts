@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { VERSION } from '../src/value/version.ts'
 import { importFindings, MAY_IMPORT } from './tidy/import-rules.ts'
+import { languageFindings, subjectFindings } from './tidy/language-rules.ts'
 import { lazyFindings } from './tidy/lazy-libraries.ts'
 import { type Finding, parseSource, readSourceFiles } from './tidy/source-files.ts'
 import { folderFindings, functionFindings, textFindings } from './tidy/text-rules.ts'
@@ -45,6 +46,24 @@ test('no command line loads a slow library before it needs it', () => {
 
 test('files, functions and lines stay short, and banned text stays out', () => {
   expect(report(files.flatMap(textFindings))).toBe('')
+})
+
+test('docstrings and identifiers use the terms of the field', () => {
+  expect(report(files.flatMap(languageFindings))).toBe('')
+})
+
+test('subjects of commits are an area and an imperative summary', () => {
+  expect(subjectFindings(ROOT)).toEqual([])
+})
+
+test('a docstring that names no subject is found, and an invented term', () => {
+  const text = ['/** Of the caller. */', 'const culprit = 1', '// whoever asks'].join('\n')
+  const rules = languageFindings(parseSource('src/engine/x.ts', text)).map((each) => each.rule)
+  expect(rules).toEqual([
+    'a docstring begins with "Of"',
+    'culprit is a word of its own',
+    '"whoever" names no subject',
+  ])
 })
 
 test('no folder holds more files than one can take in', () => {

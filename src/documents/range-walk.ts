@@ -2,7 +2,7 @@
 import { keySuccessor } from './keys.ts'
 import type { KeyedDocument, RangeRequest, RangeResult } from './store.ts'
 
-/** What the statement of one page needs. */
+/** The parameters of the statement that reads one page. */
 export interface PageRequest {
   readonly index: number
   /** Inclusive, a binary string. */

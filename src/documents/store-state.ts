@@ -1,4 +1,4 @@
-/** What both document stores keep in memory: status, newest sequence, horizon, newest versions. */
+/** The state in memory of both document stores: status, sequences and newest versions. */
 import { assert } from '../errors/assert.ts'
 import type { IndexRow } from './index-rows.ts'
 import { NewestVersions } from './newest-versions.ts'
@@ -6,7 +6,7 @@ import { OperationIds } from './operation-ids.ts'
 import type { PruneRequest, RangeRequest, StoreStatus, TransactionWrite } from './store.ts'
 import { indexDropped, snapshotGone, unavailable } from './store-faults.ts'
 
-/** What one chunk of retention may remove. */
+/** The bounds of one chunk of retention. */
 export interface RetentionRequest {
   /** The oldest snapshot that stays readable. At most the latest sequence. */
   readonly horizon: number

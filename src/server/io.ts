@@ -1,4 +1,4 @@
-/** What a mode of the server prints to; tests bring their own. */
+/** The streams that a mode of the server prints to; tests bring their own. */
 
 export interface ServerIo {
   /** Standard output: what was asked for. */

@@ -114,7 +114,7 @@ const memory = memoryLog()
 const { log } = memory
 const { fetch: echo } = new Hono().post('/', async ({ req }) => new Response(await req.text()))
 
-/** What each origin needs for its probes. */
+/** The options that each origin needs for its probes. */
 const ORIGINS: Readonly<Record<string, Pick<ListenOptions, 'app' | 'codes'>>> = {
   '/health/live': {
     app: mountManagement({

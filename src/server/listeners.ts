@@ -61,8 +61,8 @@ export function openListener(options: ListenOptions): OpenListener {
       idleTimeout: IDLE_SECONDS,
       maxRequestBodySize: BODY_BYTES_MAX,
       development: false,
-      // Said, since without `development` this runtime shares the port with whoever else shares it:
-      // two servers of one user would each take a part of the connections.
+      // Without `development` this runtime shares the port by default: two servers of one user
+      // would each take a part of the connections.
       reusePort: false,
       fetch: (request, server) => {
         const host = request.headers.get('host')

@@ -1,7 +1,7 @@
 /**
- * Standard output of the server, and its standard error, the way out of its log. What cannot be
- * written is told to whoever wrote it and never raised: raised, it would be a mistake, which is
- * logged, which fails.
+ * Standard output and standard error of the server; the log is written to standard error. A failed
+ * write is returned to its caller and never thrown: a thrown failure would be logged, which fails
+ * again.
  */
 
 /** Characters that wait for a slow reader; what comes then is lost, so memory stays bounded. */

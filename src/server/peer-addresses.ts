@@ -5,7 +5,7 @@ export const FORWARDED = 'x-forwarded-for'
 
 /**
  * The socket's address, or the last hop of X-Forwarded-For behind a trusted proxy: only that one
- * was written by the proxy, those before it by whoever sent the request. `unknown` where there is
+ * was written by the proxy, those before it by the sender of the request. `unknown` where there is
  * none.
  */
 export function peerAddress(

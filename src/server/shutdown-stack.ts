@@ -14,7 +14,7 @@ export class ShutdownStack {
     this.#log = log
   }
 
-  /** What is added last is closed first. */
+  /** Adds a resource. The one that was added last is closed first. */
   add(close: Close): void {
     this.#closers.push(close)
   }

@@ -1,6 +1,6 @@
 /**
- * The JWT descriptor inside the Product root (wire decisions, section 4): whose tokens say who a
- * Function's caller is. Whether the keys of an inline set fit is left to whoever imports them.
+ * The JWT descriptor inside the Product root (wire decisions, section 4): the issuers whose tokens
+ * identify the callers of Functions. The keys of an inline set are checked where they are imported.
  */
 import {
   type ClaimPath,

@@ -58,7 +58,7 @@ const NativeClientFile = schema({
   'resource?': printable(1024),
 })
 
-/** What depends on other fields is left to the functions below. */
+/** The fields of the file. Rules between fields are checked by the functions below. */
 const OidcFile = schema({
   providerId: printable(256),
   issuer: [

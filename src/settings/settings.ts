@@ -83,16 +83,16 @@ export interface ProductSettings {
   /** Always behind a trusted proxy that ends TLS. */
   readonly applicationListen: Listener | null
   readonly allowedOrigins: readonly string[]
-  /** That Actions may call although they are not public, also without TLS. */
+  /** Networks that Actions may call although they are not public, also without TLS. */
   readonly actionNetworks: readonly ActionNetwork[]
   /** Null keeps the documents in the Product root. */
   readonly database: DatabaseAddress | null
-  /** Who is trusted to say who a Function's caller is. */
+  /** Issuers whose tokens identify the callers of Functions. */
   readonly jwtProviders: readonly JwtProvider[]
 }
 
 export interface ActionNetwork {
-  /** As it was written. */
+  /** The text of the setting. */
   readonly text: string
   readonly range: AddressRange
 }
@@ -368,7 +368,7 @@ function requireDistinctListeners({ management, product }: ServerSettings): void
   }
 }
 
-/** Against accidents; whoever can run the mode holds the pepper and the database already. */
+/** Prevents accidents only: the operator of the mode already holds the pepper and the database. */
 function requireRecoveryPhrase(environment: ProcessEnvironment, mode: SettingsMode): void {
   const [name, phrase, code] =
     mode === 'recover-owner'

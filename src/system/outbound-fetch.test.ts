@@ -238,7 +238,7 @@ describe('an outbound request', () => {
   })
 })
 
-/** What a server sends that keeps to no protocol, and what comes of it. */
+/** Responses of servers that break the protocol, with the expected failure. */
 const broken: readonly (readonly [string, string, (socket: Socket) => void])[] = [
   ['changes the protocol', 'connection', (socket) => socket.write(`${SWITCHING}\r\n`)],
   ['changes the protocol and leaves', 'connection', (socket) => socket.end(`${SWITCHING}\r\n`)],

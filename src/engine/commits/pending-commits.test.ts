@@ -1,6 +1,6 @@
 /**
- * What a Mutation sees of pending commits. Method: random commits, durable batches and a rollback,
- * compared with a model that searches the list of all commits each time.
+ * The view that a Mutation has of pending commits. Method: random commits, durable batches and a
+ * rollback, compared with a model that searches the list of all commits each time.
  */
 
 import { describe, expect, test } from 'vitest'

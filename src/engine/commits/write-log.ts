@@ -14,7 +14,7 @@ export interface WriteLogOptions {
   readonly entriesMax: number
 }
 
-/** What a transaction read and another one wrote since: a part that suffices for locking. */
+/** A part of what a transaction read and another one wrote since, sufficient for locking. */
 export interface Conflict {
   readonly documents: readonly string[]
   readonly keys: readonly { readonly index: number; readonly key: string }[]

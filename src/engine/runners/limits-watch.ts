@@ -20,7 +20,7 @@ export interface WatchLimits extends ProcessLimits {
 }
 
 export interface LimitVerdict {
-  /** Of the call at fault; LOADING while the Release loads. */
+  /** The responsible call; LOADING while the Release loads. */
   readonly call: number
   readonly limit: 'cpu' | 'memory'
 }
@@ -30,10 +30,10 @@ interface Segment {
   readonly segment: number
   readonly usage: RunnerUsage
   readonly atMillis: number
-  /** What the runner held before the segment was seen. */
+  /** Resident bytes of the runner before the segment was seen. */
   readonly heldBytes: number
-  /** What it had worked before, of what it had been sent. */
-  readonly workedBytes: number
+  /** Bytes of the frames that it had processed before. */
+  readonly processedBytes: number
 }
 
 /** A reply is held as bytes, as text, as the values in it and as what they stand for: a body. */
@@ -42,7 +42,7 @@ const BYTES_HELD_FOR_ONE_SENT = 4
 export class RunnerWatch {
   /** Milliseconds of CPU that one call of the loaded code may take. */
   callCpuMillis: number
-  /** What the kernel said last; it says nothing of a process that has ended. */
+  /** The last usage that the kernel reported; it reports nothing of a process that has ended. */
   usage: RunnerUsage
   readonly #process: RunnerProcess
   readonly #limits: WatchLimits
@@ -52,7 +52,7 @@ export class RunnerWatch {
   /** The most that any look saw. */
   #mostBytes = 0
   /** Bytes of frames that it has worked, all of them. */
-  #workedBytes = 0
+  #processedBytes = 0
   /** Frames of an earlier look, and the bytes that were sent by then: the next to be worked. */
   #mark = { frames: 0, bytes: 0 }
   #loadedBytes: number | null = null
@@ -73,7 +73,7 @@ export class RunnerWatch {
     return this.#seen !== null
   }
 
-  /** Of one CPU between the last two looks; 0 where the kernel says nothing. */
+  /** Share of one CPU between the last two samples; 0 where the kernel reports nothing. */
   get cpuShare(): number {
     return this.#cpuShare
   }
@@ -85,7 +85,7 @@ export class RunnerWatch {
 
   /** Bytes that it may hold of frames which it was sent and has not processed. */
   get givenBytes(): number {
-    return givenBytes(this.#process, this.#workedBytes)
+    return givenBytes(this.#process, this.#processedBytes)
   }
 
   /** Milliseconds of CPU that processing one frame may take. */
@@ -117,7 +117,7 @@ export class RunnerWatch {
   markLoaded(): void {
     this.#loadedBytes = this.#process.usage().residentBytes
     this.#mark = { frames: this.#process.sentFrames, bytes: this.#process.sentBytes }
-    this.#workedBytes = this.#mark.bytes
+    this.#processedBytes = this.#mark.bytes
     this.#heldBytes = this.#loadedBytes ?? 0
     this.#whole.markLoaded()
   }
@@ -131,10 +131,10 @@ export class RunnerWatch {
   judge(nowMillis: number): LimitVerdict | null {
     const { call, segment, spentMicros } = this.#process.progress()
     const usage = this.look()
-    const before = { heldBytes: this.#heldBytes, workedBytes: this.#workedBytes }
+    const before = { heldBytes: this.#heldBytes, processedBytes: this.#processedBytes }
     this.#heldBytes = usage.residentBytes ?? 0
     this.#mostBytes = Math.max(this.#mostBytes, this.#heldBytes)
-    this.#noteWorked(call === 0 ? segment : segment - 1)
+    this.#noteProcessed(call === 0 ? segment : segment - 1)
     this.#measureShare(usage, nowMillis)
     if (call === 0) {
       this.#seen = null
@@ -162,12 +162,13 @@ export class RunnerWatch {
   }
 
   /**
-   * What is sent is read, and grows the runner, some looks before it is worked or after. Only what
-   * has been worked is no longer expected to; `segments` wraps around with 32 bits.
+   * Records how many sent bytes the runner has processed. Sent frames grow the runner some samples
+   * before or after it processes them, and only processed frames are no longer expected to.
+   * `segments` wraps around with 32 bits.
    */
-  #noteWorked(segments: number): void {
+  #noteProcessed(segments: number): void {
     if (((segments - this.#mark.frames) | 0) < 0) return
-    this.#workedBytes = this.#mark.bytes
+    this.#processedBytes = this.#mark.bytes
     this.#mark = { frames: this.#process.sentFrames, bytes: this.#process.sentBytes }
   }
 
@@ -184,18 +185,18 @@ export class RunnerWatch {
     if (seen.call === LOADING) return grown > runnerGrowthBytes
     return (
       grown > callGrowthBytes ||
-      this.grownBytes - givenBytes(this.#process, seen.workedBytes) > runnerGrowthBytes
+      this.grownBytes - givenBytes(this.#process, seen.processedBytes) > runnerGrowthBytes
     )
   }
 
   /** Bytes since the segment was seen, beyond what the runner had to take. */
   #grownSince(seen: Segment): number {
-    return this.#heldBytes - seen.heldBytes - givenBytes(this.#process, seen.workedBytes)
+    return this.#heldBytes - seen.heldBytes - givenBytes(this.#process, seen.processedBytes)
   }
 }
 
-function givenBytes({ sentBytes }: RunnerProcess, workedBytes: number): number {
-  return BYTES_HELD_FOR_ONE_SENT * (sentBytes - workedBytes)
+function givenBytes({ sentBytes }: RunnerProcess, processedBytes: number): number {
+  return BYTES_HELD_FOR_ONE_SENT * (sentBytes - processedBytes)
 }
 
 function elapsedMicros(seen: Segment, usage: RunnerUsage, nowMillis: number): number {

@@ -15,7 +15,7 @@ export interface ProcessLimits {
   readonly unexplainedCpuMillis: number
 }
 
-/** What the calls of a runner may take, from RunnerWatch. */
+/** Bounds of the calls of a runner, from RunnerWatch. */
 export interface CallBounds {
   /** Bytes that the runner may hold of frames which it was sent and has not processed. */
   readonly givenBytes: number
@@ -32,7 +32,7 @@ const IDLE_SHARE = 0.05
 /** Threads that may be as busy as the one that runs Functions: of the collector and compilers. */
 const HELPERS_MAX = 8
 
-/** What the kernel counted at one look; microseconds of CPU. */
+/** One sample of the kernel's counters; CPU in microseconds. */
 interface Look {
   readonly atMillis: number
   readonly isWorking: boolean

@@ -31,7 +31,7 @@ export type { InvokePart, RunnerCall, RunnerHost, RunnerOutcome } from './outcom
 export interface PoolLimits extends RunnerLimits, GroupLimits {
   /** Runners of all Releases; idle ones make room. */
   readonly runnersOfAll: number
-  /** The same of Actions. */
+  /** Runners of one Release for Actions. */
   readonly actionRunners: number
   readonly actionCallsPerRunner: number
   readonly actionRunnersOfAll: number
@@ -55,8 +55,9 @@ export interface RunnerPool {
   /** Raises BUSY, UNAVAILABLE, and what the host throws besides a Refusal. */
   invoke(code: ReleaseCode, call: RunnerCall, host: RunnerHost): Promise<RunnerOutcome>
   /**
-   * What the code says of itself, for parseDescription to check. Raises FUNCTION_FAILED and
-   * LIMIT_EXCEEDED for what the code does, DEADLINE_EXCEEDED, BUSY and UNAVAILABLE for the rest.
+   * Returns the code's description of itself, for parseDescription to check. Raises
+   * FUNCTION_FAILED and LIMIT_EXCEEDED for what the code does, DEADLINE_EXCEEDED, BUSY and
+   * UNAVAILABLE for other failures.
    */
   describe(code: ReleaseCode): Promise<Json>
   /**
@@ -74,7 +75,7 @@ export interface RunnerPool {
   statistics(): PoolStatistics
   /** Bytes that runners of Actions have not taken yet. */
   actionBacklogBytes(): number
-  /** What all runners used since the start, and hold now; asks the kernel. */
+  /** CPU of all runners since the start and their resident memory now; asks the kernel. */
   usage(): { readonly cpuMicros: number; readonly residentBytes: number }
 }
 

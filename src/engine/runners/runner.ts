@@ -139,9 +139,9 @@ export class Runner {
       this.#die(LOADING, { kind: 'broken', detail: 'no answer in time' })
       return
     }
-    const judgement = this.watch.judge(now)
+    const verdict = this.watch.judge(now)
     this.watch.noteGrowth(this.#calls)
-    if (judgement !== null) this.#condemn(judgement)
+    if (verdict !== null) this.#terminate(verdict)
     else if (!this.#deferred.isEmpty) this.#resume()
   }
 
@@ -332,7 +332,7 @@ export class Runner {
     })
   }
 
-  #condemn({ call, limit }: LimitVerdict): void {
+  #terminate({ call, limit }: LimitVerdict): void {
     const left = this.#cancelled.get(call)?.rootFunction
     // A call that fails for it has a record of its own, with its Function.
     const level = call === LOADING || left !== undefined ? 'warn' : 'debug'
@@ -370,29 +370,29 @@ export class Runner {
     const fate: RunnerFate = this.watch.diedOfMemory(residentBytesMax)
       ? { kind: 'limit', limit: 'memory' }
       : { kind: 'broken', detail: `the runner ended with ${how}` }
-    // No code inside sends that one: whoever did, the calls and the load are tried again.
+    // No code inside sends that signal, so the calls and the load are tried again.
     if (signal === 'SIGKILL') this.#start.end({ kind: 'lost' })
     this.#die(signal === 'SIGKILL' ? 0 : this.watch.current(), fate)
   }
 
-  #die(culprit: number, fate: RunnerFate): void {
+  #die(responsible: number, fate: RunnerFate): void {
     if (this.#ended) return
     this.#ended = true
-    // Whoever asked for a part answers for it.
-    const known = this.#calls.get(culprit) ?? this.#cancelled.get(culprit)
-    const guilty = known?.root ?? culprit
+    // The root call is responsible for the Functions that it called.
+    const known = this.#calls.get(responsible) ?? this.#cancelled.get(responsible)
+    const root = known?.root ?? responsible
     this.process.kill()
     this.#start.end(fate)
-    for (const [id, answer] of this.#descriptions) answer(id === guilty ? fate : { kind: 'lost' })
+    for (const [id, answer] of this.#descriptions) answer(id === root ? fate : { kind: 'lost' })
     // Before the outcomes are known, so that calls which run again find the group prepared.
     this.#ports.onEnd(this, this.#isStopped ? null : fate)
-    this.owner?.onEnd(this, this.#blame(known))
+    this.owner?.onEnd(this, this.#attribution(known))
     this.owner = null
-    for (const [id, call] of this.#calls) call.end(id === guilty ? fate : { kind: 'lost' })
+    for (const [id, call] of this.#calls) call.end(id === root ? fate : { kind: 'lost' })
     this.#calls.clear()
   }
 
-  #blame(known: Cancelled | undefined): Attribution {
+  #attribution(known: Cancelled | undefined): Attribution {
     if (this.#isStopped) return 'nobody'
     if (known !== undefined) return { function: known.rootFunction }
     return this.inFlight === 0 ? 'nobody' : 'unknown'

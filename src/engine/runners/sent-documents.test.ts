@@ -37,7 +37,7 @@ function realm() {
   }
 }
 
-/** As an item that the runner is to keep. */
+/** Encodes a document as an item that the runner keeps. */
 const kept = (document: StoredDocument): string => `[${documentText(document)}]`
 
 test('what is sent a second time is kept, and named by its number in the order of keeping', () => {
@@ -115,7 +115,7 @@ const step = fc.oneof(
 
 interface OpenCall {
   readonly handed: DeliveredDocuments
-  /** What it was handed, as the server counts. */
+  /** The documents that it was handed, as the server counts. */
   readonly given: StoredDocument[]
   /** Whether the realm has ended it, which the server does not know yet. */
   isOver: boolean

@@ -129,9 +129,9 @@ function invoke(name: string, host: RunnerHost, options: InvokeOptions = {}) {
 
 /** Returns whether the promise has settled 60 ms later. */
 async function hasSettled(promise: Promise<unknown>): Promise<boolean> {
-  const unsettled = Symbol('unsettled')
+  const timeout = Symbol('timeout')
   await new Promise((resolve) => setTimeout(resolve, 60))
-  return (await Promise.race([promise, Promise.resolve(unsettled)])) !== unsettled
+  return (await Promise.race([promise, Promise.resolve(timeout)])) !== timeout
 }
 
 /** Returns the ID of insert number `count` in a call of `callOf`. */
