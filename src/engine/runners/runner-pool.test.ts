@@ -253,7 +253,7 @@ describe('processes', () => {
     }
   })
 
-  test('one that leaves holds up nobody, however long its last call takes', async () => {
+  test('a runner that drains delays no other call, however long its last call takes', async () => {
     const grows = poolBench({ size: 2, limits: { keptGrowthBytes: 40 * 1024 * 1024 } })
     try {
       await grows.pool.start({ sandbox: 'preferred' })
@@ -261,7 +261,7 @@ describe('processes', () => {
         ...(() => {
           const kept = []
           return {
-            grow: query(() => kept.push(new Uint8Array(20e6).fill(1))),
+            grow: query(() => kept.push(new Uint8Array(50e6).fill(1))),
             one: query(async (ctx) => { await ctx.db.get('x'); return kept.length }),
           }
         })(),
