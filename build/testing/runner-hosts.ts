@@ -1,4 +1,4 @@
-/** A Host in this process, without a wall around it, and what its frames say. */
+/** A Host in this process, without a sandbox, and the messages of its frames. */
 import { expect } from 'vitest'
 import type { StoredDocument } from '../../src/documents/store.ts'
 import type { FoundDocuments } from '../../src/engine/runners/outcomes.ts'
@@ -33,7 +33,7 @@ export class Driver {
   readonly loaded: FromRunner
   readonly #output = new FrameWriter()
   readonly #host: Host
-  /** What the host holds of the documents that it was answered with. */
+  /** The documents that the host keeps. */
   readonly #sent: SentDocuments
   #call = 0
 
@@ -43,13 +43,13 @@ export class Driver {
     const cpuMicros = () => performance.now() * 1000
     const source = scriptOf(functions, schema)
     const emit = (text: string) => this.#output.append(text)
-    // Left to the runner: here it would tell the test's own runner too.
+    // Not watched here, since the test runner would hear of them too.
     const rejections = { flush() {}, release() {} }
     this.#host = new Host({ emit, progress, cpuMicros, rejections }, source, LIMITS)
     this.loaded = decodeFromRunner(this.#host.load())
   }
 
-  /** Who calls. */
+  /** The identity of the caller. */
   identity: FunctionalIdentity | null = null
 
   run(name: string, argumentsText = '{}', answer: Answer = () => 'null', kind = 'query') {
@@ -61,7 +61,7 @@ export class Driver {
     const identityText = JSON.stringify(this.identity)
     const of = { function: `f.${name}`, kind: kind as 'query' }
     const request = { ...of, argumentsText, identityText, nowMicros, seed }
-    this.#host.process(encodeInvoke(call, request, { root: 0, ahead: null }))
+    this.#host.process(encodeInvoke(call, request, { root: 0, prefetched: null }))
     for (let rounds = 0; rounds < 1_000; rounds++) {
       for (const message of this.#messages()) {
         if (message.type !== 'operation') return { message, seen, documents }

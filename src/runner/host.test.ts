@@ -256,7 +256,7 @@ describe('errors', () => {
       await ctx.db.get('${ID}')
       return 1
     }),
-    answers: query(() => ({ get a() { Array.prototype.extra = 1; return 1 } })),
+    changesInGetter: query(() => ({ get a() { Array.prototype.extra = 1; return 1 } })),
     joins: query(() => ({
       get a() { console.log('x'); Array.prototype.join = () => '1]'; return 1 },
     })),
@@ -271,7 +271,7 @@ describe('errors', () => {
       Array.prototype.map = Array.prototype.filter = () => ({ join: () => undefined })
       throw { get stack() { Array.prototype.toJSON = () => 1; return '' } }
     }),
-    goesOn: query(async (ctx) => {
+    continues: query(async (ctx) => {
       Array.prototype.extra = 1
       await ctx.db.get('${ID}')
       await new Promise(() => {})
@@ -329,8 +329,8 @@ describe('errors', () => {
     ['gets', '"map" of Array or its prototype was changed'],
     ['splices', '"splice" of Array or its prototype was changed'],
     ['waits', '"extra" of Array or its prototype was changed'],
-    ['goesOn', '"extra" of Array or its prototype was changed'],
-    ['answers', '"extra" of Array or its prototype was changed'],
+    ['continues', '"extra" of Array or its prototype was changed'],
+    ['changesInGetter', '"extra" of Array or its prototype was changed'],
     ['joins', '"join" of Array or its prototype was changed'],
     ['logs', '"toJSON" of Array or its prototype was changed'],
     ['pushes', '"push" of Array or its prototype was changed'],
@@ -348,7 +348,7 @@ describe('errors', () => {
   test('of one call leave no change behind for the next', () => {
     const changes = ['poisons', 'adds', 'inherits', 'indexes', 'deletes', 'defines']
     const more = ['definesBehind', 'definesStatic', 'iterates', 'captures', 'splices', 'waits']
-    for (const name of [...changes, ...more, 'gets', 'answers']) {
+    for (const name of [...changes, ...more, 'gets', 'changesInGetter']) {
       driver.run(name)
       expect(resultOf(driver.run('looks'))).toEqual([[], 0, false, false, '1'])
     }

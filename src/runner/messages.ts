@@ -140,7 +140,7 @@ export interface InvokeOptions {
    * The prefetched documents of a speculative call, as `DocumentsReply.items`; null for a
    * synchronous call.
    */
-  readonly ahead: string | null
+  readonly prefetched: string | null
 }
 
 export function encodeLoad(source: string, limits: LoadLimits): string {
@@ -155,13 +155,13 @@ export function encodeDescribe(call: number): string {
 export function encodeInvoke(
   call: number,
   request: InvokeRequest,
-  { root, ahead }: InvokeOptions,
+  { root, prefetched }: InvokeOptions,
 ): string {
   const { kind, nowMicros, seed, argumentsText, identityText } = request
   const name = JSON.stringify(request.function)
   const header = `"${kind}","${nowMicros}","${seed}",${root}`
-  const prefetched = ahead === null ? 'null' : `[${ahead}]`
-  return `["invoke",${call},${name},${header},${argumentsText},${identityText},${prefetched}]`
+  const documents = prefetched === null ? 'null' : `[${prefetched}]`
+  return `["invoke",${call},${name},${header},${argumentsText},${identityText},${documents}]`
 }
 
 export function encodeReply(call: number, operation: number, storedText: string): string {
@@ -196,7 +196,7 @@ export function encodeForget(before: number): string {
   return `["forget",0,${before}]`
 }
 
-/** The error that is thrown in the code of a Function in place of a reply. */
+/** The error that is thrown in the code of a Function instead of a reply. */
 export interface RejectedOperation {
   readonly name: string
   readonly message: string

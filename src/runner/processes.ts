@@ -85,7 +85,7 @@ export interface RunnerProcess {
   reply(call: number, operation: number, storedText: string): void
   documents(call: number, operation: number, reply: DocumentsReply): void
   forget(before: number): void
-  refuse(call: number, operation: number, error: RejectedOperation): void
+  reject(call: number, operation: number, error: RejectedOperation): void
   cancel(call: number): void
   /** Writes the frames that the methods above have gathered. */
   flush(): void
@@ -179,7 +179,7 @@ class SpawnedRunner implements RunnerProcess {
     this.#output.append(encodeForget(before))
   }
 
-  refuse(call: number, operation: number, error: RejectedOperation): void {
+  reject(call: number, operation: number, error: RejectedOperation): void {
     this.#output.append(encodeRejection(call, operation, error))
   }
 

@@ -88,7 +88,7 @@ function hostOf(actions = false) {
   }
   return {
     /** Invokes a Function; each call has a clock and a seed of its own. */
-    invoke(call: number, name: string, ahead = false) {
+    invoke(call: number, name: string, isSpeculative = false) {
       const argumentsText = `{"id":"${call}"}`
       const request = {
         function: `f.${name}`,
@@ -97,7 +97,7 @@ function hostOf(actions = false) {
         identityText: 'null',
       } as const
       const own = { nowMicros: BigInt(call) * 1_000_000n, seed: `0${call}`.repeat(32) }
-      const options = { root: 0, ahead: ahead ? '[]' : null }
+      const options = { root: 0, prefetched: isSpeculative ? '[]' : null }
       return processFrame(encodeInvoke(call, { ...request, ...own }, options))
     },
     reply: (call: number, id: number, text: string) => processFrame(encodeReply(call, id, text)),

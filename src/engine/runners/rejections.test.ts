@@ -93,7 +93,7 @@ describe('a promise that is rejected and never awaited', () => {
   ])('fails its call with the location and the fix: %s', async (name, message, at) => {
     await expect(bench.call(name)).rejects.toMatchObject({ code: 'FUNCTION_FAILED' })
     const failed = bench.log.records().at(-1)!
-    const fix = 'a promise was rejected and nobody awaited it, write "await" in front of it:'
+    const fix = 'a promise was rejected and not awaited, write "await" in front of it:'
     expect(failed).toMatchObject({ event: 'function.failed', function: `f.${name}` })
     expect(failed.message).toBe(message.replace('…', fix))
     if (at !== null) expect(failed.trace).toContain(locationOf(at))

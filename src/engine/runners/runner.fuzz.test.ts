@@ -119,7 +119,7 @@ function makeRunner(random: Random) {
   let killed = false
   const ignore = () => undefined
   const process: RunnerProcess = {
-    ...{ pid: 1, load: ignore, describe: ignore, invoke: ignore, reply: ignore, refuse: ignore },
+    ...{ pid: 1, load: ignore, describe: ignore, invoke: ignore, reply: ignore, reject: ignore },
     ...{
       documents: ignore,
       forget: ignore,

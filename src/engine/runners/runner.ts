@@ -117,8 +117,8 @@ export class Runner {
     const id = ++this.#lastCall
     if (parent !== null) parent.hasParts = true
     this.#calls.set(id, inFlight(id, parent, call, { host, end, abort }))
-    const ahead = call.prefetched === undefined ? null : this.#sent.items(call.prefetched)
-    this.process.invoke(id, call, { root: parent?.root ?? 0, ahead })
+    const prefetched = call.prefetched === undefined ? null : this.#sent.items(call.prefetched)
+    this.process.invoke(id, call, { root: parent?.root ?? 0, prefetched })
     this.#trimSent()
     this.#scheduleFlush()
     return promise
@@ -298,7 +298,7 @@ export class Runner {
     if (error instanceof OperationError) {
       if (id === null || (call.isSpeculative && op[0] !== 'run'))
         this.#cancel(call, { kind: 'misspeculated' })
-      else this.process.refuse(call.id, id, error)
+      else this.process.reject(call.id, id, error)
       this.#scheduleFlush()
       return
     }

@@ -4,7 +4,7 @@ import { frame } from './calls.ts'
 import { report } from './error-reports.ts'
 
 const { defineProperty, deleteProperty, getPrototypeOf } = Reflect
-const MESSAGE = 'a promise was rejected and nobody awaited it, write "await" in front of it: '
+const MESSAGE = 'a promise was rejected and not awaited, write "await" in front of it: '
 
 /**
  * Records a promise that was rejected in the current frame and that no code has handled. It may
