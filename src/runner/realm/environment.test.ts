@@ -10,8 +10,8 @@ import { Driver, errorOf, resultOf } from '../../../build/testing/runner-hosts.t
  */
 const WALK = `
   const open = [Array, Array.prototype, Object.getPrototypeOf([].values())]
-  const isOpen = (it) => !Object.isFrozen(it) && !open.includes(it)
-  const isObject = (it) => (typeof it === 'object' && it !== null) || typeof it === 'function'
+  const isOpen = (one) => !Object.isFrozen(one) && !open.includes(one)
+  const isObject = (one) => (typeof one === 'object' && one !== null) || typeof one === 'function'
   const tried = (work) => {
     try {
       const made = work()
@@ -19,9 +19,10 @@ const WALK = `
       return made
     } catch {}
   }
-  const held = (it) => Reflect.ownKeys(it).map((key) => Reflect.getOwnPropertyDescriptor(it, key))
-  const functions = (it) =>
-    held(it).flatMap(({ value, get }) => [value, get]).filter((it) => typeof it === 'function')
+  const { getOwnPropertyDescriptor, ownKeys } = Reflect
+  const held = (one) => ownKeys(one).map((key) => getOwnPropertyDescriptor(one, key))
+  const functions = (one) =>
+    held(one).flatMap(({ value, get }) => [value, get]).filter((one) => typeof one === 'function')
 
   const kinds = new Set()
   const receivers = []
@@ -50,8 +51,8 @@ const WALK = `
     receivers.push([path, kind, make])
   }
   const ARGUMENTS = [
-    () => [], () => ['a'], () => [1], () => [(it) => it], () => [[[1]]], () => [/a/g],
-    () => [{ next: () => ({ done: true }) }], () => [[1], (it) => it], () => [[[1]], [[1]]],
+    () => [], () => ['a'], () => [1], () => [(one) => one], () => [[[1]]], () => [/a/g],
+    () => [{ next: () => ({ done: true }) }], () => [[1], (one) => one], () => [[[1]], [[1]]],
   ]
   const call = (path, owner, of) => {
     for (const each of functions(owner)) for (const give of ARGUMENTS) {
@@ -88,10 +89,10 @@ test('shared objects are frozen, whichever builtin returns them', () => {
 test('the functions of accessors of builtins are frozen', () => {
   const driver = new Driver(`loose: query(() => Reflect.ownKeys(globalThis)
     .flatMap((name) => [globalThis[name], globalThis[name]?.prototype])
-    .filter((it) => Object(it) === it)
-    .flatMap((it) => Object.values(Object.getOwnPropertyDescriptors(it)))
+    .filter((one) => Object(one) === one)
+    .flatMap((one) => Object.values(Object.getOwnPropertyDescriptors(one)))
     .flatMap(({ get, set }) => [get, set])
-    .filter((it) => it !== undefined && !Object.isFrozen(it)).length),`)
+    .filter((one) => one !== undefined && !Object.isFrozen(one)).length),`)
   expect(resultOf(driver.run('loose'))).toBe(0)
 })
 

@@ -11,19 +11,21 @@ describe('globals', () => {
   const driver = new Driver(`
     url: query((ctx, { url, base }) => {
       try {
-        const it = base === undefined ? new URL(url) : new URL(url, base)
-        return [it.href, it.origin, it.host, it.pathname, it.search, it.hash, [...it.searchParams]]
+        const found = base === undefined ? new URL(url) : new URL(url, base)
+        const { href, origin, host, pathname, search, hash, searchParams } = found
+        return [href, origin, host, pathname, search, hash, [...searchParams]]
       } catch { return null }
     }),
     params: query((ctx, { text }) => {
-      const it = new URLSearchParams(text)
-      it.append('é &', 'x y+'); it.set('a', '1'); it.delete('b'); it.sort()
-      return [it.toString(), it.size, it.get('a'), it.has('b')]
+      const found = new URLSearchParams(text)
+      found.append('é &', 'x y+'); found.set('a', '1'); found.delete('b'); found.sort()
+      return [found.toString(), found.size, found.get('a'), found.has('b')]
     }),
     linked: query(() => {
-      const it = new URL('http://x/?a=1')
-      it.searchParams.append('b', '2'); it.hash = 'h'; it.search += '&c=3'; it.port = '81'
-      return [it.href, it.searchParams.get('c')]
+      const found = new URL('http://x/?a=1')
+      found.searchParams.append('b', '2')
+      found.hash = 'h'; found.search += '&c=3'; found.port = '81'
+      return [found.href, found.searchParams.get('c')]
     }),
     text: query((ctx, { text, bytes }) => [
       new TextEncoder().encode(text), new TextDecoder().decode(bytes),
@@ -31,17 +33,17 @@ describe('globals', () => {
     ]),
     clone: query(() => {
       const map = new Map([[1, new Set([2])]])
-      const it = { list: [1, { at: new Date(5) }], map, bytes: new Uint8Array([7]) }
-      it.self = it
-      const copy = structuredClone(it)
+      const original = { list: [1, { at: new Date(5) }], map, bytes: new Uint8Array([7]) }
+      original.self = original
+      const copy = structuredClone(original)
       const at = copy.list[1].at.getTime()
-      return [copy !== it, copy.self === copy, at, [...copy.map.get(1)], copy.bytes]
+      return [copy !== original, copy.self === copy, at, [...copy.map.get(1)], copy.bytes]
     }),
     named: query(() => {
       const own = new DOMException('m', { name: 'DataCloneError', cause: 1 })
-      return [AbortSignal.abort().reason, own, new DOMException()].map((it) => [
-        it instanceof DOMException && it instanceof Error, it.name, it.message, it.code,
-        it.cause ?? null,
+      return [AbortSignal.abort().reason, own, new DOMException()].map((found) => [
+        found instanceof DOMException && found instanceof Error,
+        found.name, found.message, found.code, found.cause ?? null,
       ])
     }),
     console: query(() => {
@@ -97,9 +99,9 @@ describe('globals', () => {
       fc.property(part, fc.option(part, { nil: undefined }), (url, base) => {
         let expected: unknown = null
         try {
-          const it = new URL(url, base)
-          const { href, origin, host, pathname, search, hash } = it
-          expected = [href, origin, host, pathname, search, hash, [...it.searchParams]]
+          const found = new URL(url, base)
+          const { href, origin, host, pathname, search, hash } = found
+          expected = [href, origin, host, pathname, search, hash, [...found.searchParams]]
         } catch {}
         const input = fields(base === undefined ? { url } : { url, base })
         expect(resultOf(driver.run('url', input))).toEqual(expected)
@@ -111,12 +113,12 @@ describe('globals', () => {
   test('URLSearchParams reads and writes as the one of the runtime does', () => {
     fc.assert(
       fc.property(fc.oneof(fc.webQueryParameters(), fc.string({ unit: 'grapheme' })), (text) => {
-        const it = new URLSearchParams(text)
-        it.append('é &', 'x y+')
-        it.set('a', '1')
-        it.delete('b')
-        it.sort()
-        const expected = [it.toString(), it.size, it.get('a'), it.has('b')]
+        const found = new URLSearchParams(text)
+        found.append('é &', 'x y+')
+        found.set('a', '1')
+        found.delete('b')
+        found.sort()
+        const expected = [found.toString(), found.size, found.get('a'), found.has('b')]
         expect(resultOf(driver.run('params', fields({ text })))).toEqual(expected)
       }),
       { seed: 20_261_121, numRuns: 500 },

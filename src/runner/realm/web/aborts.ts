@@ -25,7 +25,7 @@ class AbortListeners {
         }
       }
       const { onabort } = target
-      if (onabort) call((it) => Reflect.apply(onabort, target, [it]))
+      if (onabort) call(() => Reflect.apply(onabort, target, [event]))
       for (const listener of [...target.#listeners]) call(listener)
       target.#listeners.clear()
       if (failures.length > 0) throw failures[0]
