@@ -199,6 +199,7 @@ function expectContained(pid: number): void {
     .split('\0')
     .filter((entry) => entry !== '')
   expect(environment.sort()).toEqual([
+    '=UN_JSC_useTailCalls=0',
     'BUN_JSC_useTailCalls=0',
     'MIMALLOC_ARENA_RESERVE=65536',
     'TZ=UTC',
