@@ -60,6 +60,8 @@ function sentInPieces(text: string, { pace }: Transfers, reservation: Reservatio
         at = end
         await nextTurn()
       }
+      // A reader other than the socket would pull again after a stream that did not close.
+      controller.close()
     } finally {
       transfer.end()
       reservation.release()
