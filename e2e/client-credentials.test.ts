@@ -1,4 +1,4 @@
-/** What svc does with a credentials file that somebody else can read, or has written. */
+/** How svc treats a credentials file that other users can read, or have written. */
 import { chmodSync, readFileSync, statSync } from 'node:fs'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { RecordingServer } from '../build/testing/servers/recording-server.ts'

@@ -1,7 +1,7 @@
 /** Libraries that take so long to load that a program imports them only where it needs them. */
 import type { Finding, Import, SourceFile } from './source-files.ts'
 
-/** What every command line loads before it knows what is asked for. */
+/** The modules that every command line loads before its command is known. */
 const PROGRAMS = ['src/client/main.ts', 'src/server/modes.ts']
 const SLOW = /^arktype(\/|$)/
 

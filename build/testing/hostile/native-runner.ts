@@ -40,7 +40,7 @@ const MAP_GROWSDOWN = 0x100
 const CHUNK_BYTES = 64 * 1024 * 1024
 const STACK_BYTES = 64 * 1024
 
-/** What each takes; answers how much it came to hold. */
+/** The attacks, each of which returns how much it came to hold. */
 const ATTACKS = {
   sharedMemory: (bytes: number) => map(bytes, MAP_SHARED | MAP_ANONYMOUS),
   stackMemory: (bytes: number) => map(bytes, MAP_PRIVATE | MAP_ANONYMOUS | MAP_GROWSDOWN),

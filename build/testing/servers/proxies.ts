@@ -14,7 +14,7 @@ export const MANAGEMENT_HOST = 'manage.example.com'
 export const APPLICATION_HOST = 'api.example.com'
 
 export interface RunningProxy {
-  /** Of 127.0.0.1; both hosts are served there, over TLS. */
+  /** The port on 127.0.0.1, where both hosts are served over TLS. */
   readonly port: number
   stop(): Promise<void>
 }
@@ -41,7 +41,7 @@ interface Prepared {
   readonly configuration: string
 }
 
-/** Of the proxy, in its directory. */
+/** The command line that starts a proxy in its directory. */
 type Command = readonly string[]
 
 function proxyKind(
