@@ -6,6 +6,7 @@ import { Fault, isFault } from '../errors/fault.ts'
 import { parseLine, wantsJson } from './arguments.ts'
 import { buildCommand } from './commands/build.ts'
 import { callCommand } from './commands/call.ts'
+import { functionsCommand, tablesCommand } from './commands/catalogs.ts'
 import { clientCommands } from './commands/clients.ts'
 import { configCommands } from './commands/config.ts'
 import { credentialCommands } from './commands/credentials.ts'
@@ -54,6 +55,8 @@ export const COMMANDS: readonly CommandSpec[] = [
   promoteCommand,
   rollbackCommand,
   ...releaseCommands,
+  functionsCommand,
+  tablesCommand,
   statusCommand,
   healthCommand,
   metricsCommand,

@@ -170,6 +170,7 @@ const STEPS: readonly Step[] = [
   ['readServingPolicy', 200],
   ['readSchemaCompatibility', 200],
   ['listFunctions', 200, () => ({ query: { target: 'channel:production' } })],
+  ['listTables', 200, () => ({ query: { target: 'channel:production' } })],
   [
     'setConfiguration',
     200,
