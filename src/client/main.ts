@@ -16,7 +16,9 @@ import { auditCommand } from './commands/identity/audit.ts'
 import { authStatusCommand } from './commands/identity/auth-status.ts'
 import { invitationCommands } from './commands/identity/invitations.ts'
 import { inviteCommand } from './commands/identity/invite.ts'
+import { operatorCommands } from './commands/identity/operators.ts'
 import { resourcesCommand } from './commands/identity/resources.ts'
+import { rolesCommand } from './commands/identity/roles.ts'
 import { sessionCommands } from './commands/identity/sessions.ts'
 import { whoamiCommand } from './commands/identity/whoami.ts'
 import { initCommand } from './commands/init.ts'
@@ -47,6 +49,8 @@ export const COMMANDS: readonly CommandSpec[] = [
   resourcesCommand,
   inviteCommand,
   ...invitationCommands,
+  ...operatorCommands,
+  rolesCommand,
   auditCommand,
   linkCommand,
   buildCommand,

@@ -56,6 +56,10 @@ const BODIES: Readonly<Record<string, object | null | typeof FRAME>> = {
   'POST /v1/access/invitations': { operatorName: 'Grace', role: 'observer', scope: ENVIRONMENT },
   'DELETE /v1/access/invitations/:invitationId': null,
   'GET /v1/access/invitation-operations/:operationId': null,
+  'GET /v1/access/operators': null,
+  'GET /v1/access/operators/:operatorId/sessions': null,
+  'POST /v1/access/operators/:operatorId/disable': { changedAtMicros: MICROS },
+  'POST /v1/access/operators/:operatorId/enable': { changedAtMicros: MICROS },
   'GET /v1/access/audit': null,
   [`GET ${BASE}`]: null,
   [`POST ${BASE}`]: { configuration, changedAtMicros: MICROS },
@@ -105,6 +109,7 @@ const BODIES: Readonly<Record<string, object | null | typeof FRAME>> = {
   [`POST ${CREDENTIALS}/:credentialId/revoke`]: null,
   [`DELETE ${CREDENTIALS}/:credentialId`]: null,
   [`GET ${BASE}/functions`]: null,
+  [`GET ${BASE}/schema/tables`]: null,
   [`GET ${BASE}/instances/healthz`]: null,
   [`GET ${BASE}/metrics`]: null,
 }

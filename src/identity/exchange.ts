@@ -8,6 +8,7 @@ import {
   lockInvitationByDigest,
   markInvitationConsumed,
 } from '../database/identity/invitations.ts'
+import { lockIfEnabled } from '../database/identity/operator-records.ts'
 import { anyOperatorExists, insertOperator } from '../database/identity/operators.ts'
 import { type Tx, transaction } from '../database/transaction.ts'
 import { Fault } from '../errors/fault.ts'
@@ -52,6 +53,11 @@ export async function lockUsableInvitation(
   if (invitation === null) throw refused('unknown code')
   if (invitation.state !== 'pending') throw refused(`code is ${invitation.state}`)
   if (invitation.expiresAtMicros <= atMicros) throw refused('code is expired')
+  const { createdBy } = invitation
+  // A disabled operator does not come back under another name.
+  if (createdBy !== null && !(await lockIfEnabled(tx, createdBy))) {
+    throw refused('the creator of the code is disabled')
+  }
   // An operator who came another way has completed the initialization: no second first owner.
   if (invitation.kind === 'bootstrap' && (await anyOperatorExists(tx))) {
     if (!(await isOwnerRecovery(tx, invitation))) {

@@ -99,11 +99,8 @@ export async function whileAuthorized<T>(
   let done: { readonly result: T } | null = null
   try {
     return await transaction(core.database, async (tx) => {
-      const locked = await lockActiveSession(tx, sessionId, core.system.nowMicros())
-      if (locked === null) throw refused('the session ended during the request')
-      // Another statement: one that waited for a lock would still see the grants of before.
-      const grants = await listGrants(tx, locked.operator.operatorId)
-      done ??= { result: work(toActor({ ...locked, grants })) }
+      const current = await lockActor(core, tx, sessionId)
+      done ??= { result: work(current) }
       return done.result
     })
   } catch (error) {
@@ -112,6 +109,22 @@ export async function whileAuthorized<T>(
     if (finished === null) throw error
     return finished.result
   }
+}
+
+/**
+ * Locks the session and its operator until the transaction ends. Returns the actor with its grants
+ * of now. Throws PLATFORM_AUTHENTICATION_FAILED where the session has ended.
+ */
+export async function lockActor(
+  { system }: Pick<IdentityCore, 'system'>,
+  tx: Tx,
+  sessionId: SessionId,
+): Promise<Actor> {
+  const locked = await lockActiveSession(tx, sessionId, system.nowMicros())
+  if (locked === null) throw refused('the session ended during the request')
+  // Another statement: one that waited for a lock would still see the grants of before.
+  const grants = await listGrants(tx, locked.operator.operatorId)
+  return toActor({ ...locked, grants })
 }
 
 function toActor({ session, operator, grants }: AuthenticatedSession): Actor {
@@ -208,7 +221,7 @@ export interface SessionPage {
 /** Returns a page of the operator's sessions that can still be used, newest first. */
 export async function listSessions(
   { database, system }: Pick<IdentityCore, 'database' | 'system'>,
-  { operatorId }: Actor,
+  { operatorId }: Pick<Actor, 'operatorId'>,
   { after, limit }: SessionPageInput,
 ): Promise<SessionPage> {
   const atMicros = system.nowMicros()

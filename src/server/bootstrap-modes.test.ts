@@ -45,10 +45,10 @@ const CONFIRMED = { SERVICE_BOOTSTRAP_RECOVERY_CONFIRM: 'replace-lost-initial-ow
 test('migrate says what it did, and that there was nothing left to do', async () => {
   expect(await run('migrate')).toEqual({
     exit: 0,
-    out: 'The identity database went from schema version 0 to 4.\n',
+    out: 'The identity database went from schema version 0 to 5.\n',
     err: '',
   })
-  expect((await run('migrate')).out).toBe('The identity database is at schema version 4 already.\n')
+  expect((await run('migrate')).out).toBe('The identity database is at schema version 5 already.\n')
 })
 
 test('migrate makes no first-owner code', async () => {
@@ -121,7 +121,7 @@ test('migrate takes another pepper by its exact phrase alone, and says what it d
   expect(out).toContain('every session and every pending invitation is revoked')
   expect(await run('migrate', given)).toEqual({
     exit: 0,
-    out: 'The identity database is at schema version 4 already.\n',
+    out: 'The identity database is at schema version 5 already.\n',
     err: '',
   })
   expect((await run('migrate')).err).toContain('SERVER_IDENTITY_PEPPER_MISMATCH')

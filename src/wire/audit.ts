@@ -1,5 +1,5 @@
 /** Pages of the security audit (wire decisions, section 5, Page). */
-import { idField, listUpTo, Micros, PAGE_MAX, PageLimit, text, textUpTo } from './fields.ts'
+import { idField, listUpTo, Micros, Name, PAGE_MAX, PageLimit, text, textUpTo } from './fields.ts'
 import { type Infer, schema } from './schema.ts'
 
 /** 32 bytes, the last of which are a checksum. */
@@ -20,7 +20,10 @@ export const AuditRecord = schema({
   outcome: "'succeeded' | 'denied' | 'failed'",
   /** Who did it; null where the server itself or a stranger acted. */
   actor: [idField('opr'), '|', 'null'],
+  actorName: [Name, '|', 'null'],
   subject: [textUpTo(512), '|', 'null'],
+  /** The operator that the subject is, or that the invitation or session belongs to. */
+  subjectName: [Name, '|', 'null'],
   atMicros: Micros,
   requestId: [idField('req'), '|', 'null'],
   sessionId: [idField('ops'), '|', 'null'],

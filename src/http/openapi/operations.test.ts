@@ -55,6 +55,9 @@ const credential = () => ({
   ...client(),
   credentialId: from('createCredential', 'credential', 'credentialId'),
 })
+const colleague = () => ({
+  params: { operatorId: from('logInExternally', 'operator', 'operatorId') },
+})
 const changed = (expectedRevision: number | string): State => ({
   body: { expectedRevision, changedAtMicros: now() },
 })
@@ -86,14 +89,11 @@ const STEPS: readonly Step[] = [
     201,
     async () => ({ body: { code: await origins.logins.invite(), managedEnrollment: undefined } }),
   ],
-  [
-    'reconcileGrants',
-    200,
-    () => ({
-      params: { operatorId: from('logInExternally', 'operator', 'operatorId') },
-      body: { sourceRevision: 1 },
-    }),
-  ],
+  ['reconcileGrants', 200, () => ({ ...colleague(), body: { sourceRevision: 1 } })],
+  ['listOperators', 200, () => ({ query: { after: undefined } })],
+  ['listOperatorSessions', 200, () => ({ ...colleague(), query: { after: undefined } })],
+  ['disableOperator', 200, () => ({ ...colleague(), body: { changedAtMicros: now() } })],
+  ['enableOperator', 200, () => ({ ...colleague(), body: { changedAtMicros: now() } })],
   ['readSelf', 200],
   ['listSessions', 200],
   [

@@ -6,9 +6,9 @@ import { lockSubject } from '../../database/advisory-locks.ts'
 import { listGrants } from '../../database/identity/grants.ts'
 import {
   type ExternalIdentity,
-  findLinkedOperator,
   insertIdentity,
   type LinkedOperator,
+  lockLinkedOperator,
 } from '../../database/identity/identities.ts'
 import { insertOperator, lockOperator } from '../../database/identity/operators.ts'
 import { corrupt } from '../../database/rows.ts'
@@ -77,7 +77,7 @@ export async function logInExternally(
   return transaction(core.database, async (tx) => {
     await lockSubject(tx, identity.subjectDigest)
     const atMicros = core.system.nowMicros()
-    const known = await findLinkedOperator(tx, identity)
+    const known = await lockLinkedOperator(tx, identity)
     const login =
       known === null
         ? await link(core, tx, identity, { ...input, codeDigest }, atMicros)

@@ -21,12 +21,12 @@ import {
 } from '../../storage/control/application-credentials.ts'
 import type { ControlReader, ControlTx } from '../../storage/control/database.ts'
 import type { Keyring } from '../../storage/keyring.ts'
+import { requireRecent } from '../../system/client-clock.ts'
 import { digestEquals, randomSecret, secretDigest } from '../../system/digests.ts'
 import type { ApplicationScope } from '../../value/application-scopes.ts'
 import { encodeBase64Url } from '../../value/base64url.ts'
 import type { ClientId, CredentialId, RequestId } from '../../value/ids.ts'
 import { Secret } from '../../value/secret.ts'
-import { requireRecent } from '../idempotency/client-clock.ts'
 import type { ChangePorts, RootPort } from '../ports.ts'
 import { requireName, requireScopes } from './application-clients.ts'
 

@@ -14,11 +14,12 @@ const files = readdirSync(FOLDER).filter((name) => /^[a-z-]+\.ts$/.test(name))
 const modules = await Promise.all(
   files.map((file): Promise<Record<string, unknown>> => import(new URL(file, FOLDER).href)),
 )
+const PAGED = ['PageLimit', 'AuditQuery', 'HistoryQuery', 'OperatorsQuery', 'SessionsQuery']
 const declared = modules
   .flatMap((exported) => Object.entries(exported))
   .filter((entry): entry is [string, Schema<unknown>] => isSchema(entry[1]))
   // In a query limits are texts, which their JSON Schema describes as the numbers that they mean.
-  .filter(([name]) => !['PageLimit', 'AuditQuery', 'HistoryQuery', 'SessionsQuery'].includes(name))
+  .filter(([name]) => !PAGED.includes(name))
 
 /** Rules that JSON Schema leaves to the description. */
 const UNSAID = [

@@ -53,8 +53,8 @@ export const auditCommand: CommandSpec = command({
       formatTimestamp(BigInt(record.atMicros)),
       record.operation,
       record.outcome,
-      record.actor ?? '-',
-      record.subject ?? '-',
+      named(record.actor, record.actorName),
+      named(record.subject, record.subjectName),
       record.requestId ?? '-',
     ])
     const head = ['TIME', 'OPERATION', 'OUTCOME', 'ACTOR', 'SUBJECT', 'REQUEST']
@@ -62,6 +62,11 @@ export const auditCommand: CommandSpec = command({
     if (page.next !== null) await context.output.note(`More: --after ${page.next}`)
   },
 })
+
+function named(id: string | null, name: string | null): string {
+  if (id === null) return '-'
+  return name === null ? id : `${id} ${name}`
+}
 
 function microsOf(name: string, text: string | undefined): string | undefined {
   if (text === undefined) return undefined
