@@ -69,6 +69,7 @@ const BODIES: Readonly<Record<string, object | null | typeof FRAME>> = {
   [`GET ${BASE}/environment-operations/:operationId`]: null,
   [`GET ${BASE}/status`]: null,
   [`POST ${BASE}/workspace/publish`]: FRAME,
+  [`POST ${BASE}/workspace/check`]: FRAME,
   [`POST ${BASE}/releases/:releaseId`]: { against: 'production' },
   [`POST ${BASE}/releases/:releaseId/retire`]: null,
   [`PUT ${BASE}/channels/:channel`]: { releaseId: id('rel'), expectedReleaseId: 'empty' },

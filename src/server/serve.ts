@@ -15,6 +15,7 @@ import { Transfers } from '../http/transfers/transfers.ts'
 import { type Identity, openIdentity } from '../identity/identity.ts'
 import { readLinkable } from '../product/environments/environments.ts'
 import { resolveTarget } from '../product/serving/targets.ts'
+import { findSubjectProvenance } from '../product/workspaces/provenance.ts'
 import { parseSettings, type ServerSettings } from '../settings/settings.ts'
 import { realSystem, type System } from '../system/system.ts'
 import { createLog, type Logger } from '../telemetry/log.ts'
@@ -158,6 +159,8 @@ function managementApp(running: Running) {
       health: () => environment!.engine.health(),
       environment: product?.root.descriptor ?? null,
       sessions: identity,
+      findProvenance: (actor, subject) =>
+        product === null ? null : findSubjectProvenance(product, actor, subject),
       linkableEnvironments: async () =>
         product === null ? [] : [{ ...readLinkable(product), managementOrigin }],
     },

@@ -1,5 +1,6 @@
 /** Pages of the security audit (wire decisions, section 5, Page). */
 import { idField, listUpTo, Micros, Name, PAGE_MAX, PageLimit, text, textUpTo } from './fields.ts'
+import { Provenance } from './provenance.ts'
 import { type Infer, schema } from './schema.ts'
 
 /** 32 bytes, the last of which are a checksum. */
@@ -24,6 +25,8 @@ export const AuditRecord = schema({
   subject: [textUpTo(512), '|', 'null'],
   /** The operator that the subject is, or that the invitation or session belongs to. */
   subjectName: [Name, '|', 'null'],
+  /** What was declared of the Release that the subject names; null without `releases:read`. */
+  provenance: [Provenance, '|', 'null'],
   atMicros: Micros,
   requestId: [idField('req'), '|', 'null'],
   sessionId: [idField('ops'), '|', 'null'],

@@ -1,6 +1,7 @@
 /** The snapshot of Workspaces, Releases and Channels (wire decisions, section 3). */
 import { ChannelName } from './channels.ts'
 import { idField, Micros, U64 } from './fields.ts'
+import { Provenance } from './provenance.ts'
 import { ReleaseStateField } from './releases.ts'
 import { type Infer, schema } from './schema.ts'
 import { DigestField, WorkspaceName } from './workspace.ts'
@@ -25,6 +26,8 @@ export const Status = schema({
       state: ReleaseStateField,
       packageDigest: DigestField,
       createdAtMicros: Micros,
+      /** null where the publisher declared none. */
+      provenance: [Provenance, '|', 'null'],
     },
     '[]',
   ],

@@ -101,6 +101,7 @@ export class FakeIdentity {
       actorName: 'owner',
       subject: this.otherSessionId,
       subjectName: null,
+      provenance: null,
       atMicros: '1800000000000000',
       requestId: this.#ids.make('req'),
       ...correlation,

@@ -59,8 +59,14 @@ type BodyOf<R extends Replies> = {
   [S in keyof R]: R[S] extends Schema<infer B> ? B : never
 }[keyof R]
 
-/** Headers by lower-case name, each of them required. */
-export type Headers = { readonly [name: string]: Schema<string> }
+/** Headers by lower-case name; a plain schema is that of a required one. */
+export type Headers = { readonly [name: string]: Schema<string> | OptionalHeader }
+
+/** A header that is read as null where it is absent. */
+export interface OptionalHeader {
+  readonly optional: Schema<string>
+}
+type HeaderValue<S> = S extends OptionalHeader ? string | null : Infer<S>
 
 /** What a caller shows on a route: its session, the token of its provider, that of the source. */
 export type Authority = 'operator' | 'externalIdentity' | 'managedSource'
@@ -78,7 +84,7 @@ export interface Call<
   readonly actor: Actor
   readonly params: Params<P>
   readonly query: Q
-  readonly headers: { readonly [N in keyof H]: Infer<H[N]> }
+  readonly headers: { readonly [N in keyof H]: HeaderValue<H[N]> }
   readonly body: T
   readonly operationId: { none: null; optional: OperationId | null; required: OperationId }[K]
   readonly request: Request

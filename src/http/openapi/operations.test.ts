@@ -13,7 +13,9 @@ import {
 import { Contract, type DocumentedOperation } from '../../../build/testing/openapi/contract.ts'
 import { FUNCTIONS, type Origins, openOrigins } from '../../../build/testing/openapi/origins.ts'
 import { makePackage } from '../../../build/testing/products.ts'
+import { encodeBase64Url } from '../../value/base64url.ts'
 import { OPERATION_ID_HEADER } from '../../wire/operations.ts'
+import { PROVENANCE_HEADER } from '../../wire/provenance.ts'
 import { EXPECTED_HEAD_HEADER } from '../../wire/workspace.ts'
 import { publishedDocument } from './published.ts'
 
@@ -45,6 +47,7 @@ function from(name: string, ...path: readonly (string | number)[]): string {
   return found as string
 }
 
+const PROVENANCE = '{"branch":null,"commit":null,"dirty":null,"message":"x","run":null}'
 const now = () => String(origins.gateway.it.system.nowMicros())
 const newId = (prefix: 'app' | 'crd' | 'opn') => origins.gateway.it.system.ids.make(prefix)
 const operationId = (name: string) => ({
@@ -121,8 +124,17 @@ const STEPS: readonly Step[] = [
     () => ({
       headers: {
         [EXPECTED_HEAD_HEADER]: from('readStatus', 'workspaces', 0, 'revisionId'),
+        [PROVENANCE_HEADER]: encodeBase64Url(new TextEncoder().encode(PROVENANCE)),
       },
       body: makePackage({ functions: FUNCTIONS, source: 'second' }),
+    }),
+  ],
+  [
+    'checkWorkspace',
+    200,
+    () => ({
+      query: { against: undefined },
+      body: makePackage({ functions: FUNCTIONS, source: 'third' }),
     }),
   ],
   [

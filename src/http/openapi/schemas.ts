@@ -17,6 +17,7 @@ import * as metrics from '../../wire/metrics.ts'
 import * as oidc from '../../wire/oidc.ts'
 import * as openapi from '../../wire/openapi.ts'
 import * as operations from '../../wire/operations.ts'
+import * as provenance from '../../wire/provenance.ts'
 import { jsonSchemaOf } from '../../wire/reading/json-schema.ts'
 import * as releases from '../../wire/releases.ts'
 import type { JsonSchema } from '../../wire/rules.ts'
@@ -28,8 +29,8 @@ import { VALUE_SCHEMAS } from './value-schemas.ts'
 
 const MODULES: readonly Readonly<Record<string, unknown>>[] = [
   ...[access, applicationClients, audit, auth, catalogs, channels, configuration, environment],
-  ...[errors, fields, health, invocations, metrics, oidc, openapi, operations, releases],
-  ...[servingPolicy, status, workspace],
+  ...[errors, fields, health, invocations, metrics, oidc, openapi, operations, provenance],
+  ...[releases, servingPolicy, status, workspace],
 ]
 
 /** Gathers the components that the operations come to refer to. */

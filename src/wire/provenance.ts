@@ -1,0 +1,53 @@
+/** The origin of a published package, in the header of its publication and in answers. */
+import {
+  BRANCH_CHARACTERS_MAX,
+  COMMIT,
+  isLine,
+  MESSAGE_CHARACTERS_MAX,
+  PROVENANCE_BYTES_MAX,
+  RUN_ID_CHARACTERS_MAX,
+  RUN_PROVIDER,
+  RUN_URL,
+} from '../value/provenance.ts'
+import { documented, text } from './fields.ts'
+import { rule } from './rules.ts'
+import { type Infer, type Schema, schema } from './schema.ts'
+
+/** Carries base64url of a JSON text, as a header has no room for other characters than ASCII. */
+export const PROVENANCE_HEADER = 'x-service-provenance'
+
+function line(max: number): Schema<string> {
+  const rules = `1 to ${max} characters in NFC without control characters`
+  const bounds = { minLength: 1, maxLength: max, description: rules }
+  return schema(['string', ':', rule(rules, (text: string) => isLine(text, max), bounds)])
+}
+
+export const Provenance = schema({
+  message: [line(MESSAGE_CHARACTERS_MAX), '|', 'null'],
+  commit: [text(COMMIT, 'the name of a Git commit'), '|', 'null'],
+  branch: [line(BRANCH_CHARACTERS_MAX), '|', 'null'],
+  /** Whether files of the Workspace differed from the commit. */
+  dirty: 'boolean | null',
+  run: [
+    {
+      provider: text(RUN_PROVIDER, 'a name such as github'),
+      id: line(RUN_ID_CHARACTERS_MAX),
+      url: [text(RUN_URL, 'an HTTP URL'), '|', 'null'],
+    },
+    '|',
+    'null',
+  ],
+})
+export type Provenance = Infer<typeof Provenance>
+
+/** 4 characters for 3 bytes. */
+const CHARACTERS_MAX = Math.ceil((PROVENANCE_BYTES_MAX * 4) / 3)
+
+export const ProvenanceHeader = documented(
+  text(new RegExp(`^[A-Za-z0-9_-]{2,${CHARACTERS_MAX}}$`), 'base64url of a provenance'),
+  {
+    description:
+      'Base64url without padding of the JSON text of a Provenance. It is stored beside the ' +
+      'revision; a repeated publication keeps the first one.',
+  },
+)
