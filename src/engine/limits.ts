@@ -62,6 +62,8 @@ export const EXCLUSIVE_ATTEMPT = 4
  * includes those whose commit is stalled: they have sent their replies and do not block Queries.
  */
 export const INVOCATIONS_MAX = 4_096
+/** Most runs of watched Queries in flight; more wait, so that calls come before them. */
+export const REFRESHES_MAX = 64
 /** Most characters of keys, results and read sets in the query cache. */
 export const CACHE_CHARACTERS_MAX = 64 * 1024 * 1024
 /** Lifetime of a cached result of a Query that read the clock. */

@@ -27,6 +27,8 @@ export const COUNTERS = {
   queryCacheMisses: 'Lookups in the query cache that found no valid result',
   queryCacheEvictions: 'Valid results that were evicted from the query cache',
 
+  subscriptionRefreshes: 'Runs of watched Queries, each for all its subscriptions',
+
   commits: 'Mutations that became durable, including those that wrote nothing',
   commitBatches: 'Commit batches; each has the commits that were ready at the same time',
   commitBatchesFailed: 'Commit batches that failed or whose outcome is unknown',
@@ -67,6 +69,8 @@ export const GAUGES = {
   invocationsInFlight: 'Calls that are admitted and not finished',
   actionsRunning: 'Running Actions, including those that Actions called',
   actionsWaiting: 'Actions that wait for a permit',
+  subscriptions: 'Subscriptions to Queries',
+  watchedQueries: 'Distinct Queries that subscriptions watch',
   durableSequence: 'Sequence of the newest durable commit',
   releasesLoaded: 'Releases that have a runner or wait for one',
   transactionRunners: 'Runners of Queries and Mutations',
