@@ -11,8 +11,10 @@ import { createEngine } from '../../src/engine/create-engine.ts'
 import type { Engine } from '../../src/engine/engine.ts'
 import type { IssueGuest } from '../../src/engine/invocations/guest-identities.ts'
 import { QueryEnvelopes } from '../../src/http/application/call-envelopes.ts'
+import type { Gateway } from '../../src/http/application/gateway.ts'
 import { KeyUsage } from '../../src/http/application/key-usage.ts'
 import { type ApplicationOrigin, mountApplication } from '../../src/http/application/mount.ts'
+import { Realtime, type RealtimeLimits } from '../../src/http/application/realtime/realtime.ts'
 import { RejectionLog } from '../../src/http/application/rejection-log.ts'
 import type { ApplicationLimits } from '../../src/http/rate-limits.ts'
 import { requestCounts } from '../../src/http/request-counts.ts'
@@ -27,7 +29,7 @@ import { Cursors } from '../../src/storage/cursors.ts'
 import { realSystem } from '../../src/system/system.ts'
 import { createLog, type Logger } from '../../src/telemetry/log.ts'
 import { Metrics } from '../../src/telemetry/metrics/metrics.ts'
-import type { ApplicationScope } from '../../src/value/application-scopes.ts'
+import { APPLICATION_SCOPES, type ApplicationScope } from '../../src/value/application-scopes.ts'
 import type { ReleaseId } from '../../src/value/ids.ts'
 import type { JwtProvider } from '../../src/value/jwt-providers.ts'
 import type { ClientKind, FunctionManifest, TableManifest } from '../../src/value/manifest.ts'
@@ -66,11 +68,18 @@ export interface GatewayInput {
   readonly limits?: ApplicationLimits
   /** The budgets of a server with the default settings unless given. */
   readonly transfers?: Transfers
+  /** Those of a server with the default settings unless given. */
+  readonly realtime?: RealtimeLimits
   /** Its lines are made and dropped unless given: a million requests would fill the memory. */
   readonly log?: Logger
 }
 
 export const ORIGIN = 'https://app.example'
+const REALTIME_LIMITS: RealtimeLimits = {
+  connectionsMax: 20_000,
+  connectionsPerCredentialMax: 10_000,
+  connectionsPerPeerMax: 1_000,
+}
 
 export async function openTestGateway(input: GatewayInput): Promise<TestGateway> {
   const it = await openTestProduct()
@@ -106,7 +115,7 @@ export async function openTestGateway(input: GatewayInput): Promise<TestGateway>
   it.engine.whenIdle = () => engine.whenIdle()
   const keyUsage = new KeyUsage(log)
   const rejections = new RejectionLog(log)
-  const application = mountApplication({
+  const gateway: Gateway = {
     system,
     log,
     engine,
@@ -121,8 +130,11 @@ export async function openTestGateway(input: GatewayInput): Promise<TestGateway>
     authenticateKey: (key) => product.keys.authenticate(key),
     explainKey: (key) => product.keys.explain(key),
     resolveTarget: (target, caller, affinity) => resolveTarget(product, caller, target, affinity),
+    revision: () => product.root.control.changes + product.serving.changes,
     serving: () => product.serving.isStarted,
-  })
+  }
+  const realtime = new Realtime(gateway, input.realtime ?? REALTIME_LIMITS, metrics)
+  const application = mountApplication(gateway, realtime)
   return {
     application,
     engine,
@@ -147,7 +159,7 @@ function issueKey(
   { product, actor, system }: TestProduct,
   kind: ClientKind,
   rateLimit: number | null = null,
-  scopes: readonly ApplicationScope[] = ['action', 'mutation', 'query', 'workspace'],
+  scopes: readonly ApplicationScope[] = APPLICATION_SCOPES,
 ): string {
   const createdAtMicros = system.nowMicros()
   const clientId = system.ids.make('app')

@@ -169,6 +169,11 @@ describe('a valid environment', () => {
     )
     expect(configuration).toMatchObject({
       memory: { requestMib: 128, responseMib: 65_536 },
+      realtime: {
+        connectionsMax: 20_000,
+        connectionsPerCredentialMax: 10_000,
+        connectionsPerPeerMax: 1_000,
+      },
       stateDirectory: '/var/lib/canary',
       management: {
         listen: { host: '::', port: 0, loopback: false },

@@ -280,7 +280,8 @@ function parsed(call: Call, invoke: (call: Call) => MaybePromise<Invoked>): Mayb
   }
 }
 
-function functionOf(release: Release, name: string, kind: FunctionKind): FunctionManifest {
+/** Returns the public Function. Throws REQUEST_INVALID and FUNCTION_NOT_FOUND. */
+export function functionOf(release: Release, name: string, kind: FunctionKind): FunctionManifest {
   const definition = release.functions.get(name)
   if (definition?.visibility === 'public' && definition.kind === kind) return definition
   if (!FUNCTION_NAME.test(name)) {
@@ -303,7 +304,12 @@ function whyNotFound(
     : `${name} is internal`
 }
 
-function checkPolicy(caller: ApplicationCaller, definition: FunctionManifest, kind: FunctionKind) {
+/** Throws AUTH_POLICY_DENIED where the key may not call the Function. */
+export function checkPolicy(
+  caller: ApplicationCaller,
+  definition: FunctionManifest,
+  kind: FunctionKind,
+) {
   if (caller.kind === 'development' || !definition.clients.includes(caller.kind)) {
     throw new Fault('AUTH_POLICY_DENIED', { detail: `a ${caller.kind} key may not call it` })
   }

@@ -35,7 +35,7 @@ export interface Body<T> {
 /** Whether a route takes an Operation ID in Idempotency-Key; `none` does not look at the header. */
 export type OperationIdUse = 'none' | 'optional' | 'required'
 
-export type ReplyStatus = 200 | 201 | 204 | 503
+export type ReplyStatus = 101 | 200 | 201 | 204 | 503
 
 /** JSON of `body`, or a text that is sent as it is; no body where there is neither. */
 export interface Reply {
