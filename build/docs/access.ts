@@ -70,7 +70,8 @@ role is a set of capabilities. The server checks capabilities and scope, never t
 A grant at a wider scope also holds inside of it.
 `
 
-const RESERVED = `A capability without routes is reserved for a later version: roles already grant it.
+const RESERVED = `A capability without routes is reserved for a later version. Roles already grant
+it.
 `
 
 const MANAGEMENT = `\`{base}\` is \`${ENVIRONMENT_BASE}\`. Its
