@@ -185,7 +185,7 @@ test('a wrong sample is found wherever it stands in a script', () => {
 describe('a sample file of a guide', () => {
   const samples = files.flatMap(({ path, text }) =>
     codeBlocks(text)
-      .filter(({ language }) => language === 'json')
+      .filter(({ language, above }) => language === 'json' && above.startsWith('<!-- file: '))
       .map(({ above, text: content }) => ({ path, above, content })),
   )
   const readers: Readonly<Record<string, (path: string) => unknown>> = {
@@ -193,7 +193,7 @@ describe('a sample file of a guide', () => {
     '<!-- file: SERVICE_PLATFORM_OIDC_CONFIG -->': readOidcConfig,
   }
 
-  test('says which setting names it', () => {
+  test('names a setting whose file is read here', () => {
     expect(samples.map(({ above }) => above).toSorted()).toEqual(Object.keys(readers).toSorted())
   })
 
@@ -213,6 +213,17 @@ test('documents name the caller, the operator or the author', () => {
       .flatMap((line, i) => (VAGUE_SUBJECTS.test(line) ? [`${path}:${i + 1}: ${line}`] : [])),
   )
   expect(found).toEqual([])
+})
+
+test('the list of decisions has every record, once, with its title', () => {
+  const records = files.filter(({ path }) => /^src\/decisions\/\d{4}-/.test(path))
+  const rows = records.map(({ path, text }) => {
+    const [, number, title] = /^# (\d{4})\. (.*)\n/.exec(text) ?? []
+    return `| ${number} | [${title}](${posix.basename(path)}) |`
+  })
+  expect(new Set(rows.map((row) => row.slice(0, 6))).size).toBe(records.length)
+  const list = read('src/decisions/README.md').split('\n')
+  expect(list.filter((line) => /^\| \d/.test(line))).toEqual(rows)
 })
 
 test('every Markdown file of the folder is a topic', () => {
