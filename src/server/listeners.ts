@@ -40,10 +40,16 @@ export interface OpenListener {
   cut(): void
 }
 
-/** Longer than proxies keep an idle connection, mostly 60 s, so that the proxy closes first. */
-const IDLE_SECONDS = 75
-/** A functional token of 16 KiB, and as much for all else; 16 KiB in all by default. */
-const HEAD_BYTES_MAX = 32 * 1024
+/**
+ * Longer than proxies keep an idle connection, mostly 60 s, so that the proxy closes first.
+ * @limit Requests: time that an idle connection stays open
+ */
+export const IDLE_SECONDS = 75
+/**
+ * A functional token of 16 KiB, and as much for all else; 16 KiB in all by default.
+ * @limit Requests: the head of a request
+ */
+export const HEAD_BYTES_MAX = 32 * 1024
 /** Every route bounds its body itself, with an error of its own; the runtime's has no envelope. */
 const BODY_BYTES_MAX = Number.MAX_SAFE_INTEGER
 

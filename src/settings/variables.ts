@@ -1,6 +1,6 @@
 /**
- * Every setting of the server, once: what the parser may read, what `svc-server --help` shows and
- * what the README's table is generated from. The rules themselves stand in configuration.ts.
+ * Every setting of the server, once: the parser reads it, `svc-server --help` shows it, and
+ * `svc docs settings` is generated from it. The rules themselves stand in settings.ts.
  */
 
 export interface Variable {

@@ -25,7 +25,10 @@ import { affinityOf, identify } from './callers.ts'
 import type { AffinitySource, ApplicationCaller, Gateway, Incoming } from './gateway.ts'
 import { operationCaller, possibleCallers } from './operation-callers.ts'
 
-/** Bytes of a public request envelope (Document 2, Limits). */
+/**
+ * Bytes of a public request envelope (Document 2, Limits).
+ * @limit Requests: the body of a call
+ */
 export const ENVELOPE_BYTES_MAX = 2 * 1024 * 1024
 /** Longest name that the log shows although no Function has it. */
 const NAME_CHARACTERS_MAX = 128

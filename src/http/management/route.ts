@@ -14,7 +14,10 @@ export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE'
 
 export const JSON_MEDIA_TYPE = 'application/json'
 
-/** An ordinary JSON body (Document 1, Limits). */
+/**
+ * An ordinary JSON body (Document 1, Limits).
+ * @limit Requests: the body of an ordinary management request
+ */
 export const JSON_BODY_BYTES_MAX = 16 * 1024
 
 /**
