@@ -86,12 +86,8 @@ export async function openTestGateway(input: GatewayInput): Promise<TestGateway>
   const { product, actor } = it
   const { releaseId } = await publishRelease(it, input)
   const request = { requestId: REQUEST_ID }
-  promote(product, actor, {
-    channel: 'production',
-    releaseId,
-    expectedReleaseId: 'empty',
-    ...request,
-  })
+  const expectedReleaseId = 'empty'
+  promote(product, actor, { channel: 'production', releaseId, expectedReleaseId, ...request })
   await product.serving.whenIdle()
   const directory = mkdtempSync(join(tmpdir(), 'svc-gateway-'))
   const store = input.store ?? (await openSqliteDocuments(join(directory, 'documents.db')))

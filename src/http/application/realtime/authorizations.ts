@@ -1,4 +1,4 @@
-/** The authorization of a connection: an Application Key, and a functional token where one is sent. */
+/** The authorization of a connection: an Application Key, and a functional token if it has one. */
 import { Fault } from '../../../errors/fault.ts'
 import type { ApplicationCaller, ExpiringPrincipal } from '../gateway.ts'
 

@@ -1,10 +1,13 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { openTestGateway, ORIGIN, type TestGateway } from '../../../../build/testing/gateways.ts'
+import { ORIGIN, openTestGateway, type TestGateway } from '../../../../build/testing/gateways.ts'
 import { functionManifest, publishRelease, REQUEST_ID } from '../../../../build/testing/products.ts'
-import { openRealtimeClient, type RealtimeClient } from '../../../../build/testing/realtime-clients.ts'
+import {
+  openRealtimeClient,
+  type RealtimeClient,
+} from '../../../../build/testing/realtime-clients.ts'
 import { revokeCredential } from '../../../product/application-clients/application-credentials.ts'
 import { promote } from '../../../product/channels/promote.ts'
-import { openListener, type OpenListener } from '../../../server/listeners.ts'
+import { type OpenListener, openListener } from '../../../server/listeners.ts'
 import { realSystem } from '../../../system/system.ts'
 import { memoryLog } from '../../../telemetry/log.ts'
 import type { TableManifest } from '../../../value/manifest.ts'
