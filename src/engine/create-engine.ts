@@ -8,6 +8,9 @@ import { Requests, type RequestsOptions } from './actions/outgoing-requests.ts'
 import { Committer } from './commits/committer.ts'
 import { Retention } from './commits/retention.ts'
 import type { Engine } from './engine.ts'
+import type { FunctionStorage } from './files/function-storage.ts'
+import { SystemDocuments } from './files/system-documents.ts'
+import { SystemTablesLoader } from './files/system-tables.ts'
 import { ActiveCalls } from './invocations/active-calls.ts'
 import { CallAdmission } from './invocations/admission.ts'
 import type { Cursors } from './invocations/context-operations.ts'
@@ -32,6 +35,7 @@ export interface EngineOptions {
   readonly log: Logger
   readonly metrics: Metrics
   readonly issueGuest: IssueGuest
+  readonly storage: FunctionStorage
   readonly cursors: Cursors
   readonly configuration: ConfigurationSource
   /** Networks that Actions may send requests to in addition to the public Internet. */
@@ -45,22 +49,28 @@ export function createEngine(options: EngineOptions): Engine {
   const cache = new QueryCache(options)
   const committer = new Committer({
     ...options,
-    onCommit: (_, writes) => cache.invalidate(writes),
+    onCommit: (_, writes) => {
+      cache.invalidate(writes)
+      if (writes.files !== undefined) documents.notify(writes.files)
+    },
   })
+  const tables = new SystemTablesLoader(store, committer)
+  const documents = new SystemDocuments({ store, committer, system, tables })
   const usage = new FunctionUsage(options)
   const inFlight = new ActiveCalls()
   const port = { ...options, cache, committer, usage, inFlight }
   const queries = new Queries(port)
   const mutations = new Mutations(port)
   const requests = new Requests(options.outbound ?? { allowedNetworks: [] }, pool)
-  const actions = new Actions({ ...port, queries, mutations, requests })
+  const actions = new Actions({ ...port, queries, mutations, requests, documents })
   const retention = new Retention({ store, committer, system, log })
-  const preparations = new Preparations(store, committer)
+  const preparations = new Preparations(store, committer, tables)
   const calls = new CallAdmission({ preparations, queries, mutations, actions, inFlight, system })
-  const documents = new DocumentsHealth(store)
+  const reads = new DocumentsHealth(store)
   retention.start()
 
   const engine: Engine = {
+    documents,
     describe: (code) => pool.describe(code),
     prepare: async (release) => {
       const { tables } = await preparations.prepare(release)
@@ -83,8 +93,8 @@ export function createEngine(options: EngineOptions): Engine {
       return preparations.retainOnly(retained)
     },
     ready: () => store.status.state === 'open',
-    canReadDocuments: async () => (await documents.check()) === 'healthy',
-    health: () => componentHealth(documents, committer, pool.statistics()),
+    canReadDocuments: async () => (await reads.check()) === 'healthy',
+    health: () => componentHealth(reads, committer, pool.statistics()),
     whenIdle: () => inFlight.whenIdle(),
     statistics: () => ({
       cache: cache.statistics,

@@ -182,6 +182,7 @@ describe('a valid environment', () => {
         allowedOrigins: ['https://app.test', 'http://localhost:5173'],
         database: null,
         jwtProviders: [],
+        storage: { freeFloorBytes: 512 * 1024 ** 2, s3: null },
       },
       sandbox: 'required',
     })
@@ -339,7 +340,7 @@ describe('the table of settings', () => {
   it('names every source once', () => {
     const names = VARIABLES.flatMap((row) => sourceNames(row))
     expect(new Set(names).size).toBe(names.length)
-    expect(names).toHaveLength(24 + 4 + 2 * 2)
+    expect(names).toHaveLength(30 + 6 + 2 * 2)
   })
 
   it('tells which SERVICE_ names nothing reads', () => {

@@ -155,8 +155,18 @@ export class Queries {
       configuration: run.usedConfiguration ? configuration : null,
     }
     const key = run.usedIdentity ? keys.perCaller : keys.shared
-    cache.put(key, result, transaction.readSet, run.usedClock ? CLOCK_CACHE_MILLIS : null)
+    cache.put(key, result, transaction.readSet, lifetimeMillis(run))
   }
+}
+
+/**
+ * Returns how long a result may be cached; null for as long as its read set is unchanged. A grant
+ * is cached for half of its life, so that every caller has the other half to use it.
+ */
+function lifetimeMillis({ usedClock, grantSeconds }: CompletedRun): number | null {
+  if (grantSeconds === null) return usedClock ? CLOCK_CACHE_MILLIS : null
+  const halfMillis = (grantSeconds * 1000) / 2
+  return usedClock ? Math.min(halfMillis, CLOCK_CACHE_MILLIS) : halfMillis
 }
 
 /**
