@@ -42,6 +42,8 @@ const EXAMPLES: Readonly<Record<string, string>> = {
   SERVICE_PRODUCT_ALLOWED_ORIGINS: 'https://app.example.com',
   SERVICE_PRODUCT_AUTH_CONFIG: 'auth.json',
   SERVICE_RUNNER_SANDBOX: 'required',
+  SERVICE_STORAGE_S3_ENDPOINT: 'https://s3.example.com',
+  SERVICE_STORAGE_S3_BUCKET: 'svc-files',
   SERVICE_ACTION_ALLOWED_NETWORKS: '10.1.0.0/16',
 }
 

@@ -22,9 +22,12 @@ import { Transfers } from '../../src/http/transfers/transfers.ts'
 import { createClient } from '../../src/product/application-clients/application-clients.ts'
 import { createCredential } from '../../src/product/application-clients/application-credentials.ts'
 import { promote } from '../../src/product/channels/promote.ts'
+import { DEFAULT_BUCKETS } from '../../src/product/files/buckets.ts'
+import { type Files, openFilesOf } from '../../src/product/files/files.ts'
 import { openJwtProviders } from '../../src/product/functional-tokens/providers.ts'
 import { FunctionalTokens } from '../../src/product/functional-tokens/tokens.ts'
 import { resolveTarget } from '../../src/product/serving/targets.ts'
+import { FileBlobs } from '../../src/storage/blobs/file-blobs.ts'
 import { Cursors } from '../../src/storage/cursors.ts'
 import { realSystem } from '../../src/system/system.ts'
 import { createLog, type Logger } from '../../src/telemetry/log.ts'
@@ -39,6 +42,7 @@ import { openTestProduct, publishRelease, REQUEST_ID, type TestProduct } from '.
 export interface TestGateway {
   readonly application: ApplicationOrigin
   readonly engine: Engine
+  readonly files: Files
   readonly metrics: Metrics
   readonly keyUsage: KeyUsage
   readonly rejections: RejectionLog
@@ -95,19 +99,17 @@ export async function openTestGateway(input: GatewayInput): Promise<TestGateway>
   Object.assign(pool, { close: async () => undefined, warm: async () => undefined })
   const system = realSystem()
   const log = input.log ?? createLog({ system, sink: () => undefined, level: 'debug' })
-  const providers = input.providers ?? []
-  const tokens = new FunctionalTokens({
-    providers: await openJwtProviders({ providers, control: null, system, log }),
-    keyring: it.root.keyring,
-    environmentId: it.root.descriptor.environmentId,
-    system,
-  })
+  const tokens = await openTokens(it, input, log)
   const { configuration } = it.product
   const issueGuest: IssueGuest = (request) => tokens.issueGuest(request)
   const metrics = new Metrics(system)
   const cursors = new Cursors(it.root.keyring)
+  const blobs = await FileBlobs.open({ directory: join(directory, 'files'), freeFloorBytes: 0 })
   const ports = { store, pool, system, log, metrics, issueGuest, cursors, configuration }
-  const engine = createEngine(ports)
+  const { engine, files } = openFilesOf(
+    { system, log, keyring: it.root.keyring, buckets: DEFAULT_BUCKETS, blobs },
+    (storage) => createEngine({ ...ports, storage }),
+  )
   it.engine.whenIdle = () => engine.whenIdle()
   const keyUsage = new KeyUsage(log)
   const rejections = new RejectionLog(log)
@@ -134,6 +136,7 @@ export async function openTestGateway(input: GatewayInput): Promise<TestGateway>
   return {
     application,
     engine,
+    files,
     metrics,
     keyUsage,
     rejections,
@@ -144,11 +147,26 @@ export async function openTestGateway(input: GatewayInput): Promise<TestGateway>
     async close() {
       keyUsage.stop()
       rejections.stop()
+      await files.close()
       await engine.close()
       await it.close()
       rmSync(directory, { recursive: true, force: true })
     },
   }
+}
+
+async function openTokens(
+  { root: { keyring, descriptor } }: TestProduct,
+  { providers = [] }: GatewayInput,
+  log: Logger,
+): Promise<FunctionalTokens> {
+  const system = realSystem()
+  return new FunctionalTokens({
+    providers: await openJwtProviders({ providers, control: null, system, log }),
+    keyring,
+    environmentId: descriptor.environmentId,
+    system,
+  })
 }
 
 function issueKey(

@@ -2,6 +2,7 @@
 import type { MaybePromise } from '../system/maybe-promise.ts'
 import type { Json } from '../value/strict-json.ts'
 import type { ActionOutcome, ActionStatistics } from './actions/actions.ts'
+import type { SystemDocuments } from './files/system-documents.ts'
 import type { MutationOutcome, ReplayRequest } from './invocations/mutations.ts'
 import type { QueryOutcome } from './invocations/queries.ts'
 import type { MutationRequest, QueryRequest } from './invocations/requests.ts'
@@ -13,6 +14,9 @@ import type { Subscription, SubscriptionStatistics } from './subscriptions/subsc
 import type { ComponentHealth } from './usage/health.ts'
 
 export interface Engine {
+  /** The tables of stored files, for the rules of files. */
+  readonly documents: SystemDocuments
+
   /**
    * Loads the code inside the sandbox and returns its own description, in the form of
    * WorkspaceDescription; nothing in it is trusted. Throws FUNCTION_FAILED, whose violation is what

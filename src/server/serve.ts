@@ -164,7 +164,10 @@ function managementApp(running: Running) {
       openApiDocument: openApiText,
       // Routes of the Product run only where mount found its Environment configured.
       product: product!,
-      health: () => environment!.engine.health(),
+      health: async () => [
+        ...(await environment!.engine.health()),
+        await environment!.files.health(),
+      ],
       environment: product?.root.descriptor ?? null,
       sessions: identity,
       linkableEnvironments: async () =>

@@ -188,6 +188,7 @@ describe('a valid environment', () => {
         allowedOrigins: ['https://app.test', 'http://localhost:5173'],
         database: null,
         jwtProviders: [],
+        storage: { freeFloorBytes: 512 * 1024 ** 2, s3: null },
       },
       sandbox: 'required',
     })
@@ -345,7 +346,7 @@ describe('the table of settings', () => {
   it('names every source once', () => {
     const names = VARIABLES.flatMap((row) => sourceNames(row))
     expect(new Set(names).size).toBe(names.length)
-    expect(names).toHaveLength(27 + 4 + 2 * 2)
+    expect(names).toHaveLength(33 + 6 + 2 * 2)
   })
 
   it('tells which SERVICE_ names nothing reads', () => {

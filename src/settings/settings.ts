@@ -30,6 +30,7 @@ import {
   type SecretSource,
   wholeNumber,
 } from './sources.ts'
+import { readStorage, type StorageSettings } from './storage.ts'
 import type { PlainName, SecretName } from './variables.ts'
 
 export type SettingsMode =
@@ -92,6 +93,7 @@ export interface ProductSettings {
   readonly database: DatabaseAddress | null
   /** Issuers whose tokens identify the callers of Functions. */
   readonly jwtProviders: readonly JwtProvider[]
+  readonly storage: StorageSettings
 }
 
 export interface ActionNetwork {
@@ -271,13 +273,15 @@ function product(environment: ProcessEnvironment): ProductSettings | null {
   const origins = allowedOrigins(environment)
   const networks = actionNetworks(environment)
   const authConfigPath = authConfig(environment)
+  const storage = readStorage(environment)
   if (root !== null) {
     const database = platformDatabase
     const jwtProviders =
       authConfigPath === null ? [] : readJwtProviders(`${root}/${authConfigPath}`)
     const lists = { allowedOrigins: origins ?? [], actionNetworks: networks ?? [], jwtProviders }
-    return { root, applicationListen, database, ...lists }
+    return { root, applicationListen, database, storage, ...lists }
   }
+  if (storage.s3 !== null) throw needsRoot('SERVICE_STORAGE_S3_ENDPOINT')
   if (applicationListen !== null) throw needsRoot(listenName)
   if (platformDatabase !== null) throw needsRoot('SERVICE_PLATFORM_DATABASE_URL')
   if (origins !== null) throw needsRoot('SERVICE_PRODUCT_ALLOWED_ORIGINS')

@@ -151,7 +151,7 @@ export class Queries {
         readSet: transaction.readSet,
         usedIdentity: run.usedIdentity,
         configuration: run.usedConfiguration ? invocation.configuration : null,
-        lifetimeMillis: run.usedClock ? CLOCK_CACHE_MILLIS : null,
+        lifetimeMillis: lifetimeMillis(run),
       }
       this.#cache(keys, run, dependencies)
       return {
@@ -177,6 +177,16 @@ export class Queries {
     const result = { resultText, hasRead: readSet.count > 0, configuration }
     cache.put(key, result, readSet, lifetimeMillis)
   }
+}
+
+/**
+ * Returns how long a result may be cached; null for as long as its read set is unchanged. A grant
+ * is cached for half of its life, so that every caller has the other half to use it.
+ */
+function lifetimeMillis({ usedClock, grantSeconds }: CompletedRun): number | null {
+  if (grantSeconds === null) return usedClock ? CLOCK_CACHE_MILLIS : null
+  const halfMillis = (grantSeconds * 1000) / 2
+  return usedClock ? Math.min(halfMillis, CLOCK_CACHE_MILLIS) : halfMillis
 }
 
 /**

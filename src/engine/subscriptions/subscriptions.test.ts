@@ -5,6 +5,7 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { TestConfiguration } from '../../../build/testing/configurations.ts'
 import { testCursors } from '../../../build/testing/cursors.ts'
 import { inProcessPool, type TestHandler } from '../../../build/testing/engine/in-process-pool.ts'
+import { noStorage } from '../../../build/testing/function-storage.ts'
 import { SEED } from '../../../build/testing/seeds.ts'
 import { openSqliteDocuments } from '../../documents/sqlite/stores.ts'
 import { Fault } from '../../errors/fault.ts'
@@ -85,6 +86,7 @@ beforeEach(async () => {
     issueGuest: () => 'guest',
     configuration,
     cursors: testCursors(),
+    storage: noStorage(),
   })
   release = releaseOf()
 })
