@@ -60,7 +60,13 @@ test('without settings the server names the first that is missing', () => {
 })
 
 test('the packed client answers as the compiled one does, under Node', () => {
-  for (const args of [['--help'], ['version'], ['status', '--help']]) {
+  for (const args of [
+    ['--help'],
+    ['version'],
+    ['status', '--help'],
+    ['docs'],
+    ['docs', 'errors'],
+  ]) {
     const packed = runSync(['node', PACKED_CLIENT, ...args], {
       directory: empty,
       environment: { PATH: NODE_PATH },

@@ -11,8 +11,10 @@ import { createEngine } from '../../src/engine/create-engine.ts'
 import type { Engine } from '../../src/engine/engine.ts'
 import type { IssueGuest } from '../../src/engine/invocations/guest-identities.ts'
 import { QueryEnvelopes } from '../../src/http/application/call-envelopes.ts'
+import type { Gateway } from '../../src/http/application/gateway.ts'
 import { KeyUsage } from '../../src/http/application/key-usage.ts'
 import { type ApplicationOrigin, mountApplication } from '../../src/http/application/mount.ts'
+import { Realtime, type RealtimeLimits } from '../../src/http/application/realtime/realtime.ts'
 import { RejectionLog } from '../../src/http/application/rejection-log.ts'
 import type { ApplicationLimits } from '../../src/http/rate-limits.ts'
 import { requestCounts } from '../../src/http/request-counts.ts'
@@ -20,14 +22,17 @@ import { Transfers } from '../../src/http/transfers/transfers.ts'
 import { createClient } from '../../src/product/application-clients/application-clients.ts'
 import { createCredential } from '../../src/product/application-clients/application-credentials.ts'
 import { promote } from '../../src/product/channels/promote.ts'
+import { DEFAULT_BUCKETS } from '../../src/product/files/buckets.ts'
+import { type Files, openFilesOf } from '../../src/product/files/files.ts'
 import { openJwtProviders } from '../../src/product/functional-tokens/providers.ts'
 import { FunctionalTokens } from '../../src/product/functional-tokens/tokens.ts'
 import { resolveTarget } from '../../src/product/serving/targets.ts'
+import { FileBlobs } from '../../src/storage/blobs/file-blobs.ts'
 import { Cursors } from '../../src/storage/cursors.ts'
 import { realSystem } from '../../src/system/system.ts'
 import { createLog, type Logger } from '../../src/telemetry/log.ts'
 import { Metrics } from '../../src/telemetry/metrics/metrics.ts'
-import type { ApplicationScope } from '../../src/value/application-scopes.ts'
+import { APPLICATION_SCOPES, type ApplicationScope } from '../../src/value/application-scopes.ts'
 import type { ReleaseId } from '../../src/value/ids.ts'
 import type { JwtProvider } from '../../src/value/jwt-providers.ts'
 import type { ClientKind, FunctionManifest, TableManifest } from '../../src/value/manifest.ts'
@@ -37,6 +42,7 @@ import { openTestProduct, publishRelease, REQUEST_ID, type TestProduct } from '.
 export interface TestGateway {
   readonly application: ApplicationOrigin
   readonly engine: Engine
+  readonly files: Files
   readonly metrics: Metrics
   readonly keyUsage: KeyUsage
   readonly rejections: RejectionLog
@@ -66,23 +72,26 @@ export interface GatewayInput {
   readonly limits?: ApplicationLimits
   /** The budgets of a server with the default settings unless given. */
   readonly transfers?: Transfers
+  /** Those of a server with the default settings unless given. */
+  readonly realtime?: RealtimeLimits
   /** Its lines are made and dropped unless given: a million requests would fill the memory. */
   readonly log?: Logger
 }
 
 export const ORIGIN = 'https://app.example'
+const REALTIME_LIMITS: RealtimeLimits = {
+  connectionsMax: 20_000,
+  connectionsPerCredentialMax: 10_000,
+  connectionsPerPeerMax: 1_000,
+}
 
 export async function openTestGateway(input: GatewayInput): Promise<TestGateway> {
   const it = await openTestProduct()
   const { product, actor } = it
   const { releaseId } = await publishRelease(it, input)
   const request = { requestId: REQUEST_ID }
-  promote(product, actor, {
-    channel: 'production',
-    releaseId,
-    expectedReleaseId: 'empty',
-    ...request,
-  })
+  const expectedReleaseId = 'empty'
+  promote(product, actor, { channel: 'production', releaseId, expectedReleaseId, ...request })
   await product.serving.whenIdle()
   const directory = mkdtempSync(join(tmpdir(), 'svc-gateway-'))
   const store = input.store ?? (await openSqliteDocuments(join(directory, 'documents.db')))
@@ -90,23 +99,21 @@ export async function openTestGateway(input: GatewayInput): Promise<TestGateway>
   Object.assign(pool, { close: async () => undefined, warm: async () => undefined })
   const system = realSystem()
   const log = input.log ?? createLog({ system, sink: () => undefined, level: 'debug' })
-  const providers = input.providers ?? []
-  const tokens = new FunctionalTokens({
-    providers: await openJwtProviders({ providers, control: null, system, log }),
-    keyring: it.root.keyring,
-    environmentId: it.root.descriptor.environmentId,
-    system,
-  })
+  const tokens = await openTokens(it, input, log)
   const { configuration } = it.product
   const issueGuest: IssueGuest = (request) => tokens.issueGuest(request)
   const metrics = new Metrics(system)
   const cursors = new Cursors(it.root.keyring)
+  const blobs = await FileBlobs.open({ directory: join(directory, 'files'), freeFloorBytes: 0 })
   const ports = { store, pool, system, log, metrics, issueGuest, cursors, configuration }
-  const engine = createEngine(ports)
+  const { engine, files } = openFilesOf(
+    { system, log, keyring: it.root.keyring, buckets: DEFAULT_BUCKETS, blobs },
+    (storage) => createEngine({ ...ports, storage }),
+  )
   it.engine.whenIdle = () => engine.whenIdle()
   const keyUsage = new KeyUsage(log)
   const rejections = new RejectionLog(log)
-  const application = mountApplication({
+  const gateway: Gateway = {
     system,
     log,
     engine,
@@ -121,11 +128,15 @@ export async function openTestGateway(input: GatewayInput): Promise<TestGateway>
     authenticateKey: (key) => product.keys.authenticate(key),
     explainKey: (key) => product.keys.explain(key),
     resolveTarget: (target, caller, affinity) => resolveTarget(product, caller, target, affinity),
+    revision: () => product.root.control.changes + product.serving.changes,
     serving: () => product.serving.isStarted,
-  })
+  }
+  const realtime = new Realtime(gateway, input.realtime ?? REALTIME_LIMITS, metrics)
+  const application = mountApplication(gateway, realtime)
   return {
     application,
     engine,
+    files,
     metrics,
     keyUsage,
     rejections,
@@ -136,6 +147,7 @@ export async function openTestGateway(input: GatewayInput): Promise<TestGateway>
     async close() {
       keyUsage.stop()
       rejections.stop()
+      await files.close()
       await engine.close()
       await it.close()
       rmSync(directory, { recursive: true, force: true })
@@ -143,11 +155,25 @@ export async function openTestGateway(input: GatewayInput): Promise<TestGateway>
   }
 }
 
+async function openTokens(
+  { root: { keyring, descriptor } }: TestProduct,
+  { providers = [] }: GatewayInput,
+  log: Logger,
+): Promise<FunctionalTokens> {
+  const system = realSystem()
+  return new FunctionalTokens({
+    providers: await openJwtProviders({ providers, control: null, system, log }),
+    keyring,
+    environmentId: descriptor.environmentId,
+    system,
+  })
+}
+
 function issueKey(
   { product, actor, system }: TestProduct,
   kind: ClientKind,
   rateLimit: number | null = null,
-  scopes: readonly ApplicationScope[] = ['action', 'mutation', 'query', 'workspace'],
+  scopes: readonly ApplicationScope[] = APPLICATION_SCOPES,
 ): string {
   const createdAtMicros = system.nowMicros()
   const clientId = system.ids.make('app')

@@ -10,6 +10,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { TestConfiguration } from '../../build/testing/configurations.ts'
 import { testCursors } from '../../build/testing/cursors.ts'
+import { noStorage } from '../../build/testing/function-storage.ts'
 import { poolBench } from '../../build/testing/runners.ts'
 import { openSqliteDocuments } from '../../src/documents/sqlite/stores.ts'
 import type { DocumentStore } from '../../src/documents/store.ts'
@@ -151,7 +152,16 @@ async function finish(name: string, attempt: Attempt): Promise<Finished> {
   const log = bench.log.log
   const usage = new FunctionUsage({ system, log, metrics })
   const cursors = testCursors()
-  const port = { pool: bench.pool, system, log, usage, issueGuest, cursors, configuration }
+  const port = {
+    pool: bench.pool,
+    system,
+    log,
+    usage,
+    issueGuest,
+    storage: noStorage(),
+    cursors,
+    configuration,
+  }
   const ran = await runAttempt(port, invocation, transaction)
   if (ran === null) return finish(name, { snapshot, seedByte, isSpeculative: false })
   return { transaction, resultText: ran.resultText }

@@ -132,6 +132,7 @@ const REMOTE = ['--remote', '--root', 'root']
 /** One line for each command that needs no builder. */
 const LINES: readonly (readonly string[])[] = [
   ['version'],
+  ['docs'],
   ['auth', 'status'],
   ['whoami'],
   ['sessions', 'list'],

@@ -10,6 +10,7 @@ import { functionsCommand, tablesCommand } from './commands/catalogs.ts'
 import { clientCommands } from './commands/clients.ts'
 import { configCommands } from './commands/config.ts'
 import { credentialCommands } from './commands/credentials.ts'
+import { docsCommand } from './commands/docs.ts'
 import { environmentCommands } from './commands/environments.ts'
 import { healthCommand } from './commands/health.ts'
 import { auditCommand } from './commands/identity/audit.ts'
@@ -70,6 +71,7 @@ export const COMMANDS: readonly CommandSpec[] = [
   ...clientCommands,
   ...credentialCommands,
   callCommand,
+  docsCommand,
   versionCommand,
 ]
 

@@ -31,8 +31,8 @@ export const FunctionCatalog = schema({
       arguments: FieldsField,
       returns: ValidatorField,
       errors: schema({ '[string]': "'invalid' | 'forbidden' | 'not_found' | 'conflict'" }),
-      /** What an Action may reach; empty lists for other kinds. */
-      uses: { network: 'string[]', secrets: 'string[]' },
+      /** What an Action may reach; empty lists and `none` for other kinds. */
+      uses: { network: 'string[]', secrets: 'string[]', storage: "'none' | 'read' | 'write'" },
     },
     '[]',
   ],

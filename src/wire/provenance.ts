@@ -8,7 +8,7 @@ import {
   RUN_ID_CHARACTERS_MAX,
   RUN_PROVIDER,
   RUN_URL,
-} from '../value/provenance.ts'
+} from '../value/packages/provenance.ts'
 import { documented, text } from './fields.ts'
 import { rule } from './rules.ts'
 import { type Infer, type Schema, schema } from './schema.ts'

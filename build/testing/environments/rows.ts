@@ -42,6 +42,9 @@ const SANDBOX = 'SERVICE_RUNNER_SANDBOX'
 const NETWORKS = 'SERVICE_ACTION_ALLOWED_NETWORKS'
 const REQUEST_MIB = 'SERVICE_REQUEST_MEMORY_MIB'
 const RESPONSE_MIB = 'SERVICE_RESPONSE_MEMORY_MIB'
+const CONNECTIONS = 'SERVICE_REALTIME_CONNECTIONS_MAX'
+const OF_CREDENTIAL = 'SERVICE_REALTIME_CONNECTIONS_PER_CREDENTIAL_MAX'
+const OF_PEER = 'SERVICE_REALTIME_CONNECTIONS_PER_PEER_MAX'
 const OIDC = 'SERVICE_PLATFORM_OIDC_CONFIG'
 const INVALID = 'SERVER_CONFIGURATION_INVALID'
 const MISSING = 'SERVER_CONFIGURATION_MISSING'
@@ -262,6 +265,9 @@ const PRODUCT: readonly Row[] = [
   ['memory of bodies has room for a few', INVALID, REQUEST_MIB, { [REQUEST_MIB]: '127' }],
   ['memory of responses has room for a few', INVALID, RESPONSE_MIB, { [RESPONSE_MIB]: '127' }],
   ['memory of responses has a maximum', INVALID, RESPONSE_MIB, { [RESPONSE_MIB]: '65537' }],
+  ['no connections', INVALID, CONNECTIONS, { [CONNECTIONS]: '0' }],
+  ['connections in words', INVALID, OF_CREDENTIAL, { [OF_CREDENTIAL]: 'many' }],
+  ['a million and one connections', INVALID, OF_PEER, { [OF_PEER]: '1000001' }],
   ['networks need the Product root', INVALID, NETWORKS, { [NETWORKS]: '10.0.0.0/8' }],
   ['at most 64 networks', INVALID, NETWORKS, root(NETWORKS, networks)],
   ['a network is no address', INVALID, NETWORKS, root(NETWORKS, '10.0.0.1')],
@@ -348,4 +354,31 @@ const PRODUCT: readonly Row[] = [
   ['the OIDC file is JSON', OIDC_INVALID, OIDC, { [OIDC]: file('text', 'canary') }],
 ]
 
-export const ROWS = [...SOURCES, ...DATABASES, ...ADDRESSES, ...PRODUCT]
+const S3_ENDPOINT = 'SERVICE_STORAGE_S3_ENDPOINT'
+const S3_BUCKET = 'SERVICE_STORAGE_S3_BUCKET'
+const S3_REGION = 'SERVICE_STORAGE_S3_REGION'
+const S3_ID = 'SERVICE_STORAGE_S3_ACCESS_KEY_ID'
+const S3_SECRET = 'SERVICE_STORAGE_S3_SECRET_ACCESS_KEY'
+const FLOOR = 'SERVICE_STORAGE_FREE_FLOOR_BYTES'
+const S3 = {
+  ...ROOT,
+  [S3_ENDPOINT]: 'https://s3.test',
+  [S3_BUCKET]: 'files',
+  [S3_ID]: 'canary',
+  [S3_SECRET]: 'canary',
+}
+const { [S3_SECRET]: _, ...WITHOUT_SECRET } = S3
+
+const STORAGE: readonly Row[] = [
+  ['the floor is a number of bytes', INVALID, FLOOR, { ...ROOT, [FLOOR]: '1.5e9canary' }],
+  ['an S3 store needs the root', INVALID, S3_ENDPOINT, { ...S3, [P_ROOT]: undefined }],
+  ['an S3 store needs a bucket', INVALID, S3_BUCKET, { ...S3, [S3_BUCKET]: undefined }],
+  ['an S3 store needs an endpoint', INVALID, S3_ENDPOINT, { ...S3, [S3_ENDPOINT]: undefined }],
+  ['an S3 store needs a key', INVALID, S3_ID, { ...S3, [S3_ID]: undefined }],
+  ['an S3 store needs a secret', INVALID, S3_SECRET, WITHOUT_SECRET],
+  ['the S3 endpoint is an origin', INVALID, S3_ENDPOINT, { ...S3, [S3_ENDPOINT]: 'canary/x' }],
+  ['the S3 bucket has a name', INVALID, S3_BUCKET, { ...S3, [S3_BUCKET]: '../canary' }],
+  ['the S3 region is one', INVALID, S3_REGION, { ...S3, [S3_REGION]: 'canary east' }],
+]
+
+export const ROWS = [...SOURCES, ...DATABASES, ...ADDRESSES, ...PRODUCT, ...STORAGE]

@@ -26,6 +26,7 @@ export const catalogRoutes: readonly Route<ProductApp>[] = [
           uses: {
             network: [...(item.uses?.network ?? [])],
             secrets: [...(item.uses?.secrets ?? [])],
+            storage: item.uses?.storage ?? 'none',
           },
         })),
       }

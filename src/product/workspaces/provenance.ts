@@ -1,8 +1,8 @@
-/** What the publisher of a Release declared, found by the subject of an audit record. */
+/** The declared origin of a Release, found by the subject of an audit record. */
 import { type Actor, holds } from '../../identity/actor.ts'
 import { findProvenance } from '../../storage/control/workspaces.ts'
 import { isId } from '../../value/ids.ts'
-import type { Provenance } from '../../value/provenance.ts'
+import type { Provenance } from '../../value/packages/provenance.ts'
 import { environmentScope } from '../../value/scope.ts'
 import type { RootPort } from '../ports.ts'
 

@@ -17,7 +17,7 @@ import {
 } from '../../storage/control/workspaces.ts'
 import type { ReleaseId, RequestId, WorkspaceRevisionId } from '../../value/ids.ts'
 import type { Chunks } from '../../value/packages/package-stream.ts'
-import type { Provenance } from '../../value/provenance.ts'
+import type { Provenance } from '../../value/packages/provenance.ts'
 import type { ChangePorts } from '../ports.ts'
 import type { ArtifactCollection } from '../releases/artifact-collection.ts'
 import type { EngineCollection } from '../releases/engine-collection.ts'
@@ -26,6 +26,7 @@ import { type Candidate, readCandidate } from './candidates.ts'
 
 export type { ExpectedHead } from '../../storage/control/workspaces.ts'
 
+/** @limit Workspaces and Releases: Workspaces of an Environment */
 export const WORKSPACES_MAX = 1_000
 
 export interface Published {

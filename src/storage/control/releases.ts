@@ -1,7 +1,7 @@
 /** Rows of releases. Callers decide what a state allows. */
 import { canonicalJson } from '../../value/canonical-json.ts'
 import type { ReleaseId } from '../../value/ids.ts'
-import type { Provenance } from '../../value/provenance.ts'
+import type { Provenance } from '../../value/packages/provenance.ts'
 import type { ControlReader, ControlTx } from './database.ts'
 import { parseProvenance } from './workspaces.ts'
 

@@ -1,7 +1,7 @@
 /** Rows of workspaces and workspace_revisions: the HEAD and the history of each Workspace. */
 import { canonicalJson } from '../../value/canonical-json.ts'
 import type { OperatorId, ReleaseId, WorkspaceRevisionId } from '../../value/ids.ts'
-import type { Provenance } from '../../value/provenance.ts'
+import type { Provenance } from '../../value/packages/provenance.ts'
 import type { Json } from '../../value/strict-json.ts'
 import type { ControlReader, ControlTx } from './database.ts'
 

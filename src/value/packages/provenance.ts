@@ -24,10 +24,14 @@ export interface PipelineRun {
   readonly url: string | null
 }
 
+/** @limit Workspaces and Releases: the message of a publication */
 export const MESSAGE_CHARACTERS_MAX = 512
 export const BRANCH_CHARACTERS_MAX = 256
 export const RUN_ID_CHARACTERS_MAX = 128
-/** Bytes of the JSON text: as base64url it fits the header buffers of common proxies (8 KiB). */
+/**
+ * Bytes of the JSON text: as base64url it fits the header buffers of common proxies (8 KiB).
+ * @limit Workspaces and Releases: what a publication declares of its origin
+ */
 export const PROVENANCE_BYTES_MAX = 4_096
 
 export const COMMIT = /^[0-9a-f]{40}(?:[0-9a-f]{24})?$/
