@@ -178,6 +178,7 @@ const LINES: readonly (readonly string[])[] = [
   ['credentials', 'delete', ...REMOTE, ...CREDENTIAL],
   ['publish', ...REMOTE, '--package', 'missing'],
   ['release', ...REMOTE, '--package', 'missing'],
+  ['diff', ...REMOTE, '--package', 'missing'],
   ['build', '--root', 'root', '--workspace', 'missing'],
   ['init', '--root', 'new', '--workspace', 'missing'],
   ['login', '--url', 'https://x', '--code-env', 'UNSET'],

@@ -30,6 +30,7 @@ import { metricsCommand } from './commands/metrics.ts'
 import { promoteCommand } from './commands/promote.ts'
 import { publishCommand } from './commands/publish.ts'
 import { releaseCommand } from './commands/release.ts'
+import { diffCommand } from './commands/releases/diff.ts'
 import { releaseCommands } from './commands/releases.ts'
 import { rollbackCommand } from './commands/rollback.ts'
 import { servePolicyCommands } from './commands/serve-policy.ts'
@@ -56,6 +57,7 @@ export const COMMANDS: readonly CommandSpec[] = [
   linkCommand,
   buildCommand,
   publishCommand,
+  diffCommand,
   releaseCommand,
   promoteCommand,
   rollbackCommand,

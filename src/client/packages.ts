@@ -77,6 +77,19 @@ function frameOf(
   )
 }
 
+/** The directory that a package is built from; null where it was built before. */
+export function sourceDirectory(
+  { environment }: Pick<Context, 'environment'>,
+  { directory, descriptor }: Root,
+  options: PackageOptions,
+): string | null {
+  const built = options.package ?? options.manifest ?? options.artifact
+  if (built !== undefined) return null
+  return options.workspace === undefined
+    ? resolve(directory, descriptor.workspace ?? '.')
+    : resolvePath(environment, options.workspace)
+}
+
 /** The package frame. Faults: CLIENT_USAGE, WORKSPACE_INVALID. */
 export async function buildWorkspace(
   context: Context,

@@ -34,6 +34,8 @@ export const AuditRecord = schema({
   operationId: [idField('opn'), '|', 'null'],
 })
 
+export type AuditRecord = Infer<typeof AuditRecord>
+
 export const AuditPage = schema({
   version: '1',
   items: listUpTo(AuditRecord, PAGE_MAX),

@@ -3,7 +3,8 @@ import { isId, type ReleaseId, type WorkspaceRevisionId } from '../../value/ids.
 import type { Status } from '../../wire/status.ts'
 import { usage } from '../arguments.ts'
 import { type CommandSpec, command, option, requiredFlag } from '../contexts.ts'
-import { loadPackage, PACKAGE_OPTIONS } from '../packages.ts'
+import { loadPackage, PACKAGE_OPTIONS, sourceDirectory } from '../packages.ts'
+import { PROVENANCE_DETAILS, PROVENANCE_OPTIONS, readProvenance } from '../provenance/provenance.ts'
 import { EMPTY, type Expected, openRemote, publish, readStatus } from '../remotes.ts'
 
 export const publishCommand: CommandSpec = command({
@@ -12,24 +13,30 @@ export const publishCommand: CommandSpec = command({
   details: [
     'The expected head is read from the status unless it is given. The same package with the same',
     'expected head publishes once, however often it is sent.',
+    ...PROVENANCE_DETAILS,
   ],
   options: {
     remote: requiredFlag('Act on the linked Environment'),
     root: option('DIR', 'The linked root; by default the working directory'),
     ...PACKAGE_OPTIONS,
+    ...PROVENANCE_OPTIONS,
     'expected-head': option('empty|wsr_ID', 'Publish only if this is the head of the Workspace'),
   },
   examples: ['svc publish --remote --root . --package app.svcpkg --expected-head empty'],
   async run(context, options) {
     const given = parseHead(options['expected-head'])
     const remote = await openRemote(context, options.root)
+    const directory = sourceDirectory(context, remote, options)
+    const { message } = options
+    const declared = { message, directory }
+    const provenance = await readProvenance(context, publishCommand, declared)
     const loaded = await loadPackage(context, remote, options)
     const expectedHead =
       given ?? headOf(await readStatus(remote), loaded.manifest.workspace).expectedHead
     if (given === undefined) await context.output.note(`expected head ${expectedHead}`)
-    const request = publish(remote, { frame: loaded.frame, expectedHead })
+    const request = publish(remote, { frame: loaded.frame, expectedHead, provenance })
     const published = await context.output.progress('publishing', request)
-    await context.output.result({ ...published, expectedHead }, [
+    await context.output.result({ ...published, expectedHead, provenance }, [
       `${published.replayed ? 'Published before' : 'Published'}: ${published.workspace}`,
       ...context.output.table(
         ['REVISION', 'RELEASE'],

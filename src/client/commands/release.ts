@@ -4,10 +4,13 @@
  */
 
 import type { ReleaseId } from '../../value/ids.ts'
+import type { Provenance } from '../../wire/provenance.ts'
 import type { Validated } from '../../wire/releases.ts'
 import type { Status } from '../../wire/status.ts'
-import { type CommandSpec, type Context, command, option, requiredFlag } from '../contexts.ts'
-import { loadPackage, PACKAGE_OPTIONS, type PackageOptions } from '../packages.ts'
+import { usage } from '../arguments.ts'
+import { type CommandSpec, type Context, command, flag, option, requiredFlag } from '../contexts.ts'
+import { loadPackage, PACKAGE_OPTIONS, type PackageOptions, sourceDirectory } from '../packages.ts'
+import { PROVENANCE_DETAILS, PROVENANCE_OPTIONS, readProvenance } from '../provenance/provenance.ts'
 import {
   EMPTY,
   type Expected,
@@ -19,39 +22,55 @@ import {
 } from '../remotes.ts'
 import { type Bound, boundIn, parseChannel, parseReleaseId, promoteSettled } from './promote.ts'
 import { headOf } from './publish.ts'
+import { checkOnly } from './releases/dry-run.ts'
+import { publishedBefore } from './releases/published.ts'
 
 export const releaseCommand: CommandSpec = command({
   name: 'release',
   summary: 'Build, publish, validate and promote in one step',
   details: [
     'Without --channel nothing is promoted. With --release an already published Release is',
-    'validated instead of building one. Every step may be repeated.',
+    'validated instead of building one. Every step may be repeated. With --dry-run the server',
+    'makes the same checks and changes nothing; a package that would be rejected ends with 8.',
+    ...PROVENANCE_DETAILS,
   ],
   options: {
     remote: requiredFlag('Act on the linked Environment'),
     root: option('DIR', 'The linked root; by default the working directory'),
     ...PACKAGE_OPTIONS,
+    ...PROVENANCE_OPTIONS,
     release: option('rel_ID', 'A published Release, instead of a package'),
     against: option('NAME', 'Compare with the Release of this Channel'),
     channel: option('NAME', 'The Channel to promote'),
+    'dry-run': flag('Build and check only'),
   },
-  examples: ['svc release --remote --root . --channel production'],
+  examples: [
+    'svc release --remote --root . --channel production --message "Fix the inbox"',
+    'svc release --remote --against production --channel production --dry-run --json',
+  ],
   async run(context, options) {
     const against = optionalChannel(options.against)
     const channel = optionalChannel(options.channel)
-    const remote = await openRemote(context, options.root)
     const given = options.release
+    if (given !== undefined && (options['dry-run'] || options.message !== undefined)) {
+      throw usage('--release takes neither --dry-run nor --message.', releaseCommand)
+    }
+    const remote = await openRemote(context, options.root)
+    if (options['dry-run']) {
+      const provenance = await provenanceOf(context, remote, options)
+      return checkOnly(context, remote, { ...options, against, channel, provenance })
+    }
     const published =
       given === undefined
         ? await publishOnce(context, remote, options)
-        : { releaseId: parseReleaseId(given, releaseCommand), status: await readStatus(remote) }
+        : releaseIn(await readStatus(remote), parseReleaseId(given, releaseCommand))
     const { releaseId, status } = published
     const request = validate(remote, { releaseId, against })
     const validated = await context.output.progress('validating', request)
     await context.output.note(`validate  ${validated.state} (${validated.checks.length} checks)`)
     const bound =
       channel === undefined ? null : await bind(context, remote, releaseId, channel, status)
-    await report(context, { releaseId, validated, bound })
+    await report(context, remote, { published, validated, bound })
   },
 })
 
@@ -59,28 +78,61 @@ function optionalChannel(name: string | undefined): string | undefined {
   return name === undefined ? undefined : parseChannel(name, releaseCommand)
 }
 
+type Options = PackageOptions & { readonly message: string | undefined }
+
+function provenanceOf(context: Context, remote: Remote, options: Options) {
+  const { message } = options
+  const directory = sourceDirectory(context, remote, options)
+  return readProvenance(context, releaseCommand, { message, directory })
+}
+
+interface PublishedRelease {
+  readonly releaseId: ReleaseId
+  /** Null for an earlier Release, which no Workspace has at its head. */
+  readonly revisionId: string | null
+  readonly workspace: string | null
+  readonly packageDigest: string | null
+  readonly provenance: Provenance | null
+  /** The status before this run. */
+  readonly status: Status
+}
+
+/** The Release as the status shows it. */
+function releaseIn(status: Status, releaseId: ReleaseId): PublishedRelease {
+  const head = status.workspaces.find((each) => each.releaseId === releaseId)
+  const release = status.releases.find((each) => each.releaseId === releaseId)
+  return {
+    releaseId,
+    revisionId: head?.revisionId ?? null,
+    workspace: head?.name ?? null,
+    packageDigest: release?.packageDigest ?? null,
+    provenance: release?.provenance ?? null,
+    status,
+  }
+}
+
 /** A head that was made of the same package is the publication that this run would make. */
 async function publishOnce(
   context: Context,
   remote: Remote,
-  options: PackageOptions,
-): Promise<{ releaseId: ReleaseId; status: Status }> {
+  options: Options,
+): Promise<PublishedRelease> {
   const { output } = context
+  const provenance = await provenanceOf(context, remote, options)
   const { frame, manifest, packageDigest } = await loadPackage(context, remote, options)
   await output.note(`build     ${manifest.workspace}, ${frame.length} bytes, ${packageDigest}`)
   const status = await output.progress('reading the status', readStatus(remote))
   const head = headOf(status, manifest.workspace)
-  const current = status.releases.find(
-    ({ releaseId, state }) => releaseId === head.releaseId && state !== 'retired',
-  )
-  if (current !== undefined && current.packageDigest === packageDigest) {
-    await output.note(`publish   ${current.releaseId} (published before)`)
-    return { releaseId: current.releaseId, status }
+  const current = publishedBefore(status, head.releaseId, packageDigest)
+  if (current !== null) {
+    await output.note(`publish   ${current} (published before)`)
+    return releaseIn(status, current)
   }
-  const request = publish(remote, { frame, expectedHead: head.expectedHead })
+  const request = publish(remote, { frame, expectedHead: head.expectedHead, provenance })
   const { releaseId, revisionId } = await output.progress('publishing', request)
   await output.note(`publish   ${releaseId} (${revisionId}, expected head ${head.expectedHead})`)
-  return { releaseId, status }
+  const { workspace } = manifest
+  return { releaseId, revisionId, workspace, packageDigest, provenance, status }
 }
 
 /** Expects the Release that the status showed: whoever deployed meanwhile is not overwritten. */
@@ -102,16 +154,30 @@ async function bind(
 }
 
 interface Outcome {
-  readonly releaseId: ReleaseId
+  readonly published: PublishedRelease
   readonly validated: Validated
   readonly bound: Bound | null
 }
 
-async function report(context: Context, { releaseId, validated, bound }: Outcome): Promise<void> {
+/** With what the next step of a pipeline asks for: identifiers, the target and addresses. */
+async function report(
+  context: Context,
+  { session, base }: Remote,
+  { published, validated, bound }: Outcome,
+): Promise<void> {
+  const { status: _, releaseId, ...origin } = published
   const { state, checks } = validated
   const channel = bound === null ? null : { ...bound }
+  const target = bound === null ? `release:${releaseId}` : `channel:${bound.channel}`
   const tail = bound === null ? `${state}; no Channel was given.` : `serves ${bound.channel}.`
-  await context.output.result({ version: 1, releaseId, state, checks, channel }, [
-    `${releaseId} ${bound === null ? 'is ' : ''}${tail}`,
-  ])
+  const { managementOrigin } = session.profile
+  const environment = `${managementOrigin}${base}`
+  const urls = {
+    management: managementOrigin,
+    status: `${environment}/status`,
+    functions: `${environment}/functions?target=${encodeURIComponent(target)}`,
+    run: origin.provenance?.run?.url ?? null,
+  }
+  const document = { version: 1, releaseId, state, checks, channel, ...origin, target, urls }
+  await context.output.result(document, [`${releaseId} ${bound === null ? 'is ' : ''}${tail}`])
 }

@@ -3,7 +3,7 @@
  * revision: the bytes of a package depend on its source alone.
  */
 
-export interface Provenance {
+export type Provenance = {
   /** 1 to 512 characters. */
   readonly message: string | null
   /** A Git object name: 40 or 64 lowercase hex characters. */
@@ -16,7 +16,7 @@ export interface Provenance {
   readonly run: PipelineRun | null
 }
 
-export interface PipelineRun {
+export type PipelineRun = {
   /** Name of the platform, such as `github`. */
   readonly provider: string
   /** 1 to 128 characters. */

@@ -3,10 +3,11 @@ import { isId } from '../../../value/ids.ts'
 import { formatTimestamp, plainToValue } from '../../../value/plain.ts'
 import { ValidationError } from '../../../value/validation-error.ts'
 import { Timestamp } from '../../../value/values.ts'
-import { AuditPage } from '../../../wire/audit.ts'
+import { AuditPage, type AuditRecord } from '../../../wire/audit.ts'
 import { PAGE_MAX } from '../../../wire/fields.ts'
 import { usage } from '../../arguments.ts'
 import { type CommandSpec, command, option } from '../../contexts.ts'
+import { sourceText } from '../../provenance/provenance.ts'
 import { OperatorSession } from '../../sessions.ts'
 
 /** 1,000 records of at most 1 KiB, and room for escapes. */
@@ -54,7 +55,7 @@ export const auditCommand: CommandSpec = command({
       record.operation,
       record.outcome,
       named(record.actor, record.actorName),
-      named(record.subject, record.subjectName),
+      named(record.subject, record.subjectName ?? declaredText(record.provenance)),
       record.requestId ?? '-',
     ])
     const head = ['TIME', 'OPERATION', 'OUTCOME', 'ACTOR', 'SUBJECT', 'REQUEST']
@@ -66,6 +67,13 @@ export const auditCommand: CommandSpec = command({
 function named(id: string | null, name: string | null): string {
   if (id === null) return '-'
   return name === null ? id : `${id} ${name}`
+}
+
+/** Message and source of the Release that a subject names; null where nothing was declared. */
+function declaredText(provenance: AuditRecord['provenance']): string | null {
+  if (provenance === null) return null
+  const source = sourceText(provenance)
+  return [provenance.message, source === '-' ? null : `(${source})`].filter(Boolean).join(' ')
 }
 
 function microsOf(name: string, text: string | undefined): string | undefined {
