@@ -105,7 +105,10 @@ const disable: CommandSpec = command({
 const enable: CommandSpec = command({
   name: 'operators enable',
   summary: 'Let a disabled operator log in again, with the grants that it had',
-  details: ['Needs operators:manage at the installation. Its earlier sessions stay ended.'],
+  details: [
+    'Needs operators:manage at the installation. Its earlier sessions stay ended: it logs in by its',
+    'identity provider. Without a linked identity it needs a new invitation.',
+  ],
   positionals: [OPERATOR],
   options: OPERATION,
   examples: ['svc operators enable ana'],
