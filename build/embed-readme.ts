@@ -1,6 +1,6 @@
 /**
- * The configuration table of README.md and the commented environment template, both from the rows
- * of src/settings/variables.ts. `--check` changes nothing and fails where one is stale.
+ * Generates the configuration table of README.md and the commented environment template from the
+ * rows of src/settings/variables.ts. `--check` changes nothing and fails if one is stale.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -23,14 +23,14 @@ export function renderTable(): string {
 function renderReadme(text: string): string {
   const begin = text.indexOf(BEGIN)
   const end = text.indexOf(END)
-  assert(begin !== -1 && end > begin, 'README.md has lost the marks around its table')
+  assert(begin !== -1 && end > begin, 'README.md lacks the comments that mark its table')
   return `${text.slice(0, begin + BEGIN.length)}\n${renderTable()}\n${text.slice(end)}`
 }
 
-/** The template is for a server behind one of the proxies of dist-config. */
+/** Settings that only a server behind one of the proxies of dist-config needs. */
 const BEHIND_PROXY = ['SERVICE_MANAGEMENT_TLS_TERMINATED']
 
-/** One assignment a variable; secrets are given as files, what is optional is commented out. */
+/** One assignment per variable. Secrets are given as files; optional ones are commented out. */
 export function renderTemplate(): string {
   const parts = ROWS.filter((row) => !['client only', 'recovery only'].includes(row.required)).map(
     (row) => {
@@ -42,7 +42,7 @@ export function renderTemplate(): string {
 }
 
 const TEMPLATE_HEAD = `# Settings of svc-server. Generated from src/settings/variables.ts.
-# They are for a server behind a proxy that ends TLS, such as nginx.conf or Caddyfile sets up.
+# They are for a server behind a proxy that terminates TLS, as nginx.conf and Caddyfile do.
 # Without a proxy remove SERVICE_MANAGEMENT_TLS_TERMINATED.
 `
 
