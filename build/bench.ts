@@ -56,7 +56,7 @@ for (const { name } of named) {
   if (!chosen.some((figure) => figure.name === name)) print([name, 'only with BENCH_LONG=1'])
 }
 
-function report(figure: Figure, { ratio, ours, baseline, failure }: Measured): void {
+function report(figure: Figure, { ratio, candidate, baseline, failure }: Measured): void {
   if (failure !== null) {
     process.stderr.write(`${figure.name}: ${failure}\n`)
     process.exitCode = 1
@@ -67,7 +67,7 @@ function report(figure: Figure, { ratio, ours, baseline, failure }: Measured): v
     ratio.toFixed(3),
     figure.ratioMin.toFixed(2),
     failure !== null ? 'failed' : ratio >= figure.ratioMin ? 'met' : 'missed',
-    ...[ours, baseline].flatMap(({ value, p50Micros, p99Micros }) => [
+    ...[candidate, baseline].flatMap(({ value, p50Micros, p99Micros }) => [
       value,
       millis(p50Micros),
       millis(p99Micros),

@@ -26,7 +26,7 @@ export interface MeasureOptions {
 /** The medians of all rounds. */
 export interface Measured {
   readonly ratio: number
-  readonly ours: Side
+  readonly candidate: Side
   readonly baseline: Side
   /** The first failure, or null. A figure with a failure has no value. */
   readonly failure: string | null
@@ -40,7 +40,7 @@ export interface Side {
 }
 
 export interface Comparison {
-  ours(seconds: number): Promise<LoadResult>
+  candidate(seconds: number): Promise<LoadResult>
   baseline(seconds: number): Promise<LoadResult>
 }
 
@@ -49,32 +49,35 @@ export async function inTurns(
   comparison: Comparison,
   { warmUpSeconds, seconds, rounds }: MeasureOptions,
 ): Promise<Measured> {
-  await comparison.ours(warmUpSeconds)
+  await comparison.candidate(warmUpSeconds)
   await comparison.baseline(warmUpSeconds)
-  const ours: LoadResult[] = []
+  const candidate: LoadResult[] = []
   const baselines: LoadResult[] = []
   for (let round = 0; round < rounds; round++) {
-    ours.push(await comparison.ours(seconds))
+    candidate.push(await comparison.candidate(seconds))
     baselines.push(await comparison.baseline(seconds))
   }
-  return measuredBy({ ours, baselines }, (our, baseline) => our.perSecond / baseline.perSecond)
+  return measuredBy(
+    { candidate, baselines },
+    (sample, baseline) => sample.perSecond / baseline.perSecond,
+  )
 }
 
 interface Rounds {
-  readonly ours: readonly LoadResult[]
+  readonly candidate: readonly LoadResult[]
   readonly baselines: readonly LoadResult[]
 }
 
 /** Aggregates rounds. `ratio` computes the ratio of one round. */
 export function measuredBy(
-  { ours, baselines }: Rounds,
-  ratio: (our: LoadResult, baseline: LoadResult) => number,
+  { candidate, baselines }: Rounds,
+  ratio: (sample: LoadResult, baseline: LoadResult) => number,
 ): Measured {
-  const failed = [...ours, ...baselines].filter(({ failures }) => failures > 0)
+  const failed = [...candidate, ...baselines].filter(({ failures }) => failures > 0)
   const failures = failed.reduce((sum, result) => sum + result.failures, 0)
   return {
-    ratio: median(ours.map((our, round) => ratio(our, baselines[round]!))),
-    ours: sideOf(ours),
+    ratio: median(candidate.map((sample, round) => ratio(sample, baselines[round]!))),
+    candidate: sideOf(candidate),
     baseline: sideOf(baselines),
     failure: failures === 0 ? null : `${failures} failures; ${failed[0]!.firstFailure}`,
   }

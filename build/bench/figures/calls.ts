@@ -94,7 +94,7 @@ async function compareServers(
   try {
     return await inTurns(
       {
-        ours: (seconds) => load({ ...to, ...request, connections: CONNECTIONS, seconds }),
+        candidate: (seconds) => load({ ...to, ...request, connections: CONNECTIONS, seconds }),
         baseline: (seconds) => load({ ...bare, connections: CONNECTIONS, seconds }),
       },
       options,

@@ -22,7 +22,7 @@ export const COMMITS: readonly Figure[] = [
       try {
         return await inTurns(
           {
-            ours: (seconds) => loadMutations(installation.application, seconds),
+            candidate: (seconds) => loadMutations(installation.application, seconds),
             baseline: async (seconds) => commits.run(ROW, seconds),
           },
           options,
@@ -42,7 +42,7 @@ export const COMMITS: readonly Figure[] = [
       const inserts = await singleInserts(url, installation.directory)
       return inTurns(
         {
-          ours: (seconds) => loadMutations(installation.application, seconds),
+          candidate: (seconds) => loadMutations(installation.application, seconds),
           baseline: (seconds) => inserts.run(ROW, seconds),
         },
         options,

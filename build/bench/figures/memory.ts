@@ -57,7 +57,7 @@ function flatness(samples: readonly number[], failure: string | null): Measured 
   const count = Math.max(1, Math.floor(samples.length * SHARE))
   const before = median(samples.slice(0, count))
   const after = median(samples.slice(-count))
-  return { ratio: before / after, ours: sideOf(after), baseline: sideOf(before), failure }
+  return { ratio: before / after, candidate: sideOf(after), baseline: sideOf(before), failure }
 }
 
 function sideOf(kibibytes: number): Side {

@@ -20,9 +20,12 @@ export const PROMOTIONS: readonly Figure[] = [
       const plan = { ...LOAD, quietSeconds: seconds, application, management, base, releases }
       const reports: Report[] = []
       while (reports.length < rounds) reports.push(await promoteUnderLoad(plan))
-      const ours = reports.map(({ promoted }) => promoted)
+      const candidate = reports.map(({ promoted }) => promoted)
       const baselines = reports.map(({ quiet }) => quiet)
-      return measuredBy({ ours, baselines }, (our, quiet) => quiet.p99Micros / our.p99Micros)
+      return measuredBy(
+        { candidate, baselines },
+        (sample, quiet) => quiet.p99Micros / sample.p99Micros,
+      )
     },
   },
 ]

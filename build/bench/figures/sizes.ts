@@ -50,7 +50,7 @@ function sized(documents: Documents, { what, body, ...rest }: Sized): Figure {
         load({ ...installation.application, ...rest, body: body(table), seconds })
       return inTurns(
         {
-          ours: (seconds) => run('many', seconds),
+          candidate: (seconds) => run('many', seconds),
           baseline: (seconds) => run('few', seconds),
         },
         options,

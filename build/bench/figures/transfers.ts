@@ -50,7 +50,7 @@ function transfers(contention: string, exponent: number): Figure {
       try {
         const measured = await inTurns(
           {
-            ours: (seconds) =>
+            candidate: (seconds) =>
               load({ ...common, ...to, path: '/v1/mutation', body: transfer, seconds }),
             baseline: (seconds) => load({ ...common, ...hand, seconds }),
           },
