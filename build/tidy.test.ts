@@ -5,7 +5,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { VERSION } from '../src/value/version.ts'
-import { importFindings, MAY_IMPORT } from './tidy/import-rules.ts'
+import { FOLDERS, importFindings } from './tidy/import-rules.ts'
 import { languageFindings, subjectFindings } from './tidy/language-rules.ts'
 import { lazyFindings } from './tidy/lazy-libraries.ts'
 import { type Finding, parseSource, readSourceFiles } from './tidy/source-files.ts'
@@ -29,7 +29,7 @@ test('the import table lists every folder of src', () => {
   const folders = new Set(
     files.filter((f) => f.path.startsWith('src/')).map((f) => f.path.split('/')[1]!),
   )
-  expect([...folders].filter((folder) => MAY_IMPORT[folder] === undefined)).toEqual([])
+  expect([...folders].filter((folder) => FOLDERS[folder] === undefined)).toEqual([])
 })
 
 test('no command line loads a slow library before it needs it', () => {
@@ -41,6 +41,13 @@ test('no command line loads a slow library before it needs it', () => {
   const others = files.filter((file) => file.path !== eager.path)
   expect(report(lazyFindings([...others, eager]))).toMatch(
     /^src\/client\/main\.ts:2: loads \.\.\/wire\/reading\/read\.ts -> .*arktype/,
+  )
+  const lazy = parseSource(
+    'src/client/commands/docs.ts',
+    "export const load = () => import('../../wire/reading/read.ts')",
+  )
+  expect(report(lazyFindings([...files.filter(({ path }) => path !== lazy.path), lazy]))).toMatch(
+    /^src\/client\/commands\/docs\.ts:1: loads .*arktype/,
   )
 })
 

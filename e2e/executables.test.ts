@@ -60,7 +60,13 @@ test('without settings the server reports the first missing one', () => {
 })
 
 test('the packed client prints the same as the compiled one, under Node', () => {
-  for (const args of [['--help'], ['version'], ['status', '--help']]) {
+  for (const args of [
+    ['--help'],
+    ['version'],
+    ['status', '--help'],
+    ['docs'],
+    ['docs', 'errors'],
+  ]) {
     const packed = runSync(['node', PACKED_CLIENT, ...args], {
       directory: empty,
       environment: { PATH: NODE_PATH },

@@ -54,7 +54,7 @@ export const NEUTRALISED_SOMEWHERE = names(`
 /** Names that the program removes at its start, under every runtime: src/system/peers.ts. */
 export const REMOVED = names('NODE_TLS_REJECT_UNAUTHORIZED')
 
-/** Names that README.md or the help documents, and that svc reads or relies on. */
+/** Names that a document or the help describes, and that svc reads or relies on. */
 export const DOCUMENTED = names(`
   NODE_EXTRA_CA_CERTS HTTPS_PROXY https_proxy NO_PROXY no_proxy NO_COLOR TERM HOME XDG_CONFIG_HOME
   USERPROFILE

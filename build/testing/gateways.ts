@@ -11,8 +11,10 @@ import { createEngine } from '../../src/engine/create-engine.ts'
 import type { Engine } from '../../src/engine/engine.ts'
 import type { IssueGuest } from '../../src/engine/invocations/guest-identities.ts'
 import { QueryEnvelopes } from '../../src/http/application/call-envelopes.ts'
+import type { Gateway } from '../../src/http/application/gateway.ts'
 import { KeyUsage } from '../../src/http/application/key-usage.ts'
 import { type ApplicationOrigin, mountApplication } from '../../src/http/application/mount.ts'
+import { Realtime, type RealtimeLimits } from '../../src/http/application/realtime/realtime.ts'
 import { RejectionLog } from '../../src/http/application/rejection-log.ts'
 import type { ApplicationLimits } from '../../src/http/rate-limits.ts'
 import { requestCounts } from '../../src/http/request-counts.ts'
@@ -27,7 +29,7 @@ import { Cursors } from '../../src/storage/cursors.ts'
 import { realSystem } from '../../src/system/system.ts'
 import { createLog, type Logger } from '../../src/telemetry/log.ts'
 import { Metrics } from '../../src/telemetry/metrics/metrics.ts'
-import type { ApplicationScope } from '../../src/value/application-scopes.ts'
+import { APPLICATION_SCOPES, type ApplicationScope } from '../../src/value/application-scopes.ts'
 import type { ReleaseId } from '../../src/value/ids.ts'
 import type { JwtProvider } from '../../src/value/jwt-providers.ts'
 import type { ClientKind, FunctionManifest, TableManifest } from '../../src/value/manifest.ts'
@@ -66,6 +68,8 @@ export interface GatewayInput {
   readonly limits?: ApplicationLimits
   /** Default: the budgets of a server with the default settings. */
   readonly transfers?: Transfers
+  /** Default: the limits of a server with the default settings. */
+  readonly realtime?: RealtimeLimits
   /**
    * Default: records are created and dropped, since those of a million requests fill the memory.
    */
@@ -73,18 +77,19 @@ export interface GatewayInput {
 }
 
 export const ORIGIN = 'https://app.example'
+const REALTIME_LIMITS: RealtimeLimits = {
+  connectionsMax: 20_000,
+  connectionsPerCredentialMax: 10_000,
+  connectionsPerPeerMax: 1_000,
+}
 
 export async function openTestGateway(input: GatewayInput): Promise<TestGateway> {
   const harness = await openTestProduct()
   const { product, actor } = harness
   const { releaseId } = await publishRelease(harness, input)
   const request = { requestId: REQUEST_ID }
-  promote(product, actor, {
-    channel: 'production',
-    releaseId,
-    expectedReleaseId: 'empty',
-    ...request,
-  })
+  const expectedReleaseId = 'empty'
+  promote(product, actor, { channel: 'production', releaseId, expectedReleaseId, ...request })
   await product.serving.whenIdle()
   const directory = mkdtempSync(join(tmpdir(), 'svc-gateway-'))
   const store = input.store ?? (await openSqliteDocuments(join(directory, 'documents.db')))
@@ -108,7 +113,7 @@ export async function openTestGateway(input: GatewayInput): Promise<TestGateway>
   harness.engine.whenIdle = () => engine.whenIdle()
   const keyUsage = new KeyUsage(log)
   const rejections = new RejectionLog(log)
-  const application = mountApplication({
+  const gateway: Gateway = {
     system,
     log,
     engine,
@@ -123,8 +128,11 @@ export async function openTestGateway(input: GatewayInput): Promise<TestGateway>
     authenticateKey: (key) => product.keys.authenticate(key),
     explainKey: (key) => product.keys.explain(key),
     resolveTarget: (target, caller, affinity) => resolveTarget(product, caller, target, affinity),
+    revision: () => product.root.control.changes + product.serving.changes,
     serving: () => product.serving.isStarted,
-  })
+  }
+  const realtime = new Realtime(gateway, input.realtime ?? REALTIME_LIMITS, metrics)
+  const application = mountApplication(gateway, realtime)
   return {
     application,
     engine,
@@ -149,7 +157,7 @@ function issueKey(
   { product, actor, system }: TestProduct,
   kind: ClientKind,
   rateLimit: number | null = null,
-  scopes: readonly ApplicationScope[] = ['action', 'mutation', 'query', 'workspace'],
+  scopes: readonly ApplicationScope[] = APPLICATION_SCOPES,
 ): string {
   const createdAtMicros = system.nowMicros()
   const clientId = system.ids.make('app')

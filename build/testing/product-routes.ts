@@ -3,10 +3,10 @@ import { expect } from 'vitest'
 import type { ComponentHealth } from '../../src/engine/usage/health.ts'
 import { Fault } from '../../src/errors/fault.ts'
 import { applicationClientRoutes } from '../../src/http/management/application-clients.ts'
+import { catalogRoutes } from '../../src/http/management/catalogs.ts'
 import { channelRoutes } from '../../src/http/management/channels.ts'
 import { configurationRoutes } from '../../src/http/management/configuration.ts'
 import { environmentRoutes } from '../../src/http/management/environments.ts'
-import { functionRoutes } from '../../src/http/management/functions.ts'
 import { type InstancesApp, instanceRoutes } from '../../src/http/management/instances.ts'
 import { type MetricsApp, metricsRoutes } from '../../src/http/management/metrics.ts'
 import { mountManagement } from '../../src/http/management/mount.ts'
@@ -36,7 +36,7 @@ export const ROUTES: readonly Route<App>[] = [
   ...releaseRoutes,
   ...channelRoutes,
   ...servingPolicyRoutes,
-  ...functionRoutes,
+  ...catalogRoutes,
   ...configurationRoutes,
   ...applicationClientRoutes,
   ...instanceRoutes,

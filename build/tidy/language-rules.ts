@@ -35,7 +35,7 @@ const GLOSSARY: Readonly<Record<string, string>> = {
   surviveMistakes: 'installCrashHandlers',
 }
 const GLOSSARY_WORDS = new RegExp(`\\b(${Object.keys(GLOSSARY).join('|')})\\b`)
-const VAGUE_SUBJECTS = /\b([Ww]hoever|[Ss]omebody)\b/
+export const VAGUE_SUBJECTS = /\b([Ww]hoever|[Ss]omebody)\b/
 
 /** `area: imperative summary`, or `area/part: ...`, at most 72 characters. */
 const SUBJECT = /^[a-z0-9-]+(\/[a-z0-9-]+)?: \S.*$/

@@ -21,6 +21,7 @@ import { Preparations } from './releases/preparations.ts'
 import { storedTables } from './releases/stored-tables.ts'
 import type { RunnerRole } from './runners/ports.ts'
 import type { RunnerPool } from './runners/runner-pool.ts'
+import { Subscriptions } from './subscriptions/subscriptions.ts'
 import { FunctionUsage } from './usage/function-usage.ts'
 import { componentHealth, DocumentsHealth } from './usage/health.ts'
 import { measuredEngine } from './usage/measured-engine.ts'
@@ -45,7 +46,10 @@ export function createEngine(options: EngineOptions): Engine {
   const cache = new QueryCache(options)
   const committer = new Committer({
     ...options,
-    onCommit: (_, writes) => cache.invalidate(writes),
+    onCommit: (_, writes) => {
+      cache.invalidate(writes)
+      subscriptions.onCommit(writes)
+    },
   })
   const usage = new FunctionUsage(options)
   const inFlight = new ActiveCalls()
@@ -57,6 +61,7 @@ export function createEngine(options: EngineOptions): Engine {
   const retention = new Retention({ store, committer, system, log })
   const preparations = new Preparations(store, committer)
   const calls = new CallAdmission({ preparations, queries, mutations, actions, inFlight, system })
+  const subscriptions = new Subscriptions({ ...port, calls })
   const documents = new DocumentsHealth(store)
   retention.start()
 
@@ -70,6 +75,7 @@ export function createEngine(options: EngineOptions): Engine {
     mutation: (request) => calls.mutation(request),
     replay: (request, callers) => mutations.replay(request, callers),
     action: (request) => calls.action(request),
+    watch: (request, observer) => subscriptions.watch(request, observer),
     isWarm: (release) =>
       preparations.find(release.releaseId) !== null &&
       pool.isWarm(release.releaseId, rolesOf(release)),
@@ -89,10 +95,12 @@ export function createEngine(options: EngineOptions): Engine {
     statistics: () => ({
       cache: cache.statistics,
       actions: actions.statistics,
+      subscriptions: subscriptions.statistics,
       inFlight: inFlight.count,
       durableSequence: committer.durable,
     }),
     close: async () => {
+      subscriptions.close()
       await retention.stop()
       await pool.close()
       await committer.drain()

@@ -8,6 +8,8 @@ import type { MutationRequest, QueryRequest } from './invocations/requests.ts'
 import type { CacheStatistics } from './query-cache/query-cache.ts'
 import type { LiveReleases, Release, ReleaseCode } from './releases/executable-release.ts'
 import type { StoredTables } from './releases/stored-tables.ts'
+import type { SubscriptionObserver, WatchRequest } from './subscriptions/live-query.ts'
+import type { Subscription, SubscriptionStatistics } from './subscriptions/subscriptions.ts'
 import type { ComponentHealth } from './usage/health.ts'
 
 export interface Engine {
@@ -31,6 +33,11 @@ export interface Engine {
    */
   replay(request: ReplayRequest, callers: AsyncIterable<string>): Promise<MutationOutcome | null>
   action(request: QueryRequest): Promise<ActionOutcome>
+  /**
+   * Watches a Query: the observer receives its state now, and again whenever a commit has changed
+   * the bytes of its result. Equal Queries run once for all their subscriptions.
+   */
+  watch(request: WatchRequest, observer: SubscriptionObserver): Subscription
   /** Whether a call of the Release would start at once: it is prepared and has its runners. */
   isWarm(release: Release): boolean
   /** Prepares the Release and starts its runners. */
@@ -55,6 +62,7 @@ export interface Engine {
 export interface EngineStatistics {
   readonly cache: CacheStatistics
   readonly actions: ActionStatistics
+  readonly subscriptions: SubscriptionStatistics
   readonly inFlight: number
   readonly durableSequence: number
 }

@@ -4,7 +4,9 @@
  */
 import { readFileSync } from 'node:fs'
 import { QueryEnvelopes } from '../http/application/call-envelopes.ts'
-import { mountApplication } from '../http/application/mount.ts'
+import type { Gateway } from '../http/application/gateway.ts'
+import { type ApplicationOrigin, mountApplication } from '../http/application/mount.ts'
+import { Realtime } from '../http/application/realtime/realtime.ts'
 import { APPLICATION_CODES, MANAGEMENT_CODES } from '../http/errors.ts'
 import { mountManagement } from '../http/management/mount.ts'
 import { managementRoutes } from '../http/management/routes.ts'
@@ -73,7 +75,10 @@ export async function run(environment: ProcessEnvironment, io: ServerIo): Promis
     const opened = await openProductEnvironment({ ...world, closing })
     const listeners: OpenListener[] = []
     closing.add(() => drain(listeners))
-    listen({ ...world, environment: opened, transfers: transfersOf(world) }, listeners)
+    const running = { ...world, environment: opened, transfers: transfersOf(world) }
+    const application = opened === null ? null : applicationApp(running, opened)
+    if (application !== null) closing.add(() => application.drain())
+    listen(running, application, listeners)
     log.info('server.ready', { message: `svc-server ${VERSION} is ready.` })
     const signal = await stop
     log.info('server.stopping', { message: `Stopping after ${signal}.` })
@@ -104,7 +109,11 @@ function transfersOf({ configuration, system }: Pick<Running, 'configuration' | 
 }
 
 /** `listeners` gains each that is open, so that those before one that fails are closed too. */
-function listen(running: Running, listeners: OpenListener[]): void {
+function listen(
+  running: Running,
+  application: ApplicationOrigin | null,
+  listeners: OpenListener[],
+): void {
   const { configuration, system, log, metrics } = running
   const { product, management } = configuration
   listeners.push(
@@ -118,12 +127,12 @@ function listen(running: Running, listeners: OpenListener[]): void {
       tlsTerminated: management.tlsTerminated,
     }),
   )
-  if (running.environment !== null && product?.applicationListen) {
+  if (application !== null && product?.applicationListen) {
     listeners.push(
       openListener({
         surface: 'application',
         listen: product.applicationListen,
-        app: applicationApp(running, running.environment),
+        app: application,
         codes: APPLICATION_CODES,
         system,
         log,
@@ -167,8 +176,8 @@ function managementApp(running: Running) {
 function applicationApp(
   { configuration, system, metrics, transfers }: Running,
   { product, engine, tokens, log, keyUsage, rejections }: OpenEnvironment,
-) {
-  return mountApplication({
+): ApplicationOrigin {
+  const gateway: Gateway = {
     system,
     log,
     engine,
@@ -183,8 +192,10 @@ function applicationApp(
     authenticateKey: (key) => product.keys.authenticate(key),
     explainKey: (key) => product.keys.explain(key),
     resolveTarget: (target, caller, source) => resolveTarget(product, caller, target, source),
+    revision: () => product.root.control.changes + product.serving.changes,
     serving: () => product.serving.isStarted,
-  })
+  }
+  return mountApplication(gateway, new Realtime(gateway, configuration.realtime, metrics))
 }
 
 /** Logs uncaught errors: an error that one request missed must not end the other requests. */

@@ -79,13 +79,17 @@ export const INDEX_NAME = /^[A-Za-z][A-Za-z0-9_]{0,63}$/
 export const ERROR_CODE = /^[A-Z][A-Z0-9_]{0,63}$/
 const HOST = /^([a-z0-9.-]+)(?::([1-9][0-9]{0,4}))?$/
 const HOST_LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/
-/** Hosts, and secrets, that one Action may name. */
+/** @limit Workspaces and Releases: hosts, and secrets, that one Action names in `uses` */
 export const USES_MAX = 64
 /** `files` is the table of file IDs; it holds no documents. */
 export const RESERVED_TABLES: readonly string[] = ['files']
+/** @limit Workspaces and Releases: Functions of a Release */
 export const FUNCTIONS_MAX = 4_096
+/** @limit Workspaces and Releases: tables of a schema */
 export const TABLES_MAX = 1_000
+/** @limit Workspaces and Releases: indexes of a table */
 export const INDEXES_MAX = 64
+/** @limit Workspaces and Releases: fields of an index */
 export const INDEX_FIELDS_MAX = 16
 
 /** Whether the text is a host as `uses.network` lists it: a lower-case name, no address. */

@@ -42,6 +42,9 @@ const SANDBOX = 'SERVICE_RUNNER_SANDBOX'
 const NETWORKS = 'SERVICE_ACTION_ALLOWED_NETWORKS'
 const REQUEST_MIB = 'SERVICE_REQUEST_MEMORY_MIB'
 const RESPONSE_MIB = 'SERVICE_RESPONSE_MEMORY_MIB'
+const CONNECTIONS = 'SERVICE_REALTIME_CONNECTIONS_MAX'
+const OF_CREDENTIAL = 'SERVICE_REALTIME_CONNECTIONS_PER_CREDENTIAL_MAX'
+const OF_PEER = 'SERVICE_REALTIME_CONNECTIONS_PER_PEER_MAX'
 const OIDC = 'SERVICE_PLATFORM_OIDC_CONFIG'
 const INVALID = 'SERVER_CONFIGURATION_INVALID'
 const MISSING = 'SERVER_CONFIGURATION_MISSING'
@@ -267,6 +270,9 @@ const PRODUCT: readonly Row[] = [
   ['memory of bodies has room for a few', INVALID, REQUEST_MIB, { [REQUEST_MIB]: '127' }],
   ['memory of responses has room for a few', INVALID, RESPONSE_MIB, { [RESPONSE_MIB]: '127' }],
   ['memory of responses has a maximum', INVALID, RESPONSE_MIB, { [RESPONSE_MIB]: '65537' }],
+  ['no connections', INVALID, CONNECTIONS, { [CONNECTIONS]: '0' }],
+  ['connections in words', INVALID, OF_CREDENTIAL, { [OF_CREDENTIAL]: 'many' }],
+  ['a million and one connections', INVALID, OF_PEER, { [OF_PEER]: '1000001' }],
   ['networks need the Product root', INVALID, NETWORKS, { [NETWORKS]: '10.0.0.0/8' }],
   ['at most 64 networks', INVALID, NETWORKS, root(NETWORKS, networks)],
   ['a network is no address', INVALID, NETWORKS, root(NETWORKS, '10.0.0.1')],

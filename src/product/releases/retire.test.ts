@@ -25,7 +25,7 @@ import { rollback } from '../channels/rollback.ts'
 import { readStatus } from '../environments/status.ts'
 import { resolveTarget } from '../serving/targets.ts'
 import { type ExpectedHead, publish } from '../workspaces/publish.ts'
-import { listFunctions } from './functions.ts'
+import { listFunctions } from './catalogs.ts'
 import { RELEASES_KEPT, retire } from './retire.ts'
 import { validate } from './validate.ts'
 

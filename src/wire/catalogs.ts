@@ -1,9 +1,9 @@
-/** The Function catalog of a target (wire decisions, section 5). */
+/** The catalogs of a target: its Functions and its tables (wire decisions, section 5). */
 import type { FieldsJson, ValidatorJson } from '../value/validators.ts'
 import { idField, TargetField } from './fields.ts'
 import { type Infer, type Schema, schema, schemaOf } from './schema.ts'
 
-export const FunctionsQuery = schema({
+export const CatalogQuery = schema({
   /** There is no default (Document 2, Targets). */
   target: TargetField,
 })
@@ -38,3 +38,19 @@ export const FunctionCatalog = schema({
   ],
 })
 export type FunctionCatalog = Infer<typeof FunctionCatalog>
+
+export const TableCatalog = schema({
+  version: '1',
+  releaseId: idField('rel'),
+  /** Sorted by name. */
+  tables: [
+    {
+      name: 'string',
+      fields: FieldsField,
+      /** Sorted by name. Every index ends with the creation order. */
+      indexes: [{ name: 'string', fields: 'string[]', unique: 'boolean' }, '[]'],
+    },
+    '[]',
+  ],
+})
+export type TableCatalog = Infer<typeof TableCatalog>

@@ -1,31 +1,14 @@
 /**
- * Generates the configuration table of README.md and the commented environment template from the
- * rows of src/settings/variables.ts. `--check` changes nothing and fails if one is stale.
+ * Generates dist-config/environment.template, the commented environment of a server, from the rows
+ * of src/settings/variables.ts. `--check` changes nothing and fails if it is stale.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { assert } from '../src/errors/assert.ts'
 import { isRequired, VARIABLES, type Variable } from '../src/settings/variables.ts'
 
-const BEGIN = '<!-- configuration: generated from src/settings/variables.ts -->'
-const END = '<!-- /configuration -->'
+const PATH = 'dist-config/environment.template'
 const ROWS: readonly Variable[] = VARIABLES
-
-export function renderTable(): string {
-  const lines = ROWS.map((row) => {
-    const name = row.file ? `\`${row.name}\`, or \`..._FILE\`` : `\`${row.name}\``
-    const initial = row.default === undefined ? '' : `; default \`${row.default}\``
-    return `| ${name} | ${row.required}${initial} | ${row.description} |`
-  })
-  return ['| Variable | Required | What it is |', '|---|---|---|', ...lines].join('\n')
-}
-
-function renderReadme(text: string): string {
-  const begin = text.indexOf(BEGIN)
-  const end = text.indexOf(END)
-  assert(begin !== -1 && end > begin, 'README.md lacks the comments that mark its table')
-  return `${text.slice(0, begin + BEGIN.length)}\n${renderTable()}\n${text.slice(end)}`
-}
 
 /** Settings that only a server behind one of the proxies of dist-config needs. */
 const BEHIND_PROXY = ['SERVICE_MANAGEMENT_TLS_TERMINATED']
@@ -76,18 +59,12 @@ function assignment(row: Variable): string {
 }
 
 if (import.meta.main) {
-  const root = join(import.meta.dirname, '..')
+  const path = join(import.meta.dirname, '..', PATH)
   const check = process.argv.includes('--check')
-  const renderers: Readonly<Record<string, (text: string) => string>> = {
-    'README.md': renderReadme,
-    'dist-config/environment.template': renderTemplate,
-  }
-  for (const [path, render] of Object.entries(renderers)) {
-    const text = readFileSync(join(root, path), { encoding: 'utf8', flag: 'a+' })
-    const wanted = render(text)
-    if (wanted === text) continue
+  const wanted = renderTemplate()
+  if (readFileSync(path, { encoding: 'utf8', flag: 'a+' }) !== wanted) {
     if (check) process.exitCode = 1
-    else writeFileSync(join(root, path), wanted)
-    process.stdout.write(`${path}${check ? ' is stale: run npm run generate' : ''}\n`)
+    else writeFileSync(path, wanted)
+    process.stdout.write(`${PATH}${check ? ' is stale: run npm run generate' : ''}\n`)
   }
 }
