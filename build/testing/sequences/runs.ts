@@ -27,7 +27,7 @@ export async function raceRefreshAndRevocation(t: TestIdentity, rounds: number):
     const login = await operatorWith(t)
     const actor = await actorOf(t, login)
     const { sessionId } = login.session
-    const refreshToken = login.refreshToken.reveal()
+    const refreshToken = login.refreshToken!.reveal()
     const refreshing = refresh(round % 2 === 0 ? t.identity : other, {
       refreshToken,
       requestId: null,
@@ -40,7 +40,7 @@ export async function raceRefreshAndRevocation(t: TestIdentity, rounds: number):
     expect(first).toBe('PLATFORM_AUTHENTICATION_FAILED')
     for (const each of logins) {
       expect(await codeOf(actorOf(t, each))).toBe('PLATFORM_AUTHENTICATION_FAILED')
-      const again = { refreshToken: each.refreshToken.reveal(), requestId: null }
+      const again = { refreshToken: each.refreshToken!.reveal(), requestId: null }
       expect(await codeOf(refresh(t.identity, again))).toBe('PLATFORM_AUTHENTICATION_FAILED')
     }
   }

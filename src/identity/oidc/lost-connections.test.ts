@@ -58,7 +58,7 @@ async function enrolled() {
 }
 
 function withProvider({ database, system, credentials }: IdentityCore): ExternalCore {
-  return { database, system, credentials, oidc: t.identity.oidc!, managedSource: source }
+  return { database, system, credentials, verifiers: [t.identity.oidc!], managedSource: source }
 }
 
 const CHANGES: readonly (readonly [
