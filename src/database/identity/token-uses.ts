@@ -57,7 +57,7 @@ export async function markTokenReplayed(
   expectOneRow(changed, 'the use of a token was not marked')
 }
 
-/** Deletes at most `limit` uses of tokens that expired before. Does not wait for other deletions. */
+/** Deletes at most `limit` uses of tokens that expired before. Skips rows that others delete. */
 export async function deleteExpiredTokenUses(
   tx: Tx,
   beforeMicros: bigint,

@@ -39,19 +39,16 @@ export interface VerifiedToken {
 
 /**
  * Returns the verifier of the provider whose issuer the token names, before anything in it is
- * verified. Returns the first one for a text that names none of them, which each would reject.
+ * verified. Throws PLATFORM_AUTHENTICATION_FAILED where no provider has this issuer.
  */
 export function chooseVerifier(verifiers: readonly TokenVerifier[], token: string): TokenVerifier {
-  const issuer = unverifiedIssuer(token)
-  return verifiers.find(({ provider }) => provider.issuer === issuer) ?? verifiers[0]!
-}
-
-function unverifiedIssuer(token: string): unknown {
   try {
-    return readToken(token).claims.iss
+    const { iss } = readToken(token).claims
+    const verifier = verifiers.find(({ provider }) => provider.issuer === iss)
+    if (verifier === undefined) throw new TokenRejection('issuer')
+    return verifier
   } catch (error) {
-    if (error instanceof TokenRejection) return null
-    throw error
+    throw toFault(error)
   }
 }
 
@@ -70,10 +67,14 @@ export async function verifyToken(verifier: TokenVerifier, token: string): Promi
     await checkSignature(token, await keys.find(signer.kid, signer.algorithm))
     return verified
   } catch (error) {
-    if (!(error instanceof TokenRejection)) throw error
-    const detail = `external token: ${error.message}`
-    throw new Fault('PLATFORM_AUTHENTICATION_FAILED', { detail })
+    throw toFault(error)
   }
+}
+
+function toFault(error: unknown): unknown {
+  if (!(error instanceof TokenRejection)) return error
+  const detail = `external token: ${error.message}`
+  return new Fault('PLATFORM_AUTHENTICATION_FAILED', { detail })
 }
 
 function checkClaims(

@@ -229,7 +229,8 @@ it('the log tells why somebody was refused, and nothing that was presented', asy
     ['no external token', () => t.logIn({}, { token: canary })],
     [
       external('algorithm'),
-      () => t.logIn({}, { token: `${part({ alg: canary })}.${part({})}.AAAA` }),
+      () =>
+        t.logIn({}, { token: `${part({ alg: canary })}.${part({ iss: PROVIDER.issuer })}.AAAA` }),
     ],
     [external('type'), () => withToken({}, { typ: canary })],
     [external('key'), () => withToken({}, { kid: canary })],
