@@ -122,7 +122,7 @@ test('a token that was used changes nothing of the stored session', async () => 
   expect(readFileSync(job.credentials, 'utf8')).toBe(before)
 })
 
-test('a session without refresh token is never refreshed, and says how to log in again', async () => {
+test('a session without refresh token is not refreshed, and says how to log in', async () => {
   await invite()
   await logIn(job)
   requests.length = 0
@@ -199,7 +199,7 @@ test('the session of a workload does not replace that of a person on a plain mac
   expect((await logIn(owner)).exit).toBe(0)
 })
 
-test('with SERVICE_CONFIG_HOME the session of a workload takes the place of any other', async () => {
+test('with SERVICE_CONFIG_HOME the session of a workload replaces any other', async () => {
   await invite()
   expect((await logIn(owner)).exit).toBe(0)
   expect(stored(owner).refreshToken).toBeNull()
