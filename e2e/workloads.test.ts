@@ -61,9 +61,10 @@ async function query(text: string): Promise<unknown[]> {
 
 test('jobs in a row log in, link, release and promote, each on an empty machine', async () => {
   const released = new Map<string, string>()
-  for (const platform of CI) {
+  for (const platform of [...CI, ...CI.slice(0, 1)]) {
+    const before = released.get(platform)
     released.set(platform, await deploy(app, await token(platform), platform))
-    released.set(platform, await deploy(app, await token(platform), platform))
+    expect(released.get(platform)).not.toBe(before)
   }
   expect(await channels()).toMatchObject(Object.fromEntries(released))
   expect(new Set(released.values()).size).toBe(CI.length)
@@ -73,7 +74,7 @@ test('jobs in a row log in, link, release and promote, each on an empty machine'
 test('jobs at once log in and link, and every one has a session of its own', async () => {
   const before = await query('select 1 from service_operator_sessions')
   const runs = await Promise.all(
-    [...CI, ...CI].map(async (platform) => {
+    [...CI, ...CI.slice(0, 1)].map(async (platform) => {
       const job = newJob(app)
       const OIDC = await token(platform)
       const login = ['login', '--url', app.server.management, '--oidc-token-env', 'OIDC']
@@ -83,7 +84,7 @@ test('jobs at once log in and link, and every one has a session of its own', asy
     }),
   )
   expect(runs.flat().filter(({ status }) => status !== 0)).toEqual([])
-  expect(await query('select 1 from service_operator_sessions')).toHaveLength(before.length + 8)
+  expect(await query('select 1 from service_operator_sessions')).toHaveLength(before.length + 5)
   expect(await operators()).toHaveLength(CI.length)
 })
 

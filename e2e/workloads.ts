@@ -19,7 +19,7 @@ export function newJob({ of }: Application): Job {
   const directory = join(of.directory, `job-${++jobs}`)
   mkdirSync(directory)
   cpSync(of.workspace, join(directory, 'workspace'), { recursive: true })
-  writeFileSync(join(directory, 'workspace', `job${jobs}.ts`), `export const job = ${jobs}\n`)
+  writeFileSync(join(directory, 'workspace/functions/jobs.ts'), functionOf(jobs))
   return {
     directory,
     svc: (args, environment = {}) =>
@@ -33,6 +33,12 @@ export function newJob({ of }: Application): Job {
         },
       }),
   }
+}
+
+function functionOf(job: number): string {
+  return `import { query, v } from 'svc'
+export const current = query({ clients: ['public'], returns: v.int64(), handler: () => ${job}n })
+`
 }
 
 /** Parses what a command printed; throws its messages where it failed. */

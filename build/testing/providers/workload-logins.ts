@@ -1,4 +1,4 @@
-/** The management origin over a real database, with issuers of workload tokens and one of people. */
+/** The management origin over a real database, with issuers of workload tokens. */
 import { expect } from 'vitest'
 import { Login } from '../../../src/wire/auth.ts'
 import { read } from '../../../src/wire/reading/read.ts'

@@ -210,7 +210,7 @@ function withOtherSignature(signed: string): string {
   return `${header}.${claims}.${encodeBase64Url(other)}`
 }
 
-test('a workload whose operator is disabled cannot log in, and its token is not used up', async () => {
+test('a rejected login of a disabled operator does not use its token up', async () => {
   await w.invite()
   await loginOf(await w.logIn('github'), 201)
   await w.t.sql(
