@@ -46,7 +46,7 @@ const CONFIRMED = { SERVICE_BOOTSTRAP_RECOVERY_CONFIRM: 'replace-lost-initial-ow
 test('migrate says what it did, and that there was nothing left to do', async () => {
   expect(await run('migrate')).toEqual({
     exit: 0,
-    out: 'The identity database went from schema version 0 to 4.\n',
+    out: 'The identity database went from schema version 0 to 5.\n',
     err: '',
   })
   expect((await run('migrate')).out).toBe('The identity database is at schema version 5 already.\n')
