@@ -162,7 +162,7 @@ describe('without a valid session every other route answers 401', () => {
     ['a malformed token', async () => 'rk_at_v1_x'],
     ['an unknown token', async () => `rk_at_v1_${'A'.repeat(43)}`],
     ['an Application key', async () => `rk_sec_v1_${'A'.repeat(43)}`],
-    ['a refresh token', async () => owner.refreshToken.reveal()],
+    ['a refresh token', async () => owner.refreshToken!.reveal()],
     [
       'an expired token',
       async () => {

@@ -30,17 +30,18 @@ export type IdentityOperation =
 type Correlated = Pick<AuditRecord, 'actor' | 'subject' | 'atMicros' | 'requestId'> &
   Partial<Pick<AuditRecord, 'sessionId' | 'invitationId' | 'operationId'>>
 
-/** Records a change that `tx` makes. */
+/** Records a change that `tx` makes, or what it denied. */
 export async function recordAudit(
   tx: Tx,
   { ids }: Pick<System, 'ids'>,
   operation: IdentityOperation,
   facts: Correlated,
+  outcome: AuditRecord['outcome'] = 'succeeded',
 ): Promise<void> {
   await insertAudit(tx, {
     auditId: ids.make('aud'),
     operation,
-    outcome: 'succeeded',
+    outcome,
     sessionId: null,
     invitationId: null,
     operationId: null,

@@ -126,6 +126,7 @@ export async function issueOwnerCode(
     invitationId: core.system.ids.make('opi'),
     kind: 'bootstrap' as const,
     codeDigest: code.digest,
+    workload: null,
     operatorName: null,
     role: 'owner' as const,
     scope: INSTALLATION,
@@ -179,7 +180,7 @@ export function settleFile(
 ): boolean {
   const holdsCode = (file: 'current' | 'next'): boolean => {
     const digest = credentials.digestInvitationCode(files.read(file)?.reveal() ?? '')
-    return digest !== null && digestEquals(digest, codeDigest)
+    return digest !== null && codeDigest !== null && digestEquals(digest, codeDigest)
   }
   if (!holdsCode('current')) {
     const next = holdsCode('next') ? files.read('next') : null

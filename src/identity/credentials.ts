@@ -72,6 +72,12 @@ export class Credentials {
     return secretDigest(this.#pepper, 'invitation', code)
   }
 
+  /** Returns the digest of an external token by what its signature covers: that alone is fixed. */
+  digestExternalToken(token: string): Buffer {
+    const signed = token.slice(0, token.lastIndexOf('.'))
+    return secretDigest(this.#pepper, 'external-token', signed)
+  }
+
   /** Returns the digest of an access token that this server issued, null for any other text. */
   recognizeAccessToken(token: string): Buffer | null {
     const text = token.slice(ACCESS_PREFIX.length)

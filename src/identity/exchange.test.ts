@@ -243,7 +243,7 @@ test('a connection that is lost at any statement leaves everything or nothing', 
 test('neither codes nor tokens nor the pepper are in any table, in any form', async () => {
   const used = input().code
   const login = await exchange(t.identity, input())
-  const secrets = [used, login.accessToken.reveal(), login.refreshToken.reveal()]
+  const secrets = [used, login.accessToken.reveal(), login.refreshToken!.reveal()]
   const tables = await t.sql<{ name: string }>(
     `select table_name as name from information_schema.tables where table_schema = 'public'`,
   )

@@ -66,10 +66,11 @@ export async function consumeInvitation(
   core: IdentityCore,
   tx: Tx,
   invitation: Invitation,
-  { deviceName, operatorName, requestId }: Omit<ExchangeInput, 'code'>,
+  given: Omit<ExchangeInput, 'code'> & { readonly isRenewable?: boolean },
   atMicros: bigint,
 ): Promise<Login> {
   const { invitationId, kind } = invitation
+  const { deviceName, operatorName, requestId, isRenewable = true } = given
   if (kind === 'delegated' && operatorName !== null) {
     const violation = { path: 'operatorName', rule: 'only with a bootstrap code' }
     throw new Fault('PLATFORM_REQUEST_INVALID', { violations: [violation] })
@@ -86,7 +87,8 @@ export async function consumeInvitation(
   }
   await insertGrant(tx, operator.operatorId, grant, atMicros)
   await markInvitationConsumed(tx, invitationId, operator.operatorId, atMicros)
-  const login = await openSession(core, tx, { operator, grants: [grant], deviceName, atMicros })
+  const opened = { operator, grants: [grant], deviceName, atMicros, isRenewable }
+  const login = await openSession(core, tx, opened)
   const facts = { actor: operator.operatorId, atMicros, requestId, invitationId }
   const sessionId = login.session.sessionId
   const consumed = kind === 'bootstrap' ? 'bootstrap.consume' : 'invitation.consume'

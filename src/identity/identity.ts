@@ -35,6 +35,8 @@ export interface IdentityOptions {
   readonly stateDirectory: string
   /** External login; none unless given. */
   readonly oidc?: OidcProvider | null
+  /** Providers of workloads; none unless given. */
+  readonly workloads?: readonly OidcProvider[]
   /** The control plane that owns grants; none unless given. */
   readonly managedSource?: ManagedSource | null
   /** How the provider is reached; the network unless given. */
@@ -59,6 +61,7 @@ export class Identity implements IdentityCore {
   readonly credentials: Credentials
   /** null where no external identity is configured. */
   readonly oidc: TokenVerifier | null
+  readonly workloads: readonly TokenVerifier[]
   readonly managedSource: ManagedSource | null
   readonly #files: BootstrapFiles
   readonly #recoveryFiles: BootstrapFiles
@@ -71,9 +74,12 @@ export class Identity implements IdentityCore {
     this.credentials = new Credentials(decodeBase64Url(options.pepper.reveal()), options.system)
     this.#files = openBootstrapFiles(options.stateDirectory)
     this.#recoveryFiles = openBootstrapFiles(options.stateDirectory, 'owner-recovery')
-    this.#peppers = configuredPeppers(options.pepper, options.oidc ?? null)
+    const { oidc = null, workloads = [] } = options
+    const providers = oidc === null ? workloads : [oidc, ...workloads]
+    this.#peppers = configuredPeppers(options.pepper, providers)
     this.#log = options.log
-    this.oidc = openVerifier(options)
+    this.oidc = oidc === null ? null : openVerifier(options, oidc)
+    this.workloads = workloads.map((provider) => openVerifier(options, provider))
     this.managedSource = options.managedSource ?? null
     this.database = new Database({
       url: options.databaseUrl,
@@ -131,6 +137,11 @@ export class Identity implements IdentityCore {
     return this.credentials.recognizeAccessToken(accessToken)?.toString('hex') ?? null
   }
 
+  /** Verifiers of every provider, the one of people first. */
+  get verifiers(): readonly TokenVerifier[] {
+    return this.oidc === null ? this.workloads : [this.oidc, ...this.workloads]
+  }
+
   /** Throws PLATFORM_AUTHENTICATION_FAILED. Loads session and grants anew on every call. */
   authenticate(accessToken: string): Promise<Actor> {
     return authenticate(this, accessToken)
@@ -185,9 +196,8 @@ export function openIdentity(options: IdentityOptions): Identity {
   return new Identity(options)
 }
 
-function openVerifier(options: IdentityOptions): TokenVerifier | null {
-  const { oidc: provider = null, system, log, providerNetwork: network } = options
-  if (provider === null) return null
+function openVerifier(options: IdentityOptions, provider: OidcProvider): TokenVerifier {
+  const { system, log, providerNetwork: network } = options
   const given = { provider, system, log, ...(network !== undefined && { network }) }
   return { provider, system, keys: providerKeys(given) }
 }

@@ -4,6 +4,7 @@
  * capability that the invitation carries. Using a code is exchange.ts.
  */
 import { lockOperation } from '../database/advisory-locks.ts'
+import type { ExternalIdentity } from '../database/identity/identities.ts'
 import {
   findInvitationOperation,
   type InvitationOperation,
@@ -19,6 +20,7 @@ import {
 import { type Tx, transaction } from '../database/transaction.ts'
 import { Fault } from '../errors/fault.ts'
 import { digestEquals, sha256 } from '../system/digests.ts'
+import { encodeBase64Url } from '../value/base64url.ts'
 import { canonicalJson } from '../value/canonical-json.ts'
 import { capabilitiesOfRole, type Role } from '../value/capabilities.ts'
 import type { InvitationId, OperationId } from '../value/ids.ts'
@@ -27,6 +29,12 @@ import type { Secret } from '../value/secret.ts'
 import { type Actor, requireCapability, requireCapabilitySomewhere } from './actor.ts'
 import { recordAudit } from './audit.ts'
 import { type IdentityCore, INVITATION_LIFETIME_MICROS, type Origin } from './core.ts'
+import {
+  lockUnlinkedIdentity,
+  type WorkloadCore,
+  type WorkloadSubject,
+  workloadIdentity,
+} from './workloads.ts'
 
 export type { Invitation }
 
@@ -34,6 +42,8 @@ export interface InvitationInput extends Origin {
   readonly operatorName: string
   readonly role: Role
   readonly scope: Scope
+  /** Stands in for a code; a person's invitation has none. */
+  readonly workload?: WorkloadSubject | undefined
   /** null makes it a one-shot: it can neither be replayed nor looked up. */
   readonly operationId: OperationId | null
 }
@@ -41,23 +51,34 @@ export interface InvitationInput extends Origin {
 export interface InvitationIssued {
   readonly invitation: Invitation
   readonly operationId: OperationId | null
-  /** null on a replay: the code is revealed once. */
+  /** null on a replay, as the code is revealed once, and for a workload, which needs none. */
   readonly code: Secret | null
+  readonly replayed: boolean
+}
+
+type InvitationCore = IdentityCore & WorkloadCore
+
+/** Input whose subject is digested. */
+type DigestedInput = Omit<InvitationInput, 'workload'> & {
+  readonly workload: ExternalIdentity | null
 }
 
 /**
- * Throws PLATFORM_ACCESS_DENIED, and PLATFORM_INVITATION_OPERATION_REUSED where the Operation ID
- * stands for another request or another creator.
+ * Throws PLATFORM_ACCESS_DENIED, PLATFORM_INVITATION_OPERATION_REUSED where the Operation ID stands
+ * for another request or another creator, and for a workload PLATFORM_REQUEST_INVALID where its
+ * provider is not configured and PLATFORM_CONFLICT where it is linked already.
  */
 export async function issueInvitation(
-  core: IdentityCore,
+  core: InvitationCore,
   actor: Actor,
-  input: InvitationInput,
+  given: InvitationInput,
 ): Promise<InvitationIssued> {
-  requireCapability(actor, 'operators:manage', input.scope)
-  for (const capability of capabilitiesOfRole(input.role)) {
-    requireCapability(actor, capability, input.scope)
+  requireCapability(actor, 'operators:manage', given.scope)
+  for (const capability of capabilitiesOfRole(given.role)) {
+    requireCapability(actor, capability, given.scope)
   }
+  const workload = given.workload === undefined ? null : workloadIdentity(core, given.workload)
+  const input = { ...given, workload }
   return transaction(core.database, async (tx) => {
     const { operationId } = input
     if (operationId !== null) {
@@ -72,28 +93,31 @@ export async function issueInvitation(
 async function replay(
   tx: Tx,
   actor: Actor,
-  input: InvitationInput,
+  input: DigestedInput,
   { operationId, requestFingerprint, invitationId }: InvitationOperation,
 ): Promise<InvitationIssued> {
   if (!digestEquals(requestFingerprint, fingerprint(actor, input))) {
     throw new Fault('PLATFORM_INVITATION_OPERATION_REUSED')
   }
-  return { invitation: await getInvitation(tx, invitationId), operationId, code: null }
+  const invitation = await getInvitation(tx, invitationId)
+  return { invitation, operationId, code: null, replayed: true }
 }
 
 async function create(
   core: IdentityCore,
   tx: Tx,
   actor: Actor,
-  input: InvitationInput,
+  input: DigestedInput,
 ): Promise<InvitationIssued> {
-  const { operationId, operatorName, role, scope, requestId } = input
+  const { operationId, operatorName, role, scope, workload, requestId } = input
+  if (workload !== null) await lockUnlinkedIdentity(tx, workload)
   const atMicros = core.system.nowMicros()
-  const code = core.credentials.issueInvitationCode()
+  const code = workload === null ? core.credentials.issueInvitationCode() : null
   const invitation = {
     invitationId: core.system.ids.make('opi'),
     kind: 'delegated' as const,
-    codeDigest: code.digest,
+    codeDigest: code?.digest ?? null,
+    workload,
     operatorName,
     role,
     scope,
@@ -117,11 +141,12 @@ async function create(
   }
   const facts = { ...subject(actor, invitationId), atMicros, requestId, operationId }
   await recordAudit(tx, core.system, 'invitation.create', facts)
-  return { invitation, operationId, code: code.secret }
+  return { invitation, operationId, code: code?.secret ?? null, replayed: false }
 }
 
 /** Everything that an exact replay repeats, and who asked. */
-function fingerprint({ operatorId }: Actor, { operatorName, role, scope }: InvitationInput) {
+function fingerprint({ operatorId }: Actor, input: DigestedInput) {
+  const { operatorName, role, scope, workload } = input
   const { kind, projectId, environmentId } = scope
   return sha256(
     canonicalJson({
@@ -130,8 +155,13 @@ function fingerprint({ operatorId }: Actor, { operatorName, role, scope }: Invit
       operatorName,
       role,
       scope: { kind, projectId, environmentId },
+      ...(workload !== null && { workload: canonicalIdentity(workload) }),
     }),
   )
+}
+
+function canonicalIdentity({ providerId, subjectDigest }: ExternalIdentity) {
+  return { providerId, subjectDigest: encodeBase64Url(subjectDigest) }
 }
 
 export interface InvitationRevocation extends Origin {

@@ -103,7 +103,7 @@ const CHANGES: readonly Change[] = [
     records: ['session.refresh'],
     async prepare() {
       const login = await operatorWith(t)
-      const given = { refreshToken: login.refreshToken.reveal(), requestId: null }
+      const given = { refreshToken: login.refreshToken!.reveal(), requestId: null }
       return {
         run: (core) => refresh(core, given),
         // The old token works exactly where the rotation is not stored.
@@ -117,7 +117,7 @@ const CHANGES: readonly Change[] = [
     // To the caller it is a refusal in any case; whether the revocation stands is not known.
     async prepare() {
       const login = await operatorWith(t)
-      const given = { refreshToken: login.refreshToken.reveal(), requestId: null }
+      const given = { refreshToken: login.refreshToken!.reveal(), requestId: null }
       const second = await refresh(t.identity, given)
       return {
         run: (core) => refresh(core, given),
@@ -146,7 +146,7 @@ const CHANGES: readonly Change[] = [
       const given = { ...request, operationId, requestId: null }
       const before = await count('select 1 from service_operator_invitations')
       return {
-        run: (core) => issueInvitation(core, owner, given),
+        run: (core) => issueInvitation({ ...core, workloads: [] }, owner, given),
         async stored() {
           // What the contract tells a client to do: 404 proves that there was no commit.
           const look = await codeOf(readInvitationOperation(t.identity, owner, operationId))
@@ -200,7 +200,7 @@ test('what changes nothing is unavailable at worst: a replay, a repeated revocat
   const revocation = { invitationId: revoked.invitationId, requestId: null }
   await revokeInvitation(t.identity, owner, revocation)
   const repeated: readonly Attempted[] = [
-    (core) => issueInvitation(core, owner, given),
+    (core) => issueInvitation({ ...core, workloads: [] }, owner, given),
     (core) => revokeInvitation(core, owner, revocation),
   ]
   for (const run of repeated) {

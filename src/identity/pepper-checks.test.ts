@@ -62,8 +62,8 @@ describe('a wrong identity pepper', () => {
   test('is told before the schema is brought to a newer version', async () => {
     await t.identity.startup()
     // As a database looks to the next version of the program.
-    await t.sql('delete from service_platform_migrations where version = 4')
-    await t.sql('update service_platform_meta set schema_version = 3')
+    await t.sql('delete from service_platform_migrations where version = 5')
+    await t.sql('update service_platform_meta set schema_version = 4')
     expect(await codeOf(t.another({ pepper: OTHER_PEPPER }).migrate())).toBe(MISMATCH)
   })
 
@@ -121,7 +121,7 @@ describe('the first pepper', () => {
       const winner = codes.indexOf('none') % 2
       expect(codes).toEqual(servers.map((_, i) => (i % 2 === winner ? 'none' : MISMATCH)))
       const recorded = await empty.sql('select check_digest from service_platform_pepper_checks')
-      const [expected] = configuredPeppers(peppers[winner]!, null)
+      const [expected] = configuredPeppers(peppers[winner]!, [])
       expect(recorded).toEqual([{ check_digest: expected!.digest }])
     } finally {
       await empty.dispose()
@@ -133,7 +133,7 @@ describe('the first pepper', () => {
     const [check] = await checks()
     const pepper = Buffer.from(TEST_PEPPER.reveal(), 'base64url')
     expect(check!.check_digest.equals(pepper)).toBe(false)
-    const [other] = configuredPeppers(OTHER_PEPPER, null)
+    const [other] = configuredPeppers(OTHER_PEPPER, [])
     expect(check!.check_digest.equals(other!.digest)).toBe(false)
   })
 })
@@ -154,7 +154,7 @@ describe('a confirmed change of the identity pepper', () => {
     })
     const changed = t.another({ pepper: OTHER_PEPPER })
     const migration = await changed.migrate(['identity'])
-    expect(migration).toEqual({ from: 4, to: 4, replacedPeppers: ['identity'] })
+    expect(migration).toEqual({ from: 5, to: 5, replacedPeppers: ['identity'] })
     expect(await t.audit()).toContain('pepper.change')
     expect(
       await t.sql(`select 1 from service_operator_invitations where state = 'pending'`),
@@ -193,7 +193,7 @@ describe('a confirmed change of the identity pepper', () => {
   test('covers no other pepper', async () => {
     await t.identity.startup()
     const before = await stored()
-    const peppers = configuredPeppers(OTHER_PEPPER, PROVIDER)
+    const peppers = configuredPeppers(OTHER_PEPPER, [PROVIDER])
     expect(await codeOf(recordPeppers(t.identity, peppers, ['oidc-subject']))).toBe(MISMATCH)
     expect(await stored()).toEqual(before)
   })
@@ -209,7 +209,7 @@ describe('a confirmed change of the identity pepper', () => {
   test('that loses its connection is done by running it again, once', async () => {
     await t.identity.startup()
     const [old] = await checks()
-    const [next] = configuredPeppers(OTHER_PEPPER, null)
+    const [next] = configuredPeppers(OTHER_PEPPER, [])
     const change = (core: IdentityCore) => recordPeppers(core, [next!], ['identity'])
     const restore = () =>
       t.sql('update service_platform_pepper_checks set check_digest = $1', [old!.check_digest])
@@ -274,7 +274,7 @@ describe('the subject pepper of a provider', () => {
   })
 
   test('has another check than the same bytes as identity pepper', async () => {
-    const [identity, subject] = configuredPeppers(SUBJECT_PEPPER, PROVIDER)
+    const [identity, subject] = configuredPeppers(SUBJECT_PEPPER, [PROVIDER])
     expect(Buffer.from(identity!.digest).equals(subject!.digest)).toBe(false)
   })
 })

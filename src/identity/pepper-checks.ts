@@ -41,14 +41,14 @@ const MISMATCH = {
  */
 export function configuredPeppers(
   identityPepper: Secret,
-  oidc: Pick<OidcProvider, 'providerId' | 'subjectPepper'> | null,
+  providers: readonly Pick<OidcProvider, 'providerId' | 'subjectPepper'>[],
 ): readonly ConfiguredPepper[] {
-  const peppers = [configured('identity', 'identity', identityPepper)]
-  if (oidc !== null) {
-    const pepper = `oidc-subject:${oidc.providerId}`
-    peppers.push(configured('oidc-subject', pepper, oidc.subjectPepper))
-  }
-  return peppers
+  return [
+    configured('identity', 'identity', identityPepper),
+    ...providers.map(({ providerId, subjectPepper }) =>
+      configured('oidc-subject', `oidc-subject:${providerId}`, subjectPepper),
+    ),
+  ]
 }
 
 function configured(kind: PepperKind, pepper: string, secret: Secret): ConfiguredPepper {

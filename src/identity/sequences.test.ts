@@ -23,7 +23,7 @@ afterEach(async () => {
 })
 
 const refreshOf = (login: Login, identity = t.identity): Promise<Login> =>
-  refresh(identity, { refreshToken: login.refreshToken.reveal(), requestId: null })
+  refresh(identity, { refreshToken: login.refreshToken!.reveal(), requestId: null })
 
 test(`eight operations at once are as good as some order of them (SVC_SEED=${SEED})`, async () => {
   const external = await externalLogins()

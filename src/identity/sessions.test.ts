@@ -46,7 +46,7 @@ async function codeOf(work: Promise<unknown>): Promise<string> {
 const actorOf = (from: Login): Promise<Actor> => t.identity.authenticate(from.accessToken.reveal())
 
 const refreshOf = (from: Login, identity = t.identity): Promise<Login> =>
-  refresh(identity, { refreshToken: from.refreshToken.reveal(), requestId: null })
+  refresh(identity, { refreshToken: from.refreshToken!.reveal(), requestId: null })
 
 /** A further operator with grants, logged in. */
 async function operatorWith(capabilities: readonly string[]): Promise<Login> {
@@ -294,6 +294,6 @@ test('readiness follows the database and its schema', async () => {
   expect(await t.identity.ready()).toBe(true)
   await t.sql('update service_platform_meta set schema_version = 2')
   expect(await t.identity.ready()).toBe(false)
-  await t.sql('update service_platform_meta set schema_version = 4')
+  await t.sql('update service_platform_meta set schema_version = 5')
   expect(await Promise.all([t.identity.ready(), t.identity.ready()])).toEqual([true, true])
 })

@@ -37,7 +37,8 @@ export interface Login {
   readonly session: Session
   readonly grants: readonly Grant[]
   readonly accessToken: Secret
-  readonly refreshToken: Secret
+  /** null where the session ends with its access token. */
+  readonly refreshToken: Secret | null
 }
 
 /** How far `lastUsedAtMicros` may lag, so that reading does not mean writing. */
@@ -52,22 +53,29 @@ export async function openSession(
     readonly grants: readonly Grant[]
     readonly deviceName: string | null
     readonly atMicros: bigint
+    /** Whether there is a refresh token; there is one unless given. */
+    readonly isRenewable?: boolean
   },
 ): Promise<Login> {
-  const { operator, grants, deviceName, atMicros } = input
+  const { operator, grants, deviceName, atMicros, isRenewable = true } = input
+  const accessExpiresAtMicros = atMicros + ACCESS_LIFETIME_MICROS
   const session: Session = {
     sessionId: system.ids.make('ops'),
     operatorId: operator.operatorId,
     deviceName,
     createdAtMicros: atMicros,
     lastUsedAtMicros: atMicros,
-    accessExpiresAtMicros: atMicros + ACCESS_LIFETIME_MICROS,
-    refreshExpiresAtMicros: atMicros + REFRESH_LIFETIME_MICROS,
+    accessExpiresAtMicros,
+    refreshExpiresAtMicros: isRenewable
+      ? atMicros + REFRESH_LIFETIME_MICROS
+      : accessExpiresAtMicros,
   }
   const access = credentials.issueAccessToken()
-  const refresh = credentials.issueRefreshToken(session.sessionId, 1n)
-  await insertSession(tx, session, { access: access.digest, refresh: refresh.digest })
-  return { operator, session, grants, accessToken: access.secret, refreshToken: refresh.secret }
+  const refresh = isRenewable ? credentials.issueRefreshToken(session.sessionId, 1n) : null
+  const digests = { access: access.digest, refresh: refresh?.digest ?? null }
+  await insertSession(tx, session, digests)
+  const tokens = { accessToken: access.secret, refreshToken: refresh?.secret ?? null }
+  return { operator, session, grants, ...tokens }
 }
 
 /**

@@ -65,6 +65,7 @@ export async function run(environment: ProcessEnvironment, io: ServerIo): Promis
       pepper: configuration.identityPepper,
       stateDirectory: configuration.stateDirectory,
       oidc: configuration.oidc,
+      workloads: configuration.workloads,
       managedSource: configuration.managedSource,
       system,
       log,

@@ -1,5 +1,5 @@
 /** Scopes, grants and invitations as they stand in messages (wire decisions, section 2). */
-import { CapabilityField, idField, Micros, Name, RoleField, textUpTo } from './fields.ts'
+import { CapabilityField, idField, Micros, Name, RoleField, text, textUpTo } from './fields.ts'
 import { rule } from './rules.ts'
 import { type Infer, schema, schemaOf } from './schema.ts'
 
@@ -35,10 +35,23 @@ export const GrantField = schema({
 })
 export type GrantField = Infer<typeof GrantField>
 
+const ProviderId = text(
+  /^[^\u0000-\u001f\u007f-\u009f]{1,256}$/,
+  'the ID of a provider, 1 to 256 printable characters',
+)
+
 export const InvitationRequest = schema({
   operatorName: Name,
   role: RoleField,
   scope: ScopeField,
+  /** The identity whose first login consumes the invitation, in place of a code. */
+  'workload?': {
+    providerId: ProviderId,
+    subject: text(
+      /^[^\u0000-\u001f\u007f-\u009f]{1,255}$/u,
+      'the sub claim of its tokens, 1 to 255 printable characters',
+    ),
+  },
 })
 export type InvitationRequest = Infer<typeof InvitationRequest>
 
@@ -55,9 +68,11 @@ const Invitation = schema({
   expiresAtMicros: Micros,
   secretShownOnce: 'boolean',
   replayed: 'boolean',
+  /** Its subject is not kept, only a digest of it. */
+  'workload?': { providerId: ProviderId },
 })
 
-/** `code` is there the first time alone. */
+/** `code` is there the first time alone, and never for a workload. */
 export const InvitationIssued = schema({ '...': Invitation, 'code?': textUpTo(256) })
 export type InvitationIssued = Infer<typeof InvitationIssued>
 

@@ -50,7 +50,8 @@ export const Login = schema({
   grants: [GrantField, '[]'],
   tokenType: "'Bearer'",
   accessToken: CREDENTIAL,
-  refreshToken: CREDENTIAL,
+  /** null for a workload, which logs in again instead. */
+  refreshToken: [CREDENTIAL, '|', 'null'],
 })
 export type Login = Infer<typeof Login>
 

@@ -131,7 +131,7 @@ test('a publication whose operator is disabled meanwhile is rejected', async () 
 test('a publication outlives its access token, as long as the session lives', async () => {
   const refreshed = async () => {
     t.system.advance(11 * 60_000)
-    const refreshToken = publisher.refreshToken.reveal()
+    const refreshToken = publisher.refreshToken!.reveal()
     await refresh(t.identity, { refreshToken, requestId: null })
   }
   expect(await publishDuring(refreshed)).toEqual([201, 'none'])

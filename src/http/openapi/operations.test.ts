@@ -104,7 +104,15 @@ const STEPS: readonly Step[] = [
     () => ({ params: { sessionId: from('exchangeCode', 'session', 'sessionId') } }),
   ],
   ['listResources', 200],
-  ['issueInvitation', 201, () => ({ headers: { [OPERATION_ID_HEADER]: newId('opn') } })],
+  [
+    'issueInvitation',
+    201,
+    // A workload is of a provider that is configured; there is none.
+    () => ({
+      headers: { [OPERATION_ID_HEADER]: newId('opn') },
+      body: { workload: undefined },
+    }),
+  ],
   ['readInvitationOperation', 200, () => operationId('issueInvitation')],
   [
     'revokeInvitation',

@@ -35,6 +35,8 @@ export const TOKEN_REJECTIONS = {
   lifetime: 'the lifetime from iat to exp is longer than the configured maximum',
   notBefore: 'the token is not valid yet (nbf)',
   discriminator: 'the discriminator claim does not have the configured value',
+  requiredClaim: 'a required claim does not have the configured value',
+  replayed: 'the token was used before',
   subject: 'the subject claim is missing, empty or not a text',
   subjectLength: `the subject is longer than ${SUBJECT_CHARACTERS_MAX} characters`,
   roles: 'the roles claim is neither a text nor a list of texts',

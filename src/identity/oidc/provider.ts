@@ -18,6 +18,10 @@ export interface OidcProvider {
   readonly subjectPepper: Secret
   readonly nativeClient: NativeClient | null
   readonly allowLoopbackHttp: boolean
+  /** Whether its subjects are jobs of a platform, whose sessions are not refreshed. */
+  readonly isWorkload: boolean
+  /** Exact values of claims beside the discriminator; none for a provider of people. */
+  readonly requiredClaims: Readonly<Record<string, string>>
 }
 
 export type OidcAlgorithm = 'RS256' | 'PS256' | 'ES256' | 'EdDSA'

@@ -42,7 +42,7 @@ const part = (json: unknown) => encodeBase64Url(new TextEncoder().encode(JSON.st
 
 async function outcome(token: string, by = verifier): Promise<string> {
   try {
-    return await verifyToken(by, token)
+    return (await verifyToken(by, token)).subject
   } catch (error) {
     return isFault(error) ? error.code : String(error)
   }

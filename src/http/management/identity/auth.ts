@@ -81,8 +81,9 @@ export const authRoutes: readonly Route<AuthApp>[] = [
   }),
 ]
 
-function methods({ oidc }: Identity): AuthConfig['methods'] {
-  if (oidc === null) return ['invitation']
-  const browser = oidc.provider.nativeClient === null ? [] : (['browser_oidc'] as const)
+function methods({ oidc, verifiers }: Identity): AuthConfig['methods'] {
+  if (verifiers.length === 0) return ['invitation']
+  const client = oidc?.provider.nativeClient ?? null
+  const browser = client === null ? [] : (['browser_oidc'] as const)
   return ['invitation', ...browser, 'helper_token']
 }

@@ -14,7 +14,7 @@ export function loginBody(login: Login): LoginBody {
     grants: login.grants.map(grantField),
     tokenType: 'Bearer',
     accessToken: login.accessToken.reveal(),
-    refreshToken: login.refreshToken.reveal(),
+    refreshToken: login.refreshToken?.reveal() ?? null,
   }
 }
 

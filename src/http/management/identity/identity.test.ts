@@ -212,7 +212,7 @@ test('forged tokens of the right form cost no statement', async () => {
     expect((await get('/v1/auth/me', accessToken)).status).toBe(200)
     const stop = proxy.record()
     expect((await get('/v1/auth/me', forged(accessToken))).status).toBe(401)
-    const refreshed = await post('/v1/auth/refresh', { refreshToken: forged(refreshToken) })
+    const refreshed = await post('/v1/auth/refresh', { refreshToken: forged(refreshToken!) })
     expect(refreshed.status).toBe(401)
     expect(stop()).toEqual([])
   } finally {
@@ -275,7 +275,7 @@ test('protected routes refuse every other credential', async () => {
     for (const token of [
       undefined,
       'x',
-      login.refreshToken,
+      login.refreshToken!,
       `rk_at_v1_${'A'.repeat(43)}`,
       `rk_sec_v1_${'A'.repeat(43)}`,
       `${login.accessToken}, Bearer ${login.accessToken}`,
@@ -301,7 +301,7 @@ test('no token or code reaches the log', async () => {
   await post('/v1/auth/refresh', { refreshToken: login.refreshToken })
   await post('/v1/auth/refresh', { refreshToken: login.refreshToken })
   for (const secret of [used, login.accessToken, login.refreshToken]) {
-    expect(t.log.text()).not.toContain(secret.slice(-40))
+    expect(t.log.text()).not.toContain(secret!.slice(-40))
   }
 })
 

@@ -18,24 +18,24 @@ export const invitationRoutes: readonly Route<InvitationsApp>[] = [
     method: 'POST',
     path: '/v1/access/invitations',
     name: 'issueInvitation',
-    summary: 'Invites an operator; the first answer alone has the code.',
+    summary: 'Invites a person by a code, which the first answer alone has, or a workload.',
     capability: 'operators:manage',
     // Without one the request is one-shot: it can be neither replayed nor looked up.
     operationId: 'optional',
     body: { schema: InvitationRequest },
     replies: { 200: InvitationIssued, 201: InvitationIssued },
-    errors: ['PLATFORM_INVITATION_OPERATION_REUSED', ...CHANGE_ERRORS],
+    errors: ['PLATFORM_CONFLICT', 'PLATFORM_INVITATION_OPERATION_REUSED', ...CHANGE_ERRORS],
     cache: 'no-store, max-age=0',
     async handle({ app, actor, body, operationId, requestId }) {
       const input = { ...body, operationId, requestId }
-      const { invitation, code } = await issueInvitation(app.identity, actor, input)
+      const { invitation, code, replayed } = await issueInvitation(app.identity, actor, input)
       const reply: InvitationIssued = {
         ...invitationField(invitation, operationId),
         secretShownOnce: code !== null,
-        replayed: code === null,
+        replayed,
         ...(code !== null && { code: code.reveal() }),
       }
-      return { status: code === null ? 200 : 201, body: reply }
+      return { status: replayed ? 200 : 201, body: reply }
     },
   }),
 
@@ -67,5 +67,8 @@ export function invitationField(invitation: Invitation, operationId: OperationId
     capabilities: [...invitation.capabilities],
     createdAtMicros: String(invitation.createdAtMicros),
     expiresAtMicros: String(invitation.expiresAtMicros),
+    ...(invitation.workload !== null && {
+      workload: { providerId: invitation.workload.providerId },
+    }),
   }
 }

@@ -46,21 +46,21 @@ export const oidcRoutes: readonly Route<AuthApp>[] = [
     method: 'POST',
     path: '/v1/auth/oidc',
     name: 'logInExternally',
-    summary: 'Logs in with a token of the identity provider.',
+    summary: 'Logs in with a token of an identity provider, of people or of workloads.',
     body: { schema: OidcLoginRequest },
     replies: { 200: Login, 201: Login },
     errors: ['PLATFORM_CONFLICT', 'PLATFORM_NOT_FOUND', ...MANAGED_ERRORS, ...CHANGE_ERRORS],
     authorities: [['externalIdentity'], ['externalIdentity', 'managedSource']],
     cache: 'no-store, max-age=0',
     admit({ app, request }) {
-      if (app.identity.oidc === null) throw new Fault('PLATFORM_NOT_FOUND')
+      if (app.identity.verifiers.length === 0) throw new Fault('PLATFORM_NOT_FOUND')
       externalToken(request)
     },
     async handle({ app, body, request, requestId }) {
-      const { oidc, database, system, credentials, managedSource } = app.identity
+      const { verifiers, database, system, credentials, managedSource } = app.identity
       const { code = null, deviceName = null, managedEnrollment } = body
       const { login, linked } = await logInExternally(
-        { oidc: oidc!, database, system, credentials, managedSource },
+        { verifiers, database, system, credentials, managedSource },
         {
           token: externalToken(request),
           code,
