@@ -53,7 +53,7 @@ beforeAll(async () => {
 })
 
 afterAll(async () => {
-  await app?.of.dispose()
+  await app?.installation.dispose()
   await issuers?.close()
   github?.closeAllConnections()
   github?.close()

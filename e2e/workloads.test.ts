@@ -30,7 +30,7 @@ beforeAll(async () => {
 })
 
 afterAll(async () => {
-  await app?.of.dispose()
+  await app?.installation.dispose()
   await issuers?.close()
   rmSync(directory, { recursive: true, force: true })
 })

@@ -15,10 +15,10 @@ export interface Job {
 let jobs = 0
 
 /** A fresh machine whose checkout differs from that of every other job. */
-export function newJob({ of }: Application): Job {
-  const directory = join(of.directory, `job-${++jobs}`)
+export function newJob({ installation }: Application): Job {
+  const directory = join(installation.directory, `job-${++jobs}`)
   mkdirSync(directory)
-  cpSync(of.workspace, join(directory, 'workspace'), { recursive: true })
+  cpSync(installation.workspace, join(directory, 'workspace'), { recursive: true })
   writeFileSync(join(directory, 'workspace/functions/jobs.ts'), functionOf(jobs))
   return {
     directory,
