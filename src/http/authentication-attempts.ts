@@ -1,8 +1,8 @@
 /**
- * What failed authentication costs on the management origin. A credential that this server issued
- * is recognized by its MAC without a look-up, and only its own failures limit it: a peer, or the
- * many that share one address, cannot keep out a session that verifies. What was not issued here is
- * rejected without a look-up and counts against its peer.
+ * Limits failed authentication on the management origin. A credential that this server issued is
+ * recognized by its MAC without a look-up, and only its own failures limit it, so that other
+ * clients behind the same address cannot lock out a valid session. A credential that this server
+ * did not issue is rejected without a look-up, and the failure counts against the peer address.
  */
 import { Fault } from '../errors/fault.ts'
 import { type ManagementLimits, type RateLimiter, requireNoWait } from './rate-limits.ts'

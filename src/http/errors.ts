@@ -3,7 +3,7 @@ import type { TableCode } from '../errors/codes.ts'
 import { Fault, isFault, type Violation } from '../errors/fault.ts'
 import { ValidationError } from '../value/validation-error.ts'
 
-/** What an origin calls the failures that mount itself finds. */
+/** Codes of an origin for the failures that its mount finds itself. */
 export interface SurfaceCodes {
   readonly invalid: TableCode
   readonly routeNotFound: TableCode

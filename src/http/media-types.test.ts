@@ -5,7 +5,7 @@ const JSON_TYPE = 'application/json'
 const METRICS = 'application/openmetrics-text'
 const TEXT = 'text/plain'
 
-/** What Prometheus 3 sends. */
+/** The Accept header of Prometheus 3. */
 const SCRAPE =
   'application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.6,' +
   'application/openmetrics-text;version=0.0.1;q=0.5,text/plain;version=1.0.0;q=0.4,' +

@@ -20,7 +20,7 @@ export const PATH_PARAMETERS = {
 
 export type PathParameter = keyof typeof PATH_PARAMETERS
 
-/** Of a path such as `/channels/:channel/rollback`. */
+/** Parsed parameters of a path such as `/channels/:channel/rollback`. */
 export type Params<P extends string> = {
   readonly [N in NameIn<P> & PathParameter]: Infer<(typeof PATH_PARAMETERS)[N]>
 }

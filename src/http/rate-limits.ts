@@ -18,7 +18,7 @@ interface Bucket {
   movedAtMillis: number
 }
 
-/** Of a bucket that is used all the time: moving it costs as much as finding it. */
+/** How often a bucket in use moves to the end, since a move costs as much as a look-up. */
 const MOVED_MILLIS = 1_000
 
 /** Keys of one limiter: some 100 bytes each. */
@@ -49,7 +49,7 @@ export class RateLimiter {
     return 0
   }
 
-  /** What `take` would answer; takes nothing. */
+  /** Returns the result that `take` would have, without taking a token. */
   wait(key: string, limit: RateLimit = this.#limit): number {
     const bucket = this.#bucket(key, limit)
     return bucket.tokens < 1 ? secondsUntilOne(bucket, limit) : 0
@@ -141,7 +141,7 @@ export function applicationLimits(clock: Pick<System, 'monotonicMillis'>): Appli
   }
 }
 
-/** Of a credential with a limit of its own, in requests a second: the default's shape. */
+/** Limit of a credential, in requests a second. Its burst is in proportion to the default's. */
 export function credentialLimit(perSecond: number | null): RateLimit {
   return perSecond === null ? CREDENTIAL_LIMIT : { perSecond, burst: 2 * perSecond }
 }
@@ -155,7 +155,7 @@ export function requireNoWait(
   if (seconds > 0) throw new Fault(code, { retryAfterSeconds: seconds, detail: limit })
 }
 
-/** What the listener tells of each request beside itself. */
+/** Facts that the listener knows about the connection of a request. */
 export interface PeerBinding {
   /** Address of the peer, as far as the listener trusts it. */
   readonly peer?: string

@@ -137,7 +137,7 @@ const withOperation = managementRoutes.filter((route) => route.operationId !== '
 
 let t: ExternalLogins
 let hono: Hono
-/** What a caller presents who may do everything. */
+/** Credentials of a caller with every capability. */
 const authorityFor = ({ path }: R): Record<string, string> => {
   if (path.includes('/managed/')) return MANAGED_HEADER
   const token = path === '/v1/auth/oidc' ? 'a.b.c' : t.owner.accessToken

@@ -25,8 +25,8 @@ export function holds(actor: Actor, capability: Capability, scope: Scope): boole
 }
 
 /**
- * Throws PLATFORM_ACCESS_DENIED unless the actor holds the capability at any scope: whoever holds
- * it nowhere must not learn from another answer what exists.
+ * Throws PLATFORM_ACCESS_DENIED unless the actor holds the capability at some scope. An actor who
+ * holds it at none must not learn from another error which records exist.
  */
 export function requireCapabilitySomewhere(actor: Actor, capability: Capability): void {
   if (!actor.grants.some((grant) => grant.capabilities.includes(capability))) {

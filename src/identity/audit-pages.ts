@@ -72,7 +72,7 @@ function decodeCursor(text: string): AuditPosition {
   }
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   const atMicros = view.getBigInt64(0)
-  // Whoever makes a checksum makes such a time too, and the database has none above.
+  // A forged cursor with a valid checksum can hold such a time; the database holds none above it.
   if (atMicros < 0n) throw new ValidationError('a cursor of this list')
   const millis = view.getUint16(ID_AT) * 2 ** 32 + view.getUint32(ID_AT + 2)
   const entropy = bytes.subarray(ID_AT + 6, CHECKSUM_AT)

@@ -48,7 +48,7 @@ export async function recordAudit(
   })
 }
 
-/** What the audit outbox of the Product delivers, with the ID that it was given there. */
+/** Audit record that the outbox of the Product delivers, with the ID that it has there. */
 export type ProductAuditRecord = Omit<AuditRecord, 'invitationId'>
 
 const PRODUCT_OPERATION = /^product(?:\.[a-z][a-z0-9_-]{0,63}){2}$/

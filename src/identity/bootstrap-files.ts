@@ -1,7 +1,8 @@
 /**
- * The file that hands an owner's code to whoever installs the server: `initial-owner.code`, or
+ * The file that hands an owner's code to the operator of the server: `initial-owner.code`, or
  * `owner-recovery.code`, in `bootstrap` of the state directory, 0600 in a directory 0700. A new
- * code is first written beside it and takes that name only once its digest is committed.
+ * code is first written to a second file, which takes that name once the code's digest is
+ * committed.
  */
 import { Fault } from '../errors/fault.ts'
 import {

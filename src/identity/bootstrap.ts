@@ -28,12 +28,13 @@ import type { BootstrapFiles } from './bootstrap-files.ts'
 import { BOOTSTRAP_LIFETIME_MICROS, type IdentityCore, INVITATION_LIFETIME_MICROS } from './core.ts'
 import type { Credentials } from './credentials.ts'
 
-/** What a start found or did. */
+/** State of the bootstrap that a start found, or the change that it made. */
 export type BootstrapOutcome = 'complete' | 'pending' | 'created' | 'renewed'
 
 /**
- * What every start does. Throws SERVER_BOOTSTRAP_FILE_MISSING where the code of the pending
- * bootstrap is nowhere, and SERVER_STATE_DIRECTORY_INVALID where its file cannot be kept.
+ * Creates or checks the first owner's code at each start. Throws SERVER_BOOTSTRAP_FILE_MISSING
+ * where the code of the pending bootstrap is nowhere, and SERVER_STATE_DIRECTORY_INVALID where its
+ * file cannot be kept.
  */
 export async function ensureBootstrap(
   core: IdentityCore,

@@ -1,5 +1,5 @@
 /**
- * Operator credentials: how codes and tokens are made, recognised and digested. Whoever holds the
+ * Operator credentials: how codes and tokens are made, recognized and digested. A copy of the
  * database without the pepper can verify none of them (wire decisions, Secrets).
  */
 import { assert } from '../errors/assert.ts'

@@ -54,7 +54,7 @@ async function rowCounts(): Promise<Record<string, unknown>> {
 const NOTHING = { operators: 0, grants: 0, sessions: 0, consumed: 0, state: 'pending' }
 const ONE_OF_EACH = { operators: 1, grants: 1, sessions: 1, consumed: 1, state: 'consumed' }
 
-/** What the later issuance of invitations writes. */
+/** Inserts an invitation as its issuance does. */
 async function delegated(code: Secret): Promise<void> {
   const digest = t.identity.credentials.digestInvitationCode(code.reveal())
   await t.sql(

@@ -18,8 +18,10 @@ beforeEach(async () => {
 
 afterEach(() => t.dispose())
 
-/** Resolves once somebody waits for a lock that the open transaction of the test holds. */
-async function untilSomebodyWaits(): Promise<void> {
+/**
+ * Resolves once another connection waits for a lock that the open transaction of the test holds.
+ */
+async function untilAnotherWaits(): Promise<void> {
   const waiting = `select count(*)::int as count from pg_locks
                     where not granted and pid <> pg_backend_pid()`
   await expect
@@ -40,7 +42,7 @@ test('work waits for a revocation that is under way, and then does not run', asy
       ran = true
     }),
   )
-  await untilSomebodyWaits()
+  await untilAnotherWaits()
   await t.sql('commit')
   expect(await running).toBe('PLATFORM_AUTHENTICATION_FAILED')
   expect(ran).toBe(false)
@@ -54,7 +56,7 @@ test('work waits for a change of grants that is under way, and sees the new ones
   const capabilities = ['logs:read']
   await t.sql('update service_operator_grants set capabilities = $1', [capabilities])
   const running = whileAuthorized(t.identity, actor, ({ grants }) => grants)
-  await untilSomebodyWaits()
+  await untilAnotherWaits()
   await t.sql('commit')
   expect(await running).toMatchObject([{ capabilities }])
 })

@@ -1,4 +1,4 @@
-/** What became of an issuance: for whoever lost the answer. The code is never part of it. */
+/** Outcome of an issuance, for a caller that lost the response. It never contains the code. */
 import { findInvitationOperation } from '../database/identity/invitation-operations.ts'
 import { getInvitation, type Invitation } from '../database/identity/invitations.ts'
 import { Fault } from '../errors/fault.ts'

@@ -2,8 +2,8 @@ import { existsSync, readFileSync, rmSync } from 'node:fs'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { type TestIdentity, testIdentity } from '../../build/testing/identity.ts'
 import {
+  type ConnectionLosses,
   identityLosses,
-  type Losses,
   lastAudit,
   recordsSince,
 } from '../../build/testing/losses/losses.ts'
@@ -20,7 +20,7 @@ import { recoverOwner, settleRecovery } from './owner-recovery.ts'
  */
 
 let t: TestIdentity
-let losses: Losses
+let losses: ConnectionLosses
 
 beforeEach(async () => {
   t = await testIdentity()
@@ -45,13 +45,13 @@ interface Recovery {
 
 async function everyLoss({ run, path, stored, records, prepare }: Recovery): Promise<void> {
   await prepare?.()
-  const found = await losses.of(run)
+  const found = await losses.pointsOf(run)
   expect(found.length).toBeGreaterThan(20)
   for (const loss of found) {
     await prepare?.()
     t.system.advance(1)
     const last = await lastAudit(t)
-    const code = await losses.meet(run, loss)
+    const code = await losses.runWith(run, loss)
     const recorded = await recordsSince(t, last)
     if (recorded.length === 0) expect(['PLATFORM_UNAVAILABLE', ...stored]).toContain(code)
     else expect([stored.includes(code), recorded], loss.where).toEqual([true, records])
@@ -137,8 +137,8 @@ test('a start that loses its connection leaves a recovery code usable', async ()
   const files = openBootstrapFiles(t.stateDirectory, 'owner-recovery')
   await recoverOwner(t.identity, files)
   const settle = (core: IdentityCore) => settleRecovery(core, files)
-  for (const loss of await losses.of(settle)) {
-    expect(await losses.meet(settle, loss), loss.where).toBe('PLATFORM_UNAVAILABLE')
+  for (const loss of await losses.pointsOf(settle)) {
+    expect(await losses.runWith(settle, loss), loss.where).toBe('PLATFORM_UNAVAILABLE')
     await expectOneCode(files.path)
   }
   await expectUsable(files.path)

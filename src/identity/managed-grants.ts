@@ -35,7 +35,7 @@ export interface ManagedSource {
   readonly authority: string
 }
 
-/** What it says about one operator. */
+/** One revision of the grants of one operator, as the managed source states them. */
 export interface ManagedGrants {
   /** 1 to 2^64 - 1. */
   readonly sourceRevision: bigint
@@ -48,7 +48,7 @@ export interface ManagedGrants {
 
 export interface Reconciliation {
   readonly applied: boolean
-  /** The same revision with the same grants was applied before. */
+  /** True if this revision, with equal grants, was applied before. */
   readonly replayed: boolean
   readonly sourceRevision: bigint
   readonly authorizationRevision: bigint

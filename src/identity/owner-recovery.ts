@@ -1,7 +1,8 @@
 /**
- * The way back in for an owner who lost every device: offline, by whoever runs the server. The code
- * is a second bootstrap, made while operators exist; its audit record is what tells it from a
- * first-owner code that another way in has made worthless. Its file is kept as bootstrap.ts does.
+ * Recovery for an owner who lost every device, offline, on the server. The code is a second
+ * bootstrap, created while operators exist. Its audit record distinguishes it from a first-owner
+ * code that became obsolete when the first owner was created in another way. bootstrap.ts writes
+ * its file.
  */
 import { lockBootstrap } from '../database/advisory-locks.ts'
 import { hasInvitationRecord } from '../database/identity/audit.ts'
@@ -46,8 +47,8 @@ export async function recoverOwner(core: IdentityCore, files: BootstrapFiles): P
 }
 
 /**
- * What every start does: a code that is consumed, revoked or expired leaves no file behind. Unlike
- * the first-owner code it may be lost, for it can be made again at any time.
+ * Removes, at each start, the file of a code that is consumed, revoked or expired. Unlike the
+ * first owner's code it may be lost, since the operator can create another at any time.
  */
 export async function settleRecovery(core: IdentityCore, files: BootstrapFiles): Promise<void> {
   await transaction(core.database, async (tx) => {

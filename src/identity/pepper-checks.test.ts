@@ -215,10 +215,10 @@ describe('a confirmed change of the identity pepper', () => {
       t.sql('update service_platform_pepper_checks set check_digest = $1', [old!.check_digest])
     const losses = await identityLosses(t)
     try {
-      for (const loss of await losses.of(change)) {
+      for (const loss of await losses.pointsOf(change)) {
         await restore()
         await t.sql('delete from service_platform_audit')
-        const code = await losses.meet(change, loss)
+        const code = await losses.runWith(change, loss)
         const uncertain = loss.last ? ['PLATFORM_IDENTITY_RESULT_UNCERTAIN'] : []
         expect(['PLATFORM_UNAVAILABLE', ...uncertain], loss.where).toContain(code)
         await change(t.identity)

@@ -4,7 +4,7 @@ import type { EnvironmentId, ProjectId } from '../value/ids.ts'
 import { environmentScope, scopeContains } from '../value/scope.ts'
 import type { Actor } from './actor.ts'
 
-/** What the server composes beside identity; the caller tells it. */
+/** An Environment that the server composes, given by the caller. */
 export interface LinkableEnvironment {
   readonly projectId: ProjectId
   readonly environmentId: EnvironmentId

@@ -136,7 +136,8 @@ export interface RefreshInput extends Origin {
 
 /**
  * Both tokens for new ones. Throws PLATFORM_AUTHENTICATION_FAILED; an authentic token of an older
- * generation means that somebody holds a copy, so it also revokes the session (RFC 9700, 4.14.2).
+ * generation means that another party holds a copy, so it also revokes the session (RFC 9700,
+ * 4.14.2).
  */
 export async function refresh(core: IdentityCore, input: RefreshInput): Promise<Login> {
   const token = core.credentials.recognizeRefreshToken(input.refreshToken)
@@ -187,7 +188,7 @@ async function detectReuse(
 ): Promise<void> {
   const owner = await revokeReusedSession(tx, sessionId, generation, atMicros)
   if (owner === null) return
-  // Whoever presented it is not known to be the operator.
+  // The caller that presented the token is not known to be the operator.
   const facts = { actor: null, subject: sessionId, atMicros, requestId, sessionId }
   await recordAudit(tx, system, 'session.reuse_detected', facts)
 }

@@ -7,7 +7,7 @@ import { documentId, documentIdSource } from './document-ids.ts'
 import { idMillis, tableOfId } from './ids.ts'
 
 const TABLES = ['t', 'notes', `t${'x'.repeat(63)}`]
-/** As many as one Mutation may insert, and more than fit two bytes. */
+/** The most inserts of one Mutation, which do not fit two bytes. */
 const COUNT_MAX = 100_000
 
 const invocation = fc.record({

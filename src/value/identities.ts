@@ -1,12 +1,12 @@
 /** Who calls a Function, beside which application: what a functional token says (Document 2). */
 
-/** What a Function's `auth` asks of its caller. */
+/** Values of a Function's `auth`: the identity that a caller must present. */
 export const AUTH_MODES = ['none', 'optional', 'guest', 'user', 'service'] as const
 export type AuthMode = (typeof AUTH_MODES)[number]
 
 export type FunctionalIdentity = GuestIdentity | ProvidedIdentity
 
-/** Somebody whom a Function of this Environment gave a name: nobody knows who it is. */
+/** Anonymous caller, named by a Function of this Environment; no provider verified a person. */
 export interface GuestIdentity {
   readonly kind: 'guest'
   /** `gst_` and a ULID. */
@@ -25,7 +25,7 @@ export interface ProvidedIdentity {
   readonly email?: string
 }
 
-/** The same text for the same caller, whatever else the token says; never for a log. */
+/** Returns the stable key of a caller, whatever else its token says. Never log it. */
 export function principalOf({ kind, issuer, subject }: FunctionalIdentity): string {
   return JSON.stringify([kind, issuer, subject])
 }

@@ -110,7 +110,7 @@ export function isId<P extends IdPrefix>(prefix: P, text: unknown): text is Id<P
   )
 }
 
-/** What `isId` takes, as a pattern. */
+/** Pattern of the texts that `isId` accepts. */
 export function idPattern(prefix: IdPrefix): RegExp {
   return new RegExp(`^${prefix}_${ULID.source.slice(1)}`)
 }
@@ -133,7 +133,7 @@ export function tableOfId(text: string): string | null {
   return TABLE.test(table) && ULID.test(text.slice(split + 1)) ? table : null
 }
 
-/** The same, of a text that is no document's ID unless it is canonical. */
+/** Returns the table of a document ID that is known to be canonical. */
 export function tableOfCanonicalId(id: string): string {
   return id.slice(0, -27)
 }
@@ -149,7 +149,7 @@ export interface IdSource {
   randomBytes(length: number): Uint8Array
 }
 
-/** What the last four characters count to. */
+/** Number of values of the last four characters. */
 const TAIL_END = 2 ** 20
 
 /**

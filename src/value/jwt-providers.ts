@@ -3,7 +3,7 @@
  * SERVICE_PRODUCT_AUTH_CONFIG names (wire decisions, section 4).
  */
 
-/** All are asymmetric: with a shared secret whoever verifies could also sign. */
+/** Asymmetric algorithms only: with a shared secret, a verifier could also sign. */
 export const SIGNATURE_ALGORITHMS = [
   'RS256',
   'RS384',
@@ -21,7 +21,7 @@ export type SignatureAlgorithm = (typeof SIGNATURE_ALGORITHMS)[number]
 export interface JwtProvider {
   /** For operators: `check` and the log show it. */
   readonly name: string
-  /** What its tokens make of a caller. */
+  /** Kind of caller that its tokens identify. */
   readonly kind: 'user' | 'service'
   /** Equal to `iss`, character for character; no two providers have the same. */
   readonly issuer: string

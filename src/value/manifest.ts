@@ -1,6 +1,6 @@
 /**
- * What a Workspace package declares about itself. The manifest is RFC 8785 canonical JSON; the
- * server compares it with what the code says of itself inside the sandbox before it believes it.
+ * Declarations of a Workspace package. The manifest is RFC 8785 canonical JSON. The server trusts
+ * it only after it compared it with the definitions that the code registers inside the sandbox.
  * wire/files/manifest.ts reads it.
  */
 import type { AuthMode } from './identities.ts'
@@ -10,11 +10,11 @@ import type { FieldsJson, ValidatorJson } from './validators.ts'
 export const FUNCTION_KINDS = ['query', 'mutation', 'action'] as const
 export type FunctionKind = (typeof FUNCTION_KINDS)[number]
 export type ClientKind = 'public' | 'confidential'
-/** What an error that a Function declares means to its caller. */
+/** Meaning of a declared error to the caller of the Function. */
 export const DECLARED_ERROR_KINDS = ['invalid', 'forbidden', 'not_found', 'conflict'] as const
 export type DeclaredErrorKind = (typeof DECLARED_ERROR_KINDS)[number]
 
-/** What an Action may reach; it gets what it names and nothing else. Both lists are sorted. */
+/** Hosts and secrets that an Action may use; it has no access to others. Both are sorted. */
 export interface FunctionUses {
   /** Hosts as they stand in a URL: a DNS name, with `:port` where it is not the scheme's own. */
   readonly network: readonly string[]
@@ -35,7 +35,7 @@ export interface FunctionManifest {
   readonly returns: ValidatorJson
   /** Codes without the APP_ prefix. */
   readonly errors: { readonly [code: string]: DeclaredErrorKind }
-  /** Of an Action; absent in other kinds. */
+  /** Present for an Action, absent for other kinds. */
   readonly uses?: FunctionUses
 }
 
@@ -52,7 +52,7 @@ export interface TableManifest {
   readonly indexes: readonly IndexManifest[]
 }
 
-/** What the code says of itself: the part of a manifest that a runner can derive. */
+/** The part of a manifest that a runner derives from the code. */
 export interface WorkspaceDescription {
   /** Sorted by name. */
   readonly functions: readonly FunctionManifest[]

@@ -1,8 +1,8 @@
 /**
  * The two files that make a directory a Product root: `service.json` says which Environment it is,
  * `keyring.json` holds the keys that everything secret in it derives from. Both sides share these
- * forms; wire/files/product-root.ts reads them. Opening, ownership and modes are left to whoever
- * touches the disk.
+ * forms; wire/files/product-root.ts reads them. The caller opens the files and checks their owner
+ * and mode.
  */
 import { encodeBase64Url } from './base64url.ts'
 import { canonicalJson } from './canonical-json.ts'

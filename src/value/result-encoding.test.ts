@@ -130,7 +130,7 @@ function accepted(json: ValidatorJson, pick: (max: number) => number): unknown {
   }
 }
 
-/** The same as encodeTagged(check(fromStoredJson(json))); null where that throws. */
+/** Reference: encodeTagged(check(fromStoredJson(json))), or null where that throws. */
 function slowly(json: ValidatorJson, value: unknown): string | null {
   try {
     const check = compileValidator(json, { coerce: true })
@@ -141,7 +141,7 @@ function slowly(json: ValidatorJson, value: unknown): string | null {
   }
 }
 
-/** What only a hostile runner writes. */
+/** Values that only a malicious runner sends. */
 const oddities = fc.constantFrom<unknown>(
   ...[
     '\ud800',
@@ -223,7 +223,7 @@ test('values that a check makes exact are told by their declared type', () => {
   }
 })
 
-/** The same with some of its objects named in place of held. */
+/** Copies the JSON, with some of its objects replaced by references to `named`. */
 function naming(json: unknown, named: object[], pick: (max: number) => number): unknown {
   if (typeof json !== 'object' || json === null) return json
   if (Array.isArray(json)) return json.map((item) => naming(item, named, pick))

@@ -29,7 +29,7 @@ type Of<T extends ValidatorJson['type']> = Extract<ValidatorJson, { readonly typ
 
 /** Twice what a result may have. */
 const NAMED_CHARACTERS_MAX = 16 * 1024 * 1024
-/** Of texts that are kept: some two bytes for each, and a hundred for an empty one. */
+/** Bound of the kept texts: about two bytes a character, and a hundred bytes for each text. */
 const KEPT_CHARACTERS_MAX = 32 * 1024 * 1024
 const KEPT_CHARACTERS_EACH = 128
 
@@ -38,12 +38,12 @@ const TRUE = '{"type":"boolean","value":true}'
 const FALSE = '{"type":"boolean","value":false}'
 
 /**
- * What the encoders that share it keep: texts of what `comesAgain`, asked once for each that is not
- * kept. What is too much goes with all the rest.
+ * Bounds the texts that several encoders keep. An encoder keeps the text of an object for which
+ * `comesAgain` returns true. A new generation starts when the bound is exceeded.
  */
 export class KeptTexts {
   readonly comesAgain: (named: object) => boolean
-  /** Of another one nothing is left. */
+  /** Texts of earlier generations are dropped. */
   generation = 0
   #characters = 0
 
@@ -85,7 +85,7 @@ export function findNamed<T extends object>(json: unknown, named: readonly T[]):
   return isName ? (named[place] ?? null) : null
 }
 
-/** What the result under work may name. */
+/** The objects that the current result may reference. */
 class Names {
   readonly contentOf: (named: object) => unknown
   readonly kept: KeptTexts

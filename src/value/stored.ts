@@ -72,7 +72,7 @@ export function decodeStored(text: string): Value {
   return fromStoredJson(json)
 }
 
-/** What JSON.parse made of stored JSON to a value. A runner sends it too, so nothing is trusted. */
+/** Decodes parsed stored JSON. A runner also sends such JSON, so nothing in it is trusted. */
 export function fromStoredJson(json: unknown, path = '$', depth = 0): Value {
   switch (typeof json) {
     case 'boolean':

@@ -46,7 +46,7 @@ export function parseStrictJson(
   return parseCompact(text, limits) ?? new Parser(text, limits).document()
 }
 
-/** The same of what a person wrote: some editors begin each file with a byte order mark. */
+/** Parses a file that a person wrote: some editors begin it with a byte order mark. */
 export function parseWrittenJson(bytes: Uint8Array): Json {
   const isMarked = bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf
   return parseStrictJson(isMarked ? bytes.subarray(3) : bytes)
@@ -58,9 +58,9 @@ const COMPACT_CHARACTERS_MAX = 65_536
 const LONG_INTEGER = /(?:^|[:[,])-?[0-9]{16}/
 
 /**
- * What most clients send is what `JSON.stringify` writes, and native code reads that four times as
- * fast. A text that comes out of it again as it went in has no duplicate key, no other white space,
- * no number of another value and no lone surrogate. Null leaves the text to the parser.
+ * Parses a text that equals the output of `JSON.stringify`, as most clients send it: `JSON.parse`
+ * is four times as fast as the parser here. A text that both functions reproduce has no duplicate
+ * key, no white space, no rounded number and no lone surrogate. Null leaves the text to the parser.
  */
 function parseCompact(text: string, limits: StrictJsonLimits): Json {
   if (text.length > COMPACT_CHARACTERS_MAX || text.length > limits.entriesMax * 2) return null

@@ -2,7 +2,7 @@
 export class ValidationError extends Error {
   /** Where, such as `$.items[3].name`. Never a value. */
   readonly path: string
-  /** What is expected there. Never what was received. */
+  /** The expectation at that path. Never the received value. */
   readonly rule: string
 
   constructor(rule: string, path = '$') {
@@ -14,8 +14,9 @@ export class ValidationError extends Error {
 }
 
 /**
- * What failed inside a part, such as `.name` or `[3]`, of the value at `path`: a reader gives its
- * parts its own path, since to make one for each costs more than most reads.
+ * Adds `part`, such as `.name` or `[3]`, to the path of an error inside a part of the value at
+ * `path`. A reader passes its own path to its parts, since building one for each part costs more
+ * than most reads.
  */
 export function inPart(error: unknown, path: string, part: string): unknown {
   if (!(error instanceof ValidationError)) return error

@@ -29,7 +29,7 @@ export type ValidatorJson =
       readonly type: 'string'
       readonly minimumLength?: number
       readonly maximumLength?: number
-      /** What the whole string must match (patterns/syntax.ts). */
+      /** Pattern that the whole string must match (patterns/syntax.ts). */
       readonly pattern?: string
     }
   | { readonly type: 'bytes'; readonly maximumLength?: number }

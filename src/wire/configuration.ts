@@ -66,7 +66,7 @@ export const ConfigurationList = schema({
 export type ConfigurationList = Infer<typeof ConfigurationList>
 
 export const ChangeField = schema({
-  /** That the whole configuration had after it. */
+  /** Revision of the whole configuration after the change. */
   revision: U64,
   name: ConfigurationName,
   kind: Kind,

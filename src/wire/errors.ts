@@ -3,7 +3,7 @@ import { idField, textUpTo } from './fields.ts'
 import { schema } from './schema.ts'
 
 const ErrorField = schema({
-  /** What a caller branches on. */
+  /** Stable identifier of the error, for programs. */
   code: textUpTo(128),
   message: 'string',
   /** Whether the same request may succeed later. */

@@ -31,7 +31,7 @@ export const FunctionCatalog = schema({
       arguments: FieldsField,
       returns: ValidatorField,
       errors: schema({ '[string]': "'invalid' | 'forbidden' | 'not_found' | 'conflict'" }),
-      /** What an Action may reach; empty lists for other kinds. */
+      /** Hosts and secrets that an Action may use; empty lists for other kinds. */
       uses: { network: 'string[]', secrets: 'string[]' },
     },
     '[]',

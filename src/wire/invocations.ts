@@ -14,7 +14,7 @@ const FunctionNameField = documented(textUpTo(512), {
   description: 'the name of a public Function such as messages.list',
 })
 
-/** Of a Query or an Action. */
+/** Envelope of a Query or an Action. */
 export const CallRequest = schema({
   version: '1',
   target: TargetField,

@@ -1,4 +1,4 @@
-/** What happened in the server's process, in numbers (wire decisions, section 5). */
+/** Metrics of the server's process (wire decisions, section 5). */
 import { Micros, U64 } from './fields.ts'
 import { type Infer, schema } from './schema.ts'
 

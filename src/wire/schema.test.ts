@@ -166,7 +166,7 @@ const REPORT = {
 }
 const scoped = (scope: unknown) => ({ scope, capabilities: [], source: 'managed' })
 
-/** What is received may be a secret in the wrong place: `hunter2` is in no violation. */
+/** Received values may be secrets in the wrong field: no violation contains `hunter2`. */
 const REFUSED: readonly (readonly [Schema<unknown>, unknown, readonly string[]])[] = [
   [ExchangeRequest, [], ['$: an object']],
   [ExchangeRequest, 'hunter2', ['$: an object']],

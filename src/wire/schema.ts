@@ -27,7 +27,7 @@ class Definition {
 
 /** The description of data that is a T once it was read. */
 export type Schema<T> = Definition & type.cast<T>
-/** What is read with a schema. */
+/** Type of the values that a schema accepts. */
 export type Infer<S> = S extends Schema<infer T> ? T : never
 
 /** Every object in a definition is closed, and no list passes for one. */

@@ -15,7 +15,7 @@ const WeightedReleases = schema([
   '[]',
 ])
 
-/** What binds several fields or entries is left to the rule. */
+/** Checks each field. The rule in product/serving checks constraints across fields. */
 export const ServingPolicySet = documented(
   schema({
     /** 0 where there is no policy. */

@@ -17,11 +17,11 @@ export interface Loss {
   readonly where: string
 }
 
-export interface Losses {
-  /** Every loss that the change can meet, found by running it once whole. */
-  of(change: Change): Promise<readonly Loss[]>
-  /** The code that the change ends with when it meets the loss; `none` where it succeeds. */
-  meet(change: Change, loss: Loss): Promise<string>
+export interface ConnectionLosses {
+  /** Lists every loss that the change can meet, by running it once without one. */
+  pointsOf(change: Change): Promise<readonly Loss[]>
+  /** Runs the change with the loss. Returns the code of its error; `none` where it succeeds. */
+  runWith(change: Change, loss: Loss): Promise<string>
   close(): Promise<void>
 }
 
@@ -29,7 +29,7 @@ export interface Losses {
 const ANSWERED = ['S', 'Q']
 const POINTS: readonly CutPoint[] = ['before', 'after', 'within-answer']
 
-export async function identityLosses(t: TestIdentity): Promise<Losses> {
+export async function identityLosses(t: TestIdentity): Promise<ConnectionLosses> {
   const proxy = await postgresProxy(t.url)
   const { system, credentials } = t.identity
   /** On one fresh connection, with its settings made before `arm`. */
@@ -44,7 +44,7 @@ export async function identityLosses(t: TestIdentity): Promise<Losses> {
     }
   }
   return {
-    of: async (change) => {
+    pointsOf: async (change) => {
       let stop: () => readonly string[] = () => []
       await through(change, () => {
         stop = proxy.record()
@@ -59,7 +59,7 @@ export async function identityLosses(t: TestIdentity): Promise<Losses> {
         })),
       )
     },
-    meet: async (change, { message, point }) => {
+    runWith: async (change, { message, point }) => {
       const { cuts } = proxy
       const code = await through(change, () => proxy.cutAtMessage(message, point))
       if (proxy.cuts !== cuts + 1) throw new Error(`nothing was cut at message ${message}`)
@@ -76,7 +76,7 @@ export async function lastAudit(t: TestIdentity): Promise<string> {
   return rows[0]?.last ?? ''
 }
 
-/** Audit operations behind `auditId`, sorted. The clock must have moved since. */
+/** Audit operations after `auditId`, sorted. The clock must have moved since. */
 export async function recordsSince(t: TestIdentity, auditId: string): Promise<string[]> {
   const rows = await t.sql<{ operation: string }>(
     'select operation from service_platform_audit where audit_id > $1 order by operation',

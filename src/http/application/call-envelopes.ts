@@ -24,7 +24,7 @@ export interface MutationEnvelope extends QueryEnvelope {
 }
 
 const KEPT_BYTES_MAX = 2_048
-/** Of one generation: those of the last two are kept. */
+/** Envelopes of one generation; the last two generations are kept. */
 const KEPT_MAX = 2_048
 /** Places for envelopes that came once. */
 const SEEN_PLACES = 16_384

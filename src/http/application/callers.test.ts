@@ -17,7 +17,7 @@ import { applicationLimits, VERIFICATION_LIMIT } from '../rate-limits.ts'
 
 const SERVICES = 'https://services.test'
 const system = realSystem()
-/** Of the limits: it stands still unless a test moves it. */
+/** Clock of the rate limits. It stands still unless a test moves it. */
 const clock = new TestSystem()
 let users: JwtIssuer
 let services: JwtIssuer

@@ -1,4 +1,4 @@
-/** What the application origin needs of the server behind it. */
+/** The parts of the server that the application origin uses. */
 import type { Engine } from '../../engine/engine.ts'
 import type { Release } from '../../engine/releases/executable-release.ts'
 import type { System } from '../../system/system.ts'
@@ -60,11 +60,11 @@ export interface Incoming extends Sender {
 
 /** Tells callers apart for a weighted policy. */
 export interface AffinitySource {
-  /** The same text for one who is to stay where it is. */
+  /** Key of the weighted choice of a Release: callers with one key get one Release. */
   affinity(): string | Promise<string>
 }
 
-/** What the listener tells about a request; no look-up is for free. */
+/** Facts that the listener knows about a request; each one costs a look-up. */
 export interface ApplicationBinding extends PeerBinding {
   /** Lets the answer take longer than a connection may be idle; after the body was read. */
   takeTime(): void

@@ -40,7 +40,7 @@ const RELEASE_REJECTIONS = [
   'OPERATION_REUSED',
 ] as const
 
-/** What the response says about a call beyond its request. */
+/** The outcome of a call, as the response states it. */
 export interface Invoked {
   readonly releaseId: string
   readonly invocationId: string
@@ -54,7 +54,7 @@ export class Call implements CancellationToken, AffinitySource {
   readonly caller: ApplicationCaller
   /** The envelope, until it is parsed. */
   bytes: Uint8Array
-  /** Of a Mutation, once it was read. */
+  /** Operation ID of a Mutation, once the envelope was read. */
   operationId: string | null = null
   /** Auth mode of the Function, once the Function was found. */
   mode: AuthMode | null = null

@@ -1,4 +1,4 @@
-/** What a key was used for is in the log: in records of its calls, and in figures of its own. */
+/** Tests that the log shows the use of each key: in records of calls, and in its own counts. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { openTestGateway, type TestGateway } from '../../../build/testing/gateways.ts'
 import { functionManifest } from '../../../build/testing/products.ts'
@@ -7,7 +7,7 @@ import { realSystem } from '../../system/system.ts'
 import { memoryLog } from '../../telemetry/log.ts'
 import { applicationLimits } from '../rate-limits.ts'
 
-/** Of whoever calls a.left. */
+/** Aborts the request to a.left, as a client does that disconnects. */
 const caller = new AbortController()
 const memory = memoryLog()
 let gateway: TestGateway

@@ -1,4 +1,4 @@
-/** What every answer of the application origin carries, whatever was asked. */
+/** Headers that every response of the application origin carries. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

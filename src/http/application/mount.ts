@@ -14,7 +14,7 @@ import { INVOCATIONS, type Invocation, PROBES } from './routes.ts'
 
 /** Seconds that a browser may keep a preflight answer. */
 const PREFLIGHT_SECONDS = 600
-/** Whoever is gone made the call fail; proxies write 499 for it. It is never sent. */
+/** Counted when the caller disconnected, as proxies log it. Never sent. */
 const CALLER_GONE = 499
 const EXPOSED = 'Retry-After, X-Service-Request-Id, X-Service-Invocation-Id, X-Service-Release-Id'
 
@@ -114,7 +114,7 @@ async function answer(
   return response
 }
 
-/** What an answer counts as: a failure of the server only where its caller is still there. */
+/** Returns the status to count. A failure after the caller disconnected is not the server's. */
 function countedStatus(request: Request, status: number): number {
   return status >= 500 && request.signal.aborted ? CALLER_GONE : status
 }
@@ -132,7 +132,7 @@ function checkRequest(gateway: Gateway, request: Request, origin: string | null)
   if (!isReady(gateway)) throw new Fault('UNAVAILABLE', { detail: 'nothing is served yet' })
 }
 
-/** Of every answer; those of failures are in errors.ts. */
+/** Headers of every response; errors.ts adds those of failures. */
 function commonHeaders(requestId: RequestId) {
   return { 'x-content-type-options': 'nosniff', 'x-service-request-id': requestId }
 }

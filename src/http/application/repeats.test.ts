@@ -35,7 +35,7 @@ const write = (more: Partial<FunctionManifest> = {}) =>
 let issuer: JwtIssuer
 let gateway: TestGateway
 let releases = 0
-/** Of the Channel `production`, which each test binds anew. */
+/** Release of the Channel `production`, which each test binds anew. */
 let bound: ReleaseId
 /** Runs of the Function, and what the next ones wait for. */
 let runs = 0
@@ -157,7 +157,7 @@ const tokenOf = (sub: string) => issuer.sign(issuer.claims(system.nowMillis(), {
 
 const strict = { text: { type: 'string', maximumLength: 1 } } as const
 const user = { auth: 'user' } as const
-/** What the code was and what it is, what is said of new Mutations then, and the caller's token. */
+/** Old manifest, new manifests, answer to new Mutations, and the token of the caller. */
 const CHANGES: readonly (readonly [
   string,
   FunctionManifest,

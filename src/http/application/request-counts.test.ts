@@ -1,11 +1,11 @@
-/** What the application origin counts of its requests: each once, by how it ended. */
+/** Tests that the application origin counts each request once, by its outcome. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { openTestGateway, type TestGateway } from '../../../build/testing/gateways.ts'
 import { functionManifest } from '../../../build/testing/products.ts'
 import { realSystem } from '../../system/system.ts'
 import { applicationLimits, CREDENTIAL_LIMIT, FAILURE_LIMIT } from '../rate-limits.ts'
 
-/** Of whoever calls a.left. */
+/** Aborts the request to a.left, as a client does that disconnects. */
 const caller = new AbortController()
 let gateway: TestGateway
 beforeAll(async () => {

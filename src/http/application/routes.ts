@@ -15,7 +15,7 @@ import { type Call, type Invoked, invokeAction, invokeMutation, invokeQuery } fr
 
 interface Described {
   readonly path: string
-  /** What a generated client calls it. */
+  /** Name of the method in a generated client. */
   readonly name: string
   /** One sentence. */
   readonly summary: string
@@ -38,7 +38,7 @@ export interface Probe extends Described {
   readonly asks: 'liveness' | 'readiness'
 }
 
-/** Of every call: the gateway, then the engine. */
+/** Errors of every call: first of the gateway, then of the engine. */
 const CALL_ERRORS: readonly TableCode[] = [
   'REQUEST_INVALID',
   'ARGUMENTS_INVALID',

@@ -1,6 +1,7 @@
 /**
- * What environment:default serves to whom, and what an archived Environment still answers: a real
- * Product with real keys and tokens, two Releases, and Functions that tests hold back.
+ * Tests which Release environment:default serves to each caller, and what an archived Environment
+ * still answers. A real Product has real keys and tokens, two Releases, and Functions that wait
+ * until a test lets them continue.
  */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { openTestGateway, type TestGateway } from '../../../build/testing/gateways.ts'

@@ -6,7 +6,7 @@ import { Promoted, PromoteRequest, RollbackRequest } from '../../wire/channels.t
 import type { ProductApp } from './product-app.ts'
 import { environmentRoute, type Route } from './route.ts'
 
-/** Of a Release that may not serve or does not fit, or of a Channel that is bound otherwise. */
+/** Errors of a Release that cannot be bound, or of a Channel that another request changed. */
 const UNFIT = [
   'PRODUCT_CAS_CONFLICT',
   'PRODUCT_INCOMPATIBLE',

@@ -1,4 +1,4 @@
-/** What a change that carried an Operation ID came to: with its answer, and looked up later. */
+/** Outcome of a change with an Operation ID: in the response to it, and in a later look-up. */
 import { findApplied, type Operation } from '../../product/idempotency/idempotency-records.ts'
 import type { Capability } from '../../value/capabilities.ts'
 import { OperationField } from '../../wire/operations.ts'

@@ -1,4 +1,4 @@
-/** What happened in the server's process, in numbers: as JSON, or as text for a collector. */
+/** Metrics of the server's process: as JSON, or as text for a collector. */
 import type { Collected, Metrics } from '../../telemetry/metrics/metrics.ts'
 import { openMetricsText } from '../../telemetry/metrics/open-metrics.ts'
 import { MetricsReport } from '../../wire/metrics.ts'

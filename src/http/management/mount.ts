@@ -124,7 +124,9 @@ async function answer<A>(
   }
 }
 
-/** Whoever leaves before the body is whole makes the reading of it fail: that alone is not ours. */
+/**
+ * Maps an error to a Fault. A client that disconnects while it sends the body is not a bug here.
+ */
 function faultOf(error: unknown, { aborted }: AbortSignal): Fault {
   const left = aborted && error instanceof DOMException && error.name === 'AbortError'
   return left

@@ -3,7 +3,7 @@ import { OpenApiDocument } from '../../wire/openapi.ts'
 import { JSON_MEDIA_TYPE, publicRoute, type Route } from './route.ts'
 
 export interface OpenApiApp {
-  /** The same text each time. */
+  /** Returns the OpenAPI document as JSON text, always the same string. */
   openApiDocument(): string
 }
 

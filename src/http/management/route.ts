@@ -42,14 +42,14 @@ export interface Reply {
   readonly status: ReplyStatus
   readonly body?: object
   readonly text?: string
-  /** Of the text, with its parameters. */
+  /** Media type of the text, with its parameters. */
   readonly contentType?: string
 }
 
 /** The body of each status that a handler answers with; null for none. Failures are Faults. */
 export type Replies = { readonly [S in ReplyStatus]?: Schema<object> | null }
 
-/** What a handler with these replies answers. */
+/** The return type of a handler with these replies. */
 export type ReplyOf<R extends Replies> = {
   readonly status: keyof R & ReplyStatus
 } & ([BodyOf<R>] extends [never]
@@ -62,10 +62,10 @@ type BodyOf<R extends Replies> = {
 /** Headers by lower-case name, each of them required. */
 export type Headers = { readonly [name: string]: Schema<string> }
 
-/** What a caller shows on a route: its session, the token of its provider, that of the source. */
+/** Credential of a route: a session, a token of an OIDC provider, or the managed source's. */
 export type Authority = 'operator' | 'externalIdentity' | 'managedSource'
 
-/** What every handler gets. `actor` is null on a public route. */
+/** Argument of every handler. `actor` is null on a public route. */
 export interface Call<
   A,
   P extends string,
@@ -102,16 +102,16 @@ export interface Route<A> {
   /** One sentence. */
   readonly summary: string
   readonly access: Access
-  /** What is to be shown, each of the alternatives whole; empty where nothing is. */
+  /** Alternative sets of credentials; a caller presents all of one. Empty on a public route. */
   readonly authorities: readonly (readonly Authority[])[]
   /** Declared query parameters; any other, or a repeated one, is refused. */
   readonly query: Schema<unknown>
   readonly headers: Headers
   readonly body: Body<unknown> | RawBody | null
   readonly operationId: OperationIdUse
-  /** Of a public route: throws for who may not call it, before query and body are looked at. */
+  /** Throws when the caller of a public route is not authorized, before query and body are read. */
   readonly admit: ((call: Pick<Call<A, string, unknown>, 'app' | 'request'>) => void) | null
-  /** `peer`: each peer address may call it so often, whoever it says it is. */
+  /** `peer`: each peer address is limited, whatever credentials it presents. */
   readonly rate: 'peer' | 'none'
   /**
    * Names the credential in the body of a public route, null for one that this server did not
@@ -169,7 +169,7 @@ interface PublicInput<A, P extends string, T, Q, R extends Replies>
   readonly rate?: 'peer' | 'none'
   readonly recognize?: Recognize<A, P, T>
   readonly admit?: Route<A>['admit']
-  /** What `admit` asks for; nothing unless given. */
+  /** Credentials that `admit` asks for; none by default. */
   readonly authorities?: Route<A>['authorities']
   readonly handle: (
     call: Omit<Call<A, P, T, 'none', Q>, 'actor' | 'authorized'>,
@@ -248,7 +248,7 @@ function complete<A>(input: Erased, access: Access): Route<A> {
   }
 }
 
-/** Of every change of identity, beside its own. */
+/** Errors of every change of identity, in addition to its own. */
 export const CHANGE_ERRORS = [
   'PLATFORM_IDENTITY_RESULT_UNCERTAIN',
   'PLATFORM_IDENTITY_STORAGE_CORRUPT',
@@ -271,7 +271,7 @@ export interface Sessions {
   whileAuthorized<T>(actor: Actor, work: (current: Actor) => T): Promise<T>
 }
 
-/** What mount needs of the application beside what the handlers use. */
+/** The parts of the application that mount itself uses. */
 export interface ManagementCore {
   readonly sessions: Sessions
   /** The one Environment that this server composes; null where no Product root is configured. */

@@ -111,7 +111,7 @@ describe('the serving policy', () => {
       return 2
     },
   }
-  /** What is asked for; revisions desired and observed before, right after and in the end. */
+  /** The request; then desired and observed revisions before, right after and at the end. */
   const rows: readonly (readonly [keyof typeof states, 'exact' | 'stale', string])[] = [
     ['none', 'exact', '0 0 | 1 0 | 1 1'],
     ['none', 'stale', 'PRODUCT_CAS_CONFLICT'],

@@ -32,7 +32,7 @@ interface Given {
   readonly body?: Readonly<Record<string, unknown>>
 }
 
-/** What the document and the server say of one request. */
+/** Returns the verdicts of the document and of the server on one request. */
 async function verdicts(name: string, { params = {}, query = {}, body }: Given) {
   const operation = operationOf(name)
   const { projectId, environmentId } = origins.product.root.descriptor

@@ -54,7 +54,7 @@ function repliesOf({ replies, mediaTypes }: AnyRoute): Reply[] {
   })
 }
 
-/** What the steps before the handler refuse, and what everything that is stored may come to. */
+/** Errors of the steps before the handler, and of any access to storage. */
 function mountErrors({ method, access, admit, rate, body, operationId }: AnyRoute): TableCode[] {
   const codes: TableCode[] = [
     'PLATFORM_REQUEST_INVALID',

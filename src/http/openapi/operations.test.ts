@@ -35,7 +35,7 @@ beforeAll(async () => {
 })
 afterAll(() => origins.close())
 
-/** What an operation answered before, loosely: its schema was checked then. */
+/** Reads a text of an earlier response, whose schema was checked when it arrived. */
 function from(name: string, ...path: readonly (string | number)[]): string {
   const found = path.reduce(
     (at: unknown, part) => (at as Record<string | number, unknown>)[part],
@@ -217,7 +217,7 @@ const STEPS: readonly Step[] = [
   ['restoreEnvironment', 200, () => changed(from('archiveEnvironment', 'desired', 'revision'))],
 ]
 
-/** Of the Environment that the server composes, wherever it stands in a path. */
+/** Path parameters of the Environment that the server composes. */
 const inEnvironment = (): Readonly<Record<string, string>> => {
   const { projectId, environmentId } = origins.product.root.descriptor
   return { projectId, environmentId }
@@ -295,7 +295,7 @@ test.each(DECLARED)('a $name that fails with $code is answered as documented', a
   expect([answer.status, answer.code]).toEqual([status, `APP_${code}`])
 })
 
-test('whoever shows nothing is told so as documented', async () => {
+test('a request without credentials is rejected as documented', async () => {
   for (const operation of contract.operations.filter(({ security }) => security.length > 0)) {
     const nobody = { ...operation, security: [] }
     const response = await origins.send(nobody, sent.get(operation.name)!)

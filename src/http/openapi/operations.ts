@@ -1,4 +1,4 @@
-/** What the document says of one route, whichever origin has it. */
+/** The OpenAPI operation of one route, of either origin. */
 import type { TableCode } from '../../errors/codes.ts'
 import type { Schema } from '../../wire/schema.ts'
 import type { HeaderName } from './headers.ts'
@@ -40,7 +40,7 @@ export interface Operation {
   readonly headers: readonly Header[]
   readonly body: RequestBody | null
   readonly replies: readonly Reply[]
-  /** Of the answers in `replies`. */
+  /** Headers of the responses in `replies`. */
   readonly replyHeaders: readonly HeaderName[]
   readonly cache: string
   readonly errors: readonly TableCode[]

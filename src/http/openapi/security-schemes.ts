@@ -1,4 +1,4 @@
-/** What callers show (Documents 1 and 2, Authentication). */
+/** Credentials that callers present (Documents 1 and 2, Authentication). */
 import { ENROLLMENT_HEADER } from '../../wire/oidc.ts'
 import { KEY_HEADER } from '../application/callers.ts'
 

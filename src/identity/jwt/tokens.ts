@@ -1,7 +1,7 @@
 /**
- * What every signed token has to be, whoever trusts it (RFC 7515, RFC 7519, RFC 8725). jose does
- * the cryptography; the text around it is read here, strictly, because a lenient reader and a
- * strict one can disagree about one token. What the claims must say is left to each verifier.
+ * Checks that apply to every signed token (RFC 7515, RFC 7519, RFC 8725). jose does the
+ * cryptography. The text around it is parsed here, strictly, because a lenient parser and a strict
+ * one can disagree about one token. Each verifier checks the claims that it needs.
  */
 import { compactVerify } from 'jose'
 import { decodeBase64Url } from '../../value/base64url.ts'

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { identityLosses, type Losses } from '../../../build/testing/losses/losses.ts'
+import { type ConnectionLosses, identityLosses } from '../../../build/testing/losses/losses.ts'
 import {
   AUTHORITY,
   type ExternalLogins,
@@ -20,7 +20,7 @@ import { type ExternalCore, type ExternalLoginInput, logInExternally } from './l
  */
 
 let t: ExternalLogins
-let losses: Losses
+let losses: ConnectionLosses
 let subjects = 0
 
 beforeAll(async () => {
@@ -122,7 +122,7 @@ async function snapshot(): Promise<{ audit: string[]; state: string }> {
   return { audit: (await t.audit()).sort(), state: JSON.stringify(parts) }
 }
 
-/** What `after` has more. */
+/** Returns the texts of `after` that `before` lacks. */
 function added(before: readonly string[], after: readonly string[]): string[] {
   const rest = [...before]
   return after.filter((each) => {
@@ -137,7 +137,7 @@ test.each(CHANGES)('%s: a lost connection is never a false answer', async (_, re
     const change = await prepare()
     return (core: IdentityCore) => change(withProvider(core))
   }
-  const found = await losses.of(await prepared())
+  const found = await losses.pointsOf(await prepared())
   expect(found.filter(({ last }) => last).map(({ point }) => point)).toEqual([
     'before',
     'after',
@@ -146,7 +146,7 @@ test.each(CHANGES)('%s: a lost connection is never a false answer', async (_, re
   for (const loss of found) {
     const change = await prepared()
     const before = await snapshot()
-    const code = await losses.meet(change, loss)
+    const code = await losses.runWith(change, loss)
     const after = await snapshot()
     const committed = loss.last && loss.point !== 'before'
     const uncertain = 'PLATFORM_IDENTITY_RESULT_UNCERTAIN'

@@ -177,7 +177,7 @@ describe('a token is refused', () => {
     return `${input}.${encodeBase64Url(new Uint8Array(signature))}`
   }
 
-  /** The same header with one member more at its begin. */
+  /** Inserts a member in front of the members of the header. */
   const twice = (head: string, name: string, value: string) => {
     const json = Buffer.from(head, 'base64url').toString()
     return encodeBase64Url(Buffer.from(json.replace('{', `{"${name}":"${value}",`)))

@@ -53,7 +53,7 @@ export class TransientMap<K, V> {
     }
   }
 
-  /** As the entries. */
+  /** Iterates over the values, in the order of the entries. */
   *values(): IterableIterator<V> {
     for (const [, value] of this) yield value
   }

@@ -61,7 +61,7 @@ test.each([
   }
 })
 
-test('whoever sends more than the frame is not listened to any longer', async () => {
+test('reading stops at the end of the frame', async () => {
   let ended = false
   function* endless(): Generator<Uint8Array> {
     try {

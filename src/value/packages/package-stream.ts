@@ -44,7 +44,7 @@ export async function readPackage(chunks: Chunks, sink: PackageSink): Promise<St
   try {
     return await readFrame(frame, whole, sink)
   } finally {
-    // Whoever sends the rest of what is refused already may stop.
+    // Stops a client that still sends the rest of a rejected package.
     await frame.close()
   }
 }

@@ -28,7 +28,7 @@ const SOURCE_MAP = 'bundle.js.map'
 export interface WorkspacePackage {
   /** Canonical JSON text. */
   readonly manifest: string
-  /** What encodeArtifact made. */
+  /** Artifact bytes, as encodeArtifact returns them. */
   readonly artifact: Uint8Array
 }
 

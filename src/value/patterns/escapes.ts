@@ -1,4 +1,4 @@
-/** What a backslash means in a pattern. The backslash itself is already read. */
+/** Parses the escapes of a pattern, after their backslash. */
 import {
   CODE_POINT_MAX,
   type CodePoints,
@@ -22,7 +22,7 @@ const SETS: Readonly<Record<string, CodePoints>> = {
 }
 const CONTROLS: Readonly<Record<string, number>> = { t: 9, n: 10, v: 11, f: 12, r: 13 }
 
-/** What is an escape in a class alone; null for the others. */
+/** Parses an escape that exists in classes only. Null for any other. */
 export function classEscape(reader: TextReader): Escape | null {
   if (reader.take('b')) return 8
   return reader.take('-') ? '-'.charCodeAt(0) : null

@@ -17,7 +17,7 @@ const PIECES = [
   ...['\\u{', '\\x4', '\\c', '\\-', '[^', 'a-z', '\\w', '\u{1f600}', '\ud83d', '\ude00', 'é'],
 ]
 const CHARACTERS = ['a', 'B', '7', '-', '.', '@', ' ', 'é', '\u{1f600}', '\ud83d', '\n', '"', '/']
-/** What is refused although it is a regular expression. */
+/** Messages for regular expressions of ECMAScript that patterns do not support. */
 const LEFT_OUT =
   /^a (?:look-|named|group with|back-|word|Unicode)|^too high|^more than|^\d+ characters/
 /** The runtime forgives such an escape, although ECMAScript does not. */

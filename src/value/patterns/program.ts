@@ -27,7 +27,7 @@ export class Program {
   /** In which walk each instruction was last reached; a double counts for longer than we live. */
   readonly #reached: Float64Array
   #walk = 0
-  /** Of the present walk: instructions to look at, and those that wait. */
+  /** Instructions of the current step that are not followed yet, and those that wait for input. */
   readonly #pending: Int32Array
   #pendingCount = 0
   readonly #waiting: Int32Array

@@ -127,7 +127,7 @@ function rejectSpecialGroup(reader: TextReader): void {
   throw reader.error(found[1], mend, 1)
 }
 
-/** What is behind an atom. A lazy repetition takes the same texts as a greedy one. */
+/** Parses the quantifier of an atom. A lazy repetition matches the same texts as a greedy one. */
 function repetition(reader: TextReader, part: Pattern): Pattern {
   const bounds = repetitionBounds(reader)
   if (bounds === null) return part

@@ -15,7 +15,7 @@ import { schema } from '../schema.ts'
 
 const TEXT_MAX = 4_096
 
-/** What a double holds exactly; until the year 2255. */
+/** Time that a double holds exactly: until the year 2255. */
 const SafeMicros = schema([
   Micros,
   ':',

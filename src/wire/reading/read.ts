@@ -94,7 +94,7 @@ function resolve(definition: unknown): unknown {
 }
 
 interface Manner {
-  /** What paths begin with. */
+  /** Prefix of the paths in errors. */
   readonly at?: string | undefined
   /** The name of an unknown field is a caller's text: it may be a secret in the wrong place. */
   readonly namesUnknown?: boolean

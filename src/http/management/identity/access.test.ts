@@ -186,7 +186,7 @@ test('revocation is 204 any number of times, and 409 once the code is used', asy
   expect(await refusal(late)).toEqual([409, 'PLATFORM_CONFLICT'])
 })
 
-test('an unknown ID is 404 for whoever may manage operators, and 403 for others', async () => {
+test('an unknown ID is 404 with operators:manage, and 403 without', async () => {
   const capabilities = everythingBut('operators:manage')
   const weak = await operatorWith(t, { scope: INSTALLATION, capabilities })
   for (const [method, path] of [

@@ -54,7 +54,7 @@ export const invitationRoutes: readonly Route<InvitationsApp>[] = [
   }),
 ]
 
-/** What issuance, replay and look-up have in common. */
+/** Fields that the responses of issuance, replay and look-up share. */
 export function invitationField(invitation: Invitation, operationId: OperationId | null) {
   return {
     version: 1 as const,

@@ -218,7 +218,7 @@ describe('the external token', () => {
   })
 })
 
-it('the log tells why somebody was refused, and nothing that was presented', async () => {
+it('the log states why a login was rejected, and nothing that was presented', async () => {
   const canary = 'canary-of-a-stranger'
   const part = (json: object) => Buffer.from(JSON.stringify(json)).toString('base64url')
   const bearer = (token: string) => ({ authorization: `Bearer ${token}` })
@@ -305,7 +305,7 @@ describe('discovery', () => {
 })
 
 it('no token, subject, code or pepper is in any table, log line or error', async () => {
-  const sub = 'canary|subject-of-somebody'
+  const sub = 'canary|subject-of-a-user'
   const code = await t.invite()
   const token = await t.token({ sub, email: 'canary@example.com' })
   const first = await login(await t.logIn({ code }, { token }), 201)

@@ -7,7 +7,7 @@ import { CHANGE_ERRORS, publicRoute, type Route } from '../route.ts'
 import type { AuthApp } from './auth.ts'
 import { loginBody } from './fields.ts'
 
-/** Of the grants that come with a managed enrollment. */
+/** Errors of the grants that come with a managed enrollment. */
 const MANAGED_ERRORS = [
   'PLATFORM_MANAGED_SOURCE_CONFLICT',
   'PLATFORM_MANAGED_SOURCE_STALE',

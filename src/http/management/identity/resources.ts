@@ -5,7 +5,7 @@ import { RESOURCES_BYTES_MAX, RESOURCES_MAX, Resources } from '../../../wire/aut
 import { operatorRoute, type Route } from '../route.ts'
 
 export interface ResourcesApp {
-  /** What this server composes beside identity. */
+  /** Environments of this server that may be linked to a Project. */
   linkableEnvironments(): Promise<readonly LinkableEnvironment[]>
 }
 
