@@ -24,7 +24,7 @@ test.each<[string | null, string | null]>([
   [METRICS, METRICS],
   ['application/openmetrics-text; version=1.0.0; charset=utf-8', METRICS],
   [SCRAPE, METRICS],
-  // Of equals the first that is offered; this one is what many HTTP libraries send.
+  // Among equals, the first offered type wins. Many HTTP libraries send this header.
   ['application/json, text/plain, */*', JSON_TYPE],
   ['application/json;q=0.1, */*;q=0.5', METRICS],
   ['application/json;q=0, */*', METRICS],

@@ -1,4 +1,4 @@
-/** Parameters of paths. Each name means one thing, on whatever route it stands. */
+/** Path parameters. A name has the same type on every route. */
 import { ChannelName } from '../wire/channels.ts'
 import { ConfigurationName } from '../wire/configuration.ts'
 import { idField } from '../wire/fields.ts'

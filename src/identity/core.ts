@@ -10,7 +10,7 @@ export interface IdentityCore {
   readonly credentials: Credentials
 }
 
-/** Which request a change belongs to; null outside of one. */
+/** The request that causes a change; null outside a request. */
 export interface Origin {
   readonly requestId: RequestId | null
 }

@@ -1,7 +1,7 @@
 /**
- * Delegated invitations: issued once, replayed without the code, revoked any number of times.
- * Nobody hands on more than they hold: a creator needs `operators:manage` at the scope and every
- * capability that the invitation carries. Using a code is exchange.ts.
+ * Delegated invitations: issued once, replayed without the code, revoked any number of times. A
+ * creator must hold `operators:manage` at the scope, and every capability of the invitation.
+ * exchange.ts consumes the codes.
  */
 import { lockOperation } from '../database/advisory-locks.ts'
 import {
@@ -34,20 +34,21 @@ export interface InvitationInput extends Origin {
   readonly operatorName: string
   readonly role: Role
   readonly scope: Scope
-  /** null makes it a one-shot: it can neither be replayed nor looked up. */
+  /** Null: the issuance can be neither replayed nor looked up. */
   readonly operationId: OperationId | null
 }
 
 export interface InvitationIssued {
   readonly invitation: Invitation
   readonly operationId: OperationId | null
-  /** null on a replay: the code is revealed once. */
+  /** Null on a replay, since the code is revealed once. */
   readonly code: Secret | null
 }
 
 /**
- * Throws PLATFORM_ACCESS_DENIED, and PLATFORM_INVITATION_OPERATION_REUSED where the Operation ID
- * stands for another request or another creator.
+ * Issues an invitation, or replays an issuance. Throws PLATFORM_ACCESS_DENIED, and
+ * PLATFORM_INVITATION_OPERATION_REUSED where the Operation ID belongs to another request or
+ * creator.
  */
 export async function issueInvitation(
   core: IdentityCore,
@@ -120,7 +121,7 @@ async function create(
   return { invitation, operationId, code: code.secret }
 }
 
-/** Everything that an exact replay repeats, and who asked. */
+/** Fingerprint of the fields that an exact replay repeats, and of the creator. */
 function fingerprint({ operatorId }: Actor, { operatorName, role, scope }: InvitationInput) {
   const { kind, projectId, environmentId } = scope
   return sha256(
@@ -139,8 +140,8 @@ export interface InvitationRevocation extends Origin {
 }
 
 /**
- * Idempotent. Throws PLATFORM_ACCESS_DENIED, PLATFORM_NOT_FOUND and, for a consumed one, which made
- * an operator that this cannot undo, PLATFORM_CONFLICT.
+ * Revokes an invitation. Idempotent. Throws PLATFORM_ACCESS_DENIED, PLATFORM_NOT_FOUND, and
+ * PLATFORM_CONFLICT for a consumed invitation, whose operator already exists.
  */
 export async function revokeInvitation(
   { database, system }: IdentityCore,
@@ -150,7 +151,7 @@ export async function revokeInvitation(
   requireCapabilitySomewhere(actor, 'operators:manage')
   await transaction(database, async (tx) => {
     const invitation = await lockInvitation(tx, invitationId)
-    if (invitation === null) throw new Fault('PLATFORM_NOT_FOUND', { detail: 'no invitation' })
+    if (invitation === null) throw new Fault('PLATFORM_NOT_FOUND', { detail: 'unknown invitation' })
     requireCapability(actor, 'operators:manage', invitation.scope)
     if (invitation.state === 'revoked') return
     if (invitation.state === 'consumed') {

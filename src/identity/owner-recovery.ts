@@ -14,14 +14,14 @@ import {
 import { anyOperatorExists } from '../database/identity/operators.ts'
 import { type Tx, transaction } from '../database/transaction.ts'
 import { Fault, isFault } from '../errors/fault.ts'
-import { issueOwnerCode, settleFile } from './bootstrap.ts'
+import { issueOwnerCode, promoteFile } from './bootstrap.ts'
 import type { BootstrapFiles } from './bootstrap-files.ts'
 import type { IdentityCore } from './core.ts'
 
 /**
  * Revokes an earlier code of this kind. Throws SERVER_OWNER_RECOVERY_BOOTSTRAP_PENDING where no
  * operator exists, and SERVER_OWNER_RECOVERY_RESULT_UNCERTAIN where the code may have been stored
- * without its file being in place; running it again settles that.
+ * without its file in place; another run resolves that.
  */
 export async function recoverOwner(core: IdentityCore, files: BootstrapFiles): Promise<void> {
   files.prepare()
@@ -40,7 +40,7 @@ export async function recoverOwner(core: IdentityCore, files: BootstrapFiles): P
     throw isFault(error, 'PLATFORM_IDENTITY_RESULT_UNCERTAIN') ? uncertain(error) : error
   }
   try {
-    await settleRecovery(core, files)
+    await reconcileRecoveryFile(core, files)
   } catch (error) {
     throw uncertain(error)
   }
@@ -50,7 +50,10 @@ export async function recoverOwner(core: IdentityCore, files: BootstrapFiles): P
  * Removes, at each start, the file of a code that is consumed, revoked or expired. Unlike the
  * first owner's code it may be lost, since the operator can create another at any time.
  */
-export async function settleRecovery(core: IdentityCore, files: BootstrapFiles): Promise<void> {
+export async function reconcileRecoveryFile(
+  core: IdentityCore,
+  files: BootstrapFiles,
+): Promise<void> {
   await transaction(core.database, async (tx) => {
     await lockBootstrap(tx)
     const pending = await lockPendingBootstrap(tx)
@@ -58,13 +61,13 @@ export async function settleRecovery(core: IdentityCore, files: BootstrapFiles):
       pending !== null &&
       pending.expiresAtMicros > core.system.nowMicros() &&
       (await isOwnerRecovery(tx, pending))
-    if (usable && settleFile(files, core.credentials, pending)) return
+    if (usable && promoteFile(files, core.credentials, pending)) return
     files.remove('next')
     files.remove('current')
   })
 }
 
-/** Whether a bootstrap was made to let an owner in again. */
+/** Returns whether a bootstrap was created to recover an owner's access. */
 export function isOwnerRecovery(tx: Tx, { invitationId }: Invitation): Promise<boolean> {
   return hasInvitationRecord(tx, invitationId, 'owner.recover')
 }

@@ -1,4 +1,4 @@
-/** Who calls a Function, beside which application: what a functional token says (Document 2). */
+/** Functional identities: the callers of Functions, as functional tokens name them (Document 2). */
 
 /** Values of a Function's `auth`: the identity that a caller must present. */
 export const AUTH_MODES = ['none', 'optional', 'guest', 'user', 'service'] as const
@@ -15,12 +15,12 @@ export interface GuestIdentity {
   readonly issuer: string
 }
 
-/** Whom a JWT provider vouches for. */
+/** A user or service whose token a JWT provider signed. */
 export interface ProvidedIdentity {
   readonly kind: 'user' | 'service'
   readonly subject: string
   readonly issuer: string
-  /** Empty where the provider's mapping names no claim. */
+  /** Empty where the provider's mapping names no claim for roles. */
   readonly roles: readonly string[]
   readonly email?: string
 }
@@ -30,18 +30,18 @@ export function principalOf({ kind, issuer, subject }: FunctionalIdentity): stri
   return JSON.stringify([kind, issuer, subject])
 }
 
-/** A caller who was identified, in the forms that calls need. */
+/** An identified caller, in the forms that calls use. */
 export interface Principal {
   readonly kind: FunctionalIdentity['kind']
-  /** principalOf the identity: the same for every token of one caller. */
+  /** Result of principalOf: equal for all tokens of one caller. */
   readonly key: string
   /** JSON text of the FunctionalIdentity. */
   readonly identityText: string
 }
 
 /**
- * Whom a Function of this mode sees: what is presented to `none` is discarded, and a mode that
- * names a kind takes that kind alone. `missing` and `denied` are why it cannot be called.
+ * Returns the identity that a Function of this mode sees. `none` discards it, and a mode that names
+ * a kind accepts only that kind. `missing` and `denied` are reasons to reject the call.
  */
 export function admit(mode: AuthMode, caller: Principal | null): Principal | null | Refused {
   if (mode === 'none') return null
@@ -52,5 +52,5 @@ export function admit(mode: AuthMode, caller: Principal | null): Principal | nul
 
 export type Refused = 'missing' | 'denied'
 
-/** Seconds that a guest may stay one. */
+/** Longest lifetime of a guest token, in seconds. */
 export const GUEST_SECONDS_MAX = 86_400

@@ -16,7 +16,7 @@ export type DeclaredErrorKind = (typeof DECLARED_ERROR_KINDS)[number]
 
 /** Hosts and secrets that an Action may use; it has no access to others. Both are sorted. */
 export interface FunctionUses {
-  /** Hosts as they stand in a URL: a DNS name, with `:port` where it is not the scheme's own. */
+  /** Hosts as in a URL: a DNS name, with `:port` unless it is the default of the scheme. */
   readonly network: readonly string[]
   /** Names of secrets of the Environment's configuration. */
   readonly secrets: readonly string[]
@@ -29,7 +29,7 @@ export interface FunctionManifest {
   readonly visibility: 'public' | 'internal'
   /** Kinds of Application Client that may call it; sorted. */
   readonly clients: readonly ClientKind[]
-  /** Whom it sees of its callers. */
+  /** Identity that a caller must present. */
   readonly auth: AuthMode
   readonly arguments: FieldsJson
   readonly returns: ValidatorJson
@@ -79,7 +79,7 @@ export const INDEX_NAME = /^[A-Za-z][A-Za-z0-9_]{0,63}$/
 export const ERROR_CODE = /^[A-Z][A-Z0-9_]{0,63}$/
 const HOST = /^([a-z0-9.-]+)(?::([1-9][0-9]{0,4}))?$/
 const HOST_LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/
-/** Hosts, and secrets, that one Action may name. */
+/** Most hosts, and most secrets, of one Action. */
 export const USES_MAX = 64
 /** `files` is the table of file IDs; it holds no documents. */
 export const RESERVED_TABLES: readonly string[] = ['files']
@@ -88,11 +88,11 @@ export const TABLES_MAX = 1_000
 export const INDEXES_MAX = 64
 export const INDEX_FIELDS_MAX = 16
 
-/** Whether the text is a host as `uses.network` lists it: a lower-case name, no address. */
+/** Returns whether the text is a host for `uses.network`: a lower-case name, not an address. */
 export function isHost(text: string): boolean {
   const [, name, port = '1'] = HOST.exec(text) ?? []
   if (name === undefined || name.length > 253 || Number(port) > 65_535) return false
   const labels = name.split('.')
-  // The last label of an address, in whichever spelling, begins with a digit.
+  // The last label of an IP address begins with a digit in every notation.
   return labels.every((label) => HOST_LABEL.test(label)) && !/^[0-9]/.test(labels.at(-1)!)
 }

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { arbitraryValue } from '../../build/testing/arbitrary-values.ts'
 import { fc } from '../../build/testing/properties.ts'
 import { SEED } from '../../build/testing/seeds.ts'
-import { compileResult, findNamed, KeptTexts, ResultTooLong } from './result-encoding.ts'
+import { compileResult, EncodedTextCache, findNamed, ResultTooLong } from './result-encoding.ts'
 import { encodeStored, fromStoredJson } from './stored.ts'
 import { encodeTagged } from './tagged.ts'
 import { ValidationError } from './validation-error.ts'
@@ -320,7 +320,7 @@ test('an encoder holds no document after its result', () => {
 
 test('the text of a document is made once, until too many are kept', () => {
   let made = 0
-  const kept = new KeptTexts()
+  const kept = new EncodedTextCache()
   const contentOf = (document: object): unknown => {
     made += 1
     return document
@@ -346,7 +346,7 @@ test('only the text of what comes again is kept', () => {
     made += 1
     return document
   }
-  const kept = new KeptTexts((document) => seen.size === seen.add(document).size)
+  const kept = new EncodedTextCache((document) => seen.size === seen.add(document).size)
   const encode = compileResult({ type: 'any' }, contentOf, kept)
   const document = { a: [1] }
   const texts = Array.from({ length: 4 }, () => encode({ $r: 0 }, [document]))

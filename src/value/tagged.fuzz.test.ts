@@ -1,4 +1,4 @@
-/** Tagged and stored values, whatever the bytes: Malformed, or a value with exactly one text. */
+/** Fuzzes tagged and stored values: each text is rejected, or decodes to a value with that text. */
 import { expect } from 'vitest'
 import {
   anyJson,

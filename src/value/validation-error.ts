@@ -1,6 +1,6 @@
-/** The one error of the pure value folder: a text, value or identifier that breaks a rule. */
+/** Error of a text, value or identifier that breaks a rule. */
 export class ValidationError extends Error {
-  /** Where, such as `$.items[3].name`. Never a value. */
+  /** Location such as `$.items[3].name`. It contains no value. */
   readonly path: string
   /** The expectation at that path. Never the received value. */
   readonly rule: string
@@ -23,10 +23,10 @@ export function inPart(error: unknown, path: string, part: string): unknown {
   return new ValidationError(error.rule, `${path}${part}${error.path.slice(path.length)}`)
 }
 
-/** Names of fields. Longer ones, addresses and numbers are likely to be values in their place. */
+/** Plausible field names. Longer texts, addresses and numbers may be secrets used as keys. */
 const FIELD_NAME = /^[\p{L}_$][\p{L}\p{N}_$-]{0,39}$/u
 
-/** The part of a path for a key that came with the value; `.*` where the key may be a value. */
+/** Returns the path part of a received key; `.*` where the key may be a secret. */
 export function keyPart(key: string): string {
   return FIELD_NAME.test(key) ? `.${key}` : '.*'
 }

@@ -18,7 +18,7 @@ const Envelope = schema({
 
 export const ApplicationError = schema({ '...': Envelope, error: ErrorField })
 
-/** Violations help an operator and would help an attacker of an application. */
+/** Errors for operators list violations, which would help attackers of applications. */
 export const ManagementError = schema({
   '...': Envelope,
   error: {

@@ -4,7 +4,7 @@ import { idField, TargetField } from './fields.ts'
 import { type Infer, type Schema, schema, schemaOf } from './schema.ts'
 
 export const FunctionsQuery = schema({
-  /** There is no default (Document 2, Targets). */
+  /** Required, without a default (Document 2, Targets). */
   target: TargetField,
 })
 

@@ -3,7 +3,7 @@ import type { PhysicalIndex, StoredDocument } from '../../documents/store.ts'
 import { assert } from '../../errors/assert.ts'
 import { SeenFilter } from '../../system/seen-filter.ts'
 import type { IndexManifest, TableManifest } from '../../value/manifest.ts'
-import { compileResult, type EncodeResult, KeptTexts } from '../../value/result-encoding.ts'
+import { compileResult, EncodedTextCache, type EncodeResult } from '../../value/result-encoding.ts'
 import type { FieldsJson } from '../../value/validators.ts'
 import { type Check, compileValidator } from '../../value/validators.ts'
 import { returnedContent } from '../invocations/returned-documents.ts'
@@ -58,7 +58,7 @@ export function prepareRelease(
 ): PreparedRelease {
   const functions = new Map<string, PreparedFunction>()
   const returned = new SeenFilter(RETURNED_SLOTS)
-  const kept = new KeptTexts((document) => {
+  const kept = new EncodedTextCache((document) => {
     const { id, sequence } = document as StoredDocument
     return returned.hasSeen(id, sequence)
   })

@@ -25,40 +25,40 @@ export interface ApplicationCaller {
   readonly rateLimit: number | null
 }
 
-/** The reason why a text is no active Application Key; for the log alone. */
+/** The reason why a text is not an active Application Key. Only the log shows it. */
 export interface KeyRejection {
   readonly reason: string
   /** The credential that the key belonged to; null for a key that is unknown. */
   readonly credential: CredentialName | null
 }
 
-/** Tells callers by their functional tokens. */
+/** Verifies functional tokens. */
 export interface TokenVerifier {
-  /** Whether the token was verified before, even one that is past its end now. */
+  /** Returns whether the token was verified before, even if it has expired since. */
   knows(token: string): boolean
   /** Throws FUNCTIONAL_TOKEN_INVALID or UNAVAILABLE. */
   verify(token: string): Promise<Principal>
 }
 
-/** A request as it came, and who sent it. */
+/** State of one request. Its fields are set as the steps of the request complete. */
 export interface Incoming extends Sender {
   readonly request: Request
   readonly requestId: RequestId
   readonly binding: Partial<ApplicationBinding>
-  /** Once its key was found good. */
+  /** Set once the key of the request is authenticated. */
   caller: ApplicationCaller | null
-  /** Once there is an invocation: its failure is told with them. */
+  /** Set once the invocation exists; failures report it. */
   invocationId: InvocationId | null
-  /** Once its Function was found. */
+  /** Set once the target is resolved. */
   releaseId: ReleaseId | null
   function: string | null
-  /** The credential of a key that is not active any more. */
+  /** Credential of a rejected key that was active before. */
   rejectedKey?: CredentialName | null
-  /** The verification of its functional token, once that began: it is verified once. */
+  /** Verification of the functional token, which runs once for each request. */
   presented?: Promise<Principal>
 }
 
-/** Tells callers apart for a weighted policy. */
+/** Source of the affinity key that a weighted policy uses. */
 export interface AffinitySource {
   /** Key of the weighted choice of a Release: callers with one key get one Release. */
   affinity(): string | Promise<string>
@@ -66,9 +66,9 @@ export interface AffinitySource {
 
 /** Facts that the listener knows about a request; each one costs a look-up. */
 export interface ApplicationBinding extends PeerBinding {
-  /** Lets the answer take longer than a connection may be idle; after the body was read. */
+  /** Suspends the idle timeout of the connection. Call it after the body was read. */
   takeTime(): void
-  /** Ends that: what was taken would hold for all that comes on the connection afterwards. */
+  /** Restores the idle timeout, which otherwise stays suspended for later requests. */
   returnTime(): void
 }
 
@@ -78,13 +78,13 @@ export interface Gateway {
   readonly engine: Engine
   readonly envelopes: QueryEnvelopes
   readonly tokens: TokenVerifier
-  /** null limits nothing. */
+  /** Null disables rate limits. */
   readonly limits: ApplicationLimits | null
   readonly transfers: Transfers
   readonly counts: RequestCounts
   readonly keyUsage: KeyUsage
   readonly rejections: RejectionLog
-  /** Exact browser origins; any other Origin header is refused. */
+  /** Exact browser origins; any other Origin header is rejected. */
   readonly allowedOrigins: ReadonlySet<string>
   /** Null for a key that is unknown, revoked or deleted. */
   authenticateKey(key: string): ApplicationCaller | null
@@ -96,6 +96,6 @@ export interface Gateway {
     caller: ApplicationCaller,
     source: AffinitySource,
   ): Release | Promise<Release>
-  /** Whether anything is: not before the first promotion or policy, nor while archived. */
+  /** Returns false before the first promotion or policy, and while the Environment is archived. */
   serving(): boolean
 }

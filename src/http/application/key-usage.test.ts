@@ -37,7 +37,7 @@ beforeAll(async () => {
 })
 afterAll(() => gateway.close())
 
-/** The status, and what the log gained. */
+/** Returns the status, and the log records of the request. */
 async function call(name: string, key: string, signal?: AbortSignal, token?: string) {
   const before = memory.records().length
   const response = await gateway.application.fetch(
@@ -70,7 +70,7 @@ function callerOf(key: string) {
   return { clientId, credentialId }
 }
 
-test('a record of a call names the key that it came with, and the Function', async () => {
+test('a record of a call names its key and its Function', async () => {
   const key = gateway.issueKey('confidential')
   const { status, records } = await call('a.bad', key)
   expect(status).toBe(500)
@@ -82,7 +82,7 @@ test('a record of a call names the key that it came with, and the Function', asy
   expect(records[1]).toMatchObject({ requestId, invocationId })
 })
 
-test('one warning tells which limit a call exceeded, and of what Function', async () => {
+test('one warning names the limit that a call exceeded, and its Function', async () => {
   const key = gateway.issueKey('confidential')
   const { status, records } = await call('a.much', key)
   expect(status).toBe(413)
@@ -100,7 +100,7 @@ test('one warning tells which limit a call exceeded, and of what Function', asyn
 })
 
 test.each([
-  ['its kind of client', 'a.public', 'a confidential key may not call it'],
+  ['its kind of client', 'a.public', 'a confidential key may not call this Function'],
   ['its scope', 'a.one', 'the credential lacks the scope query'],
   ['its kind of identity', 'a.user', 'a guest is no user'],
 ])('one line tells that a call was denied for %s, at the level info', async (_, name, detail) => {
@@ -119,14 +119,14 @@ test.each([
   ])
 })
 
-test('a record of a call with no good key names none', async () => {
+test('a record of a call without a valid key names no key', async () => {
   const { status, records } = await call('a.one', 'rk_sec_v1_x')
   expect(status).toBe(401)
   expect(records.map(({ event }) => event)).toEqual(['request.rejected'])
   expect(Object.keys(records[0]!)).not.toContain('credentialId')
 })
 
-test('what each key was used for is logged, by how its requests ended', async () => {
+test('the use of each key is logged by the outcome of its requests', async () => {
   const [few, many] = [gateway.issueKey('confidential'), gateway.issueKey('confidential', 1)]
   await call('a.one', few)
   await call('a.one', few)

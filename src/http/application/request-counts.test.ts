@@ -45,7 +45,7 @@ const query = (name: string, key: string, init: RequestInit = {}) =>
     }),
   })
 
-/** Answered, refused, failed; refused for its credentials and its rate. */
+/** Counts: succeeded, rejected, failed, authentication failures, rate limited. */
 async function counted(work: () => Promise<unknown>): Promise<number[]> {
   const figures = () => {
     const { counters } = gateway.metrics.collect()
@@ -84,7 +84,7 @@ test.each<[string, () => Promise<number>, number, readonly number[]]>([
   ).toEqual(figures)
 })
 
-test('what is beyond a limit is counted as such', async () => {
+test('requests over a limit are counted as rate limited', async () => {
   expect(FAILURE_LIMIT.burst).toBeLessThan(CREDENTIAL_LIMIT.burst)
   const sent = FAILURE_LIMIT.burst + 10
   const [, refused, , failures, limited] = await counted(async () => {

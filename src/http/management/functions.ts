@@ -9,7 +9,7 @@ export const functionRoutes: readonly Route<ProductApp>[] = [
     method: 'GET',
     path: '/functions',
     name: 'listFunctions',
-    summary: 'The Functions of a target, with their validators.',
+    summary: 'Lists the Functions of a target with their validators.',
     capability: 'releases:read',
     query: FunctionsQuery,
     replies: { 200: FunctionCatalog },

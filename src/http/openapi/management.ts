@@ -1,4 +1,4 @@
-/** Routes of the management origin as operations: with what mount does before the handler. */
+/** OpenAPI operations of the management origin, including the steps of mount. */
 import type { TableCode } from '../../errors/codes.ts'
 import { PACKAGE_BYTES_MAX } from '../../value/packages/workspace-package.ts'
 import { idField } from '../../wire/fields.ts'

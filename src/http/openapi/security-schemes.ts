@@ -25,12 +25,12 @@ export const SECURITY_SCHEMES = {
     type: 'apiKey',
     in: 'header',
     name: KEY_HEADER,
-    description: 'An Application Key. It opens nothing of the management origin.',
+    description: 'An Application Key. The management origin does not accept it.',
   },
   functionalToken: {
     type: 'http',
     scheme: 'bearer',
     bearerFormat: 'JWT',
-    description: 'Whom the application calls for: a guest, a user or a service.',
+    description: 'The identity that the application calls for: a guest, a user or a service.',
   },
 } as const

@@ -1,9 +1,9 @@
 /**
- * Why a signed token is rejected. Each text is a constant: the log has to name the check that
- * failed, and nothing of what the token says may reach it.
+ * Reasons to reject a signed token. Each text is a constant: the log names the failed check, and
+ * must contain no part of the token.
  */
 
-/** Bounds of what a token says (README, Limits). */
+/** Limits of a token (README, Limits). */
 export const TOKEN_BYTES_MAX = 16 * 1024
 /** OpenID Connect Core 1.0, section 2. */
 export const SUBJECT_CHARACTERS_MAX = 255
@@ -44,7 +44,7 @@ export const TOKEN_REJECTIONS = {
 } as const
 export type TokenCheck = keyof typeof TOKEN_REJECTIONS
 
-/** Raised where a token fails a check; each verifier makes the Fault of its own surface of it. */
+/** Thrown where a token fails a check. Each verifier maps it to a Fault of its surface. */
 export class TokenRejection extends Error {
   readonly check: TokenCheck
 

@@ -1,6 +1,7 @@
 /**
- * Login with an external token. A subject becomes an operator once, by an invitation or by the
- * managed source's word, and is recognised afterwards; nobody enrolls himself.
+ * Login with an external token. The first login of a subject links it to a new operator, which
+ * takes an invitation or an enrollment by the managed source. Later logins find the linked
+ * operator.
  */
 import { lockSubject } from '../../database/advisory-locks.ts'
 import { listGrants } from '../../database/identity/grants.ts'
@@ -44,20 +45,20 @@ export interface ExternalLoginInput extends Origin {
 }
 
 export interface Enrollment extends ManagedGrants {
-  /** For the first login; an operator that exists keeps its name. */
+  /** Used by the first login. An existing operator keeps its name. */
   readonly operatorName: string
 }
 
 export interface ExternalLogin {
   readonly login: Login
-  /** Whether the subject was linked just now. */
+  /** Whether this login linked the subject. */
   readonly linked: boolean
 }
 
 /**
- * Throws PLATFORM_AUTHENTICATION_FAILED for every token, code, header or subject that is not good
- * enough, PLATFORM_CONFLICT for a good code of a subject that is linked already (the code stays
- * good), and what reconcileGrants throws.
+ * Logs in a subject. Throws PLATFORM_AUTHENTICATION_FAILED for an invalid token, code, header or
+ * subject, PLATFORM_CONFLICT for a valid code where the subject is linked already (the code stays
+ * valid), and the errors of reconcileGrants.
  */
 export async function logInExternally(
   core: ExternalCore,
@@ -66,7 +67,7 @@ export async function logInExternally(
   const { managedHeader, managedEnrollment } = input
   if (managedHeader !== null || managedEnrollment !== null) {
     requireEnrollmentToken(core.managedSource, managedHeader)
-    // Two authorities that name one operator: neither is asked which was meant.
+    // A code and an enrollment both define the operator, so the request is ambiguous.
     if (input.code !== null) {
       const violation = { path: 'code', rule: 'not together with managed enrollment' }
       throw new Fault('PLATFORM_REQUEST_INVALID', { violations: [violation] })
@@ -80,15 +81,15 @@ export async function logInExternally(
     const known = await findLinkedOperator(tx, identity)
     const login =
       known === null
-        ? await link(core, tx, identity, { ...input, codeDigest }, atMicros)
-        : await recognise(core, tx, known, { ...input, codeDigest }, atMicros)
+        ? await linkNewOperator(core, tx, identity, { ...input, codeDigest }, atMicros)
+        : await logInLinkedOperator(core, tx, known, { ...input, codeDigest }, atMicros)
     return { login, linked: known === null }
   })
 }
 
 type Digested = ExternalLoginInput & { readonly codeDigest: Uint8Array | null }
 
-async function link(
+async function linkNewOperator(
   core: ExternalCore,
   tx: Tx,
   identity: ExternalIdentity,
@@ -97,11 +98,11 @@ async function link(
 ): Promise<Login> {
   const { codeDigest, deviceName, managedEnrollment, requestId } = input
   if (managedEnrollment !== null) return enroll(core, tx, identity, input, atMicros)
-  if (codeDigest === null) throw refused('a subject without link, invitation and enrollment')
+  if (codeDigest === null) throw rejection('the subject has no link, invitation or enrollment')
   const invitation = await lockUsableInvitation(tx, codeDigest, atMicros)
   const given = { deviceName, operatorName: null, requestId }
   const login = await consumeInvitation(core, tx, invitation, given, atMicros)
-  await linkTo(core, tx, identity, login.operator.operatorId, { atMicros, requestId })
+  await insertLink(core, tx, identity, login.operator.operatorId, { atMicros, requestId })
   return login
 }
 
@@ -118,32 +119,32 @@ async function enroll(
     createdAtMicros: atMicros,
   })
   const { operatorId } = operator
-  await linkTo(core, tx, identity, operatorId, { atMicros, requestId: input.requestId })
-  return openFor(core, tx, operatorId, input, atMicros)
+  await insertLink(core, tx, identity, operatorId, { atMicros, requestId: input.requestId })
+  return reconcileAndOpenSession(core, tx, operatorId, input, atMicros)
 }
 
-async function recognise(
+async function logInLinkedOperator(
   core: ExternalCore,
   tx: Tx,
   { operatorId, disabled }: LinkedOperator,
   input: Digested,
   atMicros: bigint,
 ): Promise<Login> {
-  if (disabled) throw refused('operator is disabled')
+  if (disabled) throw rejection('the operator is disabled')
   if (input.codeDigest !== null) {
     await lockUsableInvitation(tx, input.codeDigest, atMicros)
     throw new Fault('PLATFORM_CONFLICT', { detail: 'the subject is linked already' })
   }
   const facts = { actor: operatorId, atMicros, requestId: input.requestId }
   const subject = core.oidc.provider.providerId
-  const login = await openFor(core, tx, operatorId, input, atMicros)
+  const login = await reconcileAndOpenSession(core, tx, operatorId, input, atMicros)
   const { sessionId } = login.session
   await recordAudit(tx, core.system, 'identity.login', { ...facts, subject, sessionId })
   return login
 }
 
-/** The grants as the source wants them, where it spoke, and a session. */
-async function openFor(
+/** Applies the enrollment, if any, and opens a session. */
+async function reconcileAndOpenSession(
   core: ExternalCore,
   tx: Tx,
   operatorId: OperatorId,
@@ -166,7 +167,7 @@ async function openFor(
   return login
 }
 
-async function linkTo(
+async function insertLink(
   core: ExternalCore,
   tx: Tx,
   identity: ExternalIdentity,
@@ -178,6 +179,6 @@ async function linkTo(
   await recordAudit(tx, core.system, 'identity.link', facts)
 }
 
-function refused(detail: string): Fault {
+function rejection(detail: string): Fault {
   return new Fault('PLATFORM_AUTHENTICATION_FAILED', { detail })
 }

@@ -28,7 +28,7 @@ export function classEscape(reader: TextReader): Escape | null {
   return reader.take('-') ? '-'.charCodeAt(0) : null
 }
 
-/** Throws PatternError for what is unknown, and for what needs backtracking. */
+/** Throws PatternError for unknown escapes, and for those that need backtracking. */
 export function readEscape(reader: TextReader, inClass: boolean): Escape {
   const code = codeEscape(reader)
   if (code !== null) return code
@@ -53,7 +53,7 @@ export function readEscape(reader: TextReader, inClass: boolean): Escape {
 const SURROGATES = /u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})/y
 const HEXADECIMAL = /u\{([0-9a-fA-F]+)\}|u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})/y
 
-/** A code point by its number: `\0`, `\cA`, `\x41`, `\u0041`, `\u{41}`; null for no such escape. */
+/** Parses `\0`, `\cA`, `\x41`, `\u0041` or `\u{41}`. Null for other escapes. */
 function codeEscape(reader: TextReader): number | null {
   const control = reader.takeForm(/c([a-zA-Z])/y)
   if (control !== null) return control[1]!.charCodeAt(0) % 32

@@ -1,4 +1,4 @@
-/** Delegated invitations: issuance, once with the code, and revocation. */
+/** Delegated invitations: issuance and revocation. */
 import type { Identity } from '../../../identity/identity.ts'
 import {
   type Invitation,
@@ -18,9 +18,9 @@ export const invitationRoutes: readonly Route<InvitationsApp>[] = [
     method: 'POST',
     path: '/v1/access/invitations',
     name: 'issueInvitation',
-    summary: 'Invites an operator; the first answer alone has the code.',
+    summary: 'Invites an operator. Only the first response contains the code.',
     capability: 'operators:manage',
-    // Without one the request is one-shot: it can be neither replayed nor looked up.
+    // Without an Operation ID, the request can be neither replayed nor looked up.
     operationId: 'optional',
     body: { schema: InvitationRequest },
     replies: { 200: InvitationIssued, 201: InvitationIssued },
@@ -43,7 +43,7 @@ export const invitationRoutes: readonly Route<InvitationsApp>[] = [
     method: 'DELETE',
     path: '/v1/access/invitations/:invitationId',
     name: 'revokeInvitation',
-    summary: 'Ends an invitation that was not used.',
+    summary: 'Revokes an invitation that was not used.',
     capability: 'operators:manage',
     replies: { 204: null },
     errors: ['PLATFORM_CONFLICT', 'PLATFORM_NOT_FOUND', ...CHANGE_ERRORS],
@@ -60,7 +60,7 @@ export function invitationField(invitation: Invitation, operationId: OperationId
     version: 1 as const,
     operationId,
     invitationId: invitation.invitationId,
-    // Every delegated invitation has one; only those can be seen here.
+    // Every delegated invitation has a name, and no other kind is returned here.
     operatorName: invitation.operatorName!,
     role: invitation.role,
     scope: invitation.scope,

@@ -226,7 +226,7 @@ it('the log states why a login was rejected, and nothing that was presented', as
     t.logIn({}, { token: await t.token({ ...claims }, { ...header }) })
   const external = (check: TokenCheck) => `external token: ${TOKEN_REJECTIONS[check]}`
   const refusals: readonly (readonly [string, () => Promise<Response>])[] = [
-    ['no external token', () => t.logIn({}, { token: canary })],
+    ['no compact JWS in the authorization header', () => t.logIn({}, { token: canary })],
     [
       external('algorithm'),
       () => t.logIn({}, { token: `${part({ alg: canary })}.${part({})}.AAAA` }),
@@ -240,14 +240,17 @@ it('the log states why a login was rejected, and nothing that was presented', as
       external('signature'),
       async () => t.logIn({}, { token: (await t.token()).replace(/[^.]+$/, `${'D'.repeat(85)}A`) }),
     ],
-    ['a subject without link, invitation and enrollment', () => withToken({ sub: canary })],
+    ['the subject has no link, invitation or enrollment', () => withToken({ sub: canary })],
     ['unknown code', () => t.logIn({ code: `rk_inv_v1_${'D'.repeat(43)}` })],
     [
-      'no managed enrollment token',
+      'the managed enrollment token is missing or wrong',
       () =>
         t.reconcile(t.owner.operatorId, {}, { 'service-managed-enrollment': `Bearer ${canary}` }),
     ],
-    ['no token', () => t.request('GET', '/v1/auth/me', { headers: bearer(canary) })],
+    [
+      'no valid bearer token in the authorization header',
+      () => t.request('GET', '/v1/auth/me', { headers: bearer(canary) }),
+    ],
     [
       'not an access token of this server',
       () => t.request('GET', '/v1/auth/me', { headers: bearer(`rk_at_v1_${'D'.repeat(43)}`) }),
@@ -262,7 +265,7 @@ it('the log states why a login was rejected, and nothing that was presented', as
     const requestId = response.headers.get('x-service-request-id')
     expect(await refusal(response), reason).toBe(UNAUTHENTICATED)
     const records = t.log.records().filter((record) => record.requestId === requestId)
-    const refused = records.filter((record) => record.event === 'http.refused')
+    const refused = records.filter((record) => record.event === 'http.rejected')
     expect(refused).toMatchObject([{ level: 'debug', detail: reason }])
   }
   expect(t.log.text()).not.toMatch(/canary|DDDD|7777777|7_777_777/)
