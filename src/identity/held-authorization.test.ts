@@ -1,4 +1,4 @@
-/** Work that runs while nothing can take the authorization of its caller away. */
+/** Tests work that runs while the authorization of its caller is locked. */
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { postgresProxy } from '../../build/testing/databases/postgres-proxy.ts'
 import { type TestIdentity, testIdentity } from '../../build/testing/identity.ts'
@@ -33,7 +33,7 @@ const REVOKE = `update service_operator_sessions
                    set revoked_at_micros = 1, revocation = 'requested'
                  where session_id = $1`
 
-test('work waits for a revocation that is under way, and then does not run', async () => {
+test('work waits for a concurrent revocation, and then does not run', async () => {
   let ran = false
   await t.sql('begin')
   await t.sql(REVOKE, [actor.sessionId])
@@ -48,7 +48,7 @@ test('work waits for a revocation that is under way, and then does not run', asy
   expect(ran).toBe(false)
 })
 
-test('work waits for a change of grants that is under way, and sees the new ones', async () => {
+test('work waits for a concurrent change of grants, and sees the new ones', async () => {
   await t.sql('begin')
   await t.sql('select 1 from service_operators where operator_id = $1 for no key update', [
     actor.operatorId,
@@ -61,7 +61,7 @@ test('work waits for a change of grants that is under way, and sees the new ones
   expect(await running).toMatchObject([{ capabilities }])
 })
 
-test('what work throws is thrown, and the next work may run', async () => {
+test('an error of work is thrown, and the next work may run', async () => {
   const failing = whileAuthorized(t.identity, actor, () => {
     throw new Error('of the work')
   })
@@ -69,7 +69,7 @@ test('what work throws is thrown, and the next work may run', async () => {
   expect(await whileAuthorized(t.identity, actor, () => 'done')).toBe('done')
 })
 
-test('work that was done counts, once, even where its transaction could not be ended', async () => {
+test('the result of work is returned, once, even if its transaction fails to end', async () => {
   const proxy = await postgresProxy(t.url)
   try {
     const identity = t.another({ url: proxy.url })

@@ -91,13 +91,13 @@ export type FromRunner =
       readonly op: Operation
     }
   /** Pipelined operations of a speculative call: it assumes their success and awaits no reply. */
-  | { readonly type: 'told'; readonly call: number; readonly ops: readonly Operation[] }
+  | { readonly type: 'pipelined'; readonly call: number; readonly ops: readonly Operation[] }
   | ({ readonly type: 'returned'; readonly result: StoredJson } & Ended)
   | ({ readonly type: 'failed'; readonly code: string } & Ended)
   | ({ readonly type: 'threw'; readonly error: ErrorReport } & Ended)
   | ({ readonly type: 'limit'; readonly limit: 'cpu' | 'result' } & Ended)
   /** Misspeculated: only a synchronous run can report where the failure occurred. */
-  | ({ readonly type: 'void' } & Ended)
+  | ({ readonly type: 'misspeculated' } & Ended)
 
 /** The part that all ends of a call share. */
 interface Ended {
@@ -235,7 +235,7 @@ export function decodeFromRunner(text: string): FromRunner {
     case 'operation':
       sized(json, 4)
       return { type, call: count(json[1]), id: count(json[2]), op: decodeOperation(json[3]) }
-    case 'told':
+    case 'pipelined':
       sized(json, 3)
       return { type, call: count(json[1]), ops: pipelinedOperations(json[2]) }
     case 'returned':
@@ -253,7 +253,7 @@ export function decodeFromRunner(text: string): FromRunner {
       if (limit !== 'cpu' && limit !== 'result') throw new ValidationError('a limit', '$[2]')
       return { type, call: count(json[1]), limit, ...ended(json[3]) }
     }
-    case 'void':
+    case 'misspeculated':
       sized(json, 3)
       return { type, call: count(json[1]), ...ended(json[2]) }
     case 'loaded':

@@ -24,8 +24,8 @@ import {
   REQUESTS_MAX,
 } from '../limits.ts'
 import type { RunnerHost } from '../runners/runner-pool.ts'
-import type { ActionPort } from './actions.ts'
 import { charactersOf } from './outgoing-requests.ts'
+import type { ActionPort } from './ports.ts'
 import { Semaphore } from './semaphore.ts'
 
 type RunOperation = Extract<Operation, readonly ['run', ...unknown[]]>

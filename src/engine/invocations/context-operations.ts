@@ -5,7 +5,7 @@ import type { StoredDocument } from '../../documents/store.ts'
 import type { Operation, RangeRequest } from '../../runner/operations.ts'
 import { andThen, type MaybePromise } from '../../system/maybe-promise.ts'
 import type { PreparedRelease } from '../releases/prepared-release.ts'
-import type { FoundDocuments, OperationAnswer } from '../runners/outcomes.ts'
+import type { FoundDocuments, OperationResult } from '../runners/outcomes.ts'
 import type { RangeOutput } from '../transactions/ranges.ts'
 import type { Transaction } from '../transactions/transaction.ts'
 import { INVALID_CURSOR, OperationError } from './operation-error.ts'
@@ -35,7 +35,7 @@ export interface OperationContext {
 export function performOperation(
   context: OperationContext,
   operation: Operation,
-): MaybePromise<OperationAnswer> {
+): MaybePromise<OperationResult> {
   const { transaction } = context
   switch (operation[0]) {
     case 'get':

@@ -5,7 +5,8 @@
 import { Fault, isFault } from '../../errors/fault.ts'
 import { type AuthMode, admit, type Principal } from '../../value/identities.ts'
 import { type ApplicationLimits, credentialLimit, peerOf, requireNoWait } from '../rate-limits.ts'
-import type { ApplicationCaller, Gateway, Incoming } from './gateway.ts'
+import type { Gateway } from './gateway.ts'
+import type { ApplicationCaller, Incoming } from './incoming.ts'
 
 /** RFC 6750, section 2.1. */
 const BEARER = /^Bearer +([A-Za-z0-9._~+/-]+=*)$/i

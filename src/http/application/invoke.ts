@@ -21,7 +21,8 @@ import {
   readMutation,
 } from './call-envelopes.ts'
 import { affinityOf, identify } from './callers.ts'
-import type { AffinitySource, ApplicationCaller, Gateway, Incoming } from './gateway.ts'
+import type { AffinitySource, Gateway } from './gateway.ts'
+import type { ApplicationCaller, Incoming } from './incoming.ts'
 import { operationCaller, possibleCallers } from './operation-callers.ts'
 
 /** Bytes of a public request envelope (Document 2, Limits). */

@@ -102,8 +102,8 @@ test('one warning names the limit that a call exceeded, and its Function', async
 test.each([
   ['its kind of client', 'a.public', 'a confidential key may not call this Function'],
   ['its scope', 'a.one', 'the credential lacks the scope query'],
-  ['its kind of identity', 'a.user', 'a guest is no user'],
-])('one line tells that a call was denied for %s, at the level info', async (_, name, detail) => {
+  ['its kind of identity', 'a.user', 'the Function requires a user identity, not a guest'],
+])('a call that is denied for %s is logged once at the level info', async (_, name, detail) => {
   const key = gateway.issueKey('confidential', null, name === 'a.one' ? ['mutation'] : undefined)
   const { status, records } = await call(name, key, undefined, guest())
   expect(status).toBe(403)

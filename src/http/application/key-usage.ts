@@ -5,7 +5,7 @@
 import type { Logger } from '../../telemetry/log.ts'
 import { UsagePeriods } from '../../telemetry/usage-periods.ts'
 import type { CredentialId } from '../../value/ids.ts'
-import type { ApplicationCaller } from './gateway.ts'
+import type { ApplicationCaller } from './incoming.ts'
 
 class Usage {
   /** Null where one record counts all keys after the first 1,000 of a period. */

@@ -6,7 +6,8 @@
 import { isFault } from '../../errors/fault.ts'
 import type { AuthMode, Principal } from '../../value/identities.ts'
 import { identify } from './callers.ts'
-import type { ApplicationCaller, Gateway, Incoming } from './gateway.ts'
+import type { Gateway } from './gateway.ts'
+import type { ApplicationCaller, Incoming } from './incoming.ts'
 
 /**
  * Returns the caller for the fingerprint of an operation. In the mode `none` all callers of a

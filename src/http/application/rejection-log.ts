@@ -8,7 +8,7 @@ import type { Fault } from '../../errors/fault.ts'
 import type { LogFields, Logger } from '../../telemetry/log.ts'
 import { UsagePeriods } from '../../telemetry/usage-periods.ts'
 import { peerOf } from '../rate-limits.ts'
-import type { ApplicationCaller, Incoming } from './gateway.ts'
+import type { CredentialName, Incoming } from './incoming.ts'
 
 /** Records of one code, of one credential or peer, in one period. */
 export const CODE_RECORDS_MAX = 10
@@ -18,8 +18,6 @@ export const PEERS_MAX = 100
 /** The known fields of a request at its rejection. */
 export type RejectedRequest = Pick<Incoming, 'requestId' | 'binding'> &
   Partial<Pick<Incoming, 'invocationId' | 'releaseId' | 'function' | 'caller' | 'rejectedKey'>>
-
-export type CredentialName = Pick<ApplicationCaller, 'clientId' | 'credentialId'>
 
 /** The rejections of one credential or peer in one period. */
 class Rejections {

@@ -72,7 +72,7 @@ describe('Application Clients', () => {
     expect(it.log.text()).not.toContain(issued.key!.slice(10))
   })
 
-  test('with a scope, kind or time outside of the message are refused', async () => {
+  test('with a scope, kind or time outside of the message are rejected', async () => {
     const client = {
       clientId: it.system.ids.make('app'),
       name: 'CI',

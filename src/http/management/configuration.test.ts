@@ -124,7 +124,7 @@ test('an exact repeat is answered as the first time, a different one is a confli
   expect((await list()).revision).toBe('1')
 })
 
-describe('refused is', () => {
+describe('rejected is', () => {
   test.each<[string, Sent, number, string]>([
     ['no Operation ID', { operationId: null }, 400, 'PLATFORM_REQUEST_INVALID'],
     ['a wrong Operation ID', { operationId: 'opn_1' }, 400, 'PLATFORM_REQUEST_INVALID'],

@@ -201,7 +201,7 @@ describe('an operation', () => {
   })
 })
 
-describe('refused is', () => {
+describe('rejected is', () => {
   const { slug: _, ...incomplete } = CONFIGURATION
   const wrong = (field: object) => ({ configuration: { ...CONFIGURATION, ...field } })
   const rows: readonly (readonly [string, Verb, Sent, string])[] = [
@@ -249,7 +249,7 @@ describe('an archived Environment', () => {
     it.engine.whenIdle = () => ended.promise
     const { observed } = await change('archive')
     expect(observed).toMatchObject({ revision: '0', lifecycle: 'active' })
-    // New calls are refused from the commit on.
+    // New calls are rejected from the commit on.
     expect(it.product.serving.isStarted).toBe(false)
     const serving = 'stopped'
     expect((await read()).observed).toEqual({ revision: '0', lifecycle: 'active', serving })

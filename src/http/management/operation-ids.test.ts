@@ -60,7 +60,7 @@ async function send(path: string, ...keys: readonly string[]): Promise<number> {
   return (await hono.request(path, { method: 'POST', headers })).status
 }
 
-test('a route that requires an Operation ID refuses a request without one', async () => {
+test('a route that requires an Operation ID rejects a request without one', async () => {
   expect(await send('/required')).toBe(400)
   expect(await send('/required', OPERATION_ID)).toBe(204)
   expect(seen.at(-1)).toBe(OPERATION_ID)

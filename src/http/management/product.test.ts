@@ -256,7 +256,7 @@ describe('a publication', () => {
     expect(error.violations).toEqual([{ path: 'package', rule: 'a Workspace package' }])
   })
 
-  test('over the bound is refused before it is read', async () => {
+  test('over the bound is rejected before it is read', async () => {
     const declared = { 'content-length': String(PACKAGE_BYTES_MAX + 1) }
     await refusal(publish(makePackage(), 'empty', declared), 413, 'PLATFORM_BODY_TOO_LARGE')
   })
@@ -279,7 +279,7 @@ describe('a publication', () => {
     expect(sent).toBeLessThan(8 * chunk.length)
   })
 
-  test('is refused for now while four others are being read', async () => {
+  test('is rejected for now while four others are being read', async () => {
     const hold = Promise.withResolvers<void>()
     let read = 0
     const slow = () => {

@@ -186,7 +186,7 @@ describe('the serving policy', () => {
   })
 })
 
-describe('refused, and nothing stored, is', () => {
+describe('rejected, and nothing stored, is', () => {
   const unknown = 'rel_00000000000000000000000000'
   const many = (count: number) =>
     Array.from({ length: count }, (_, i) => `rel_${String(i).padStart(26, '0')}`)

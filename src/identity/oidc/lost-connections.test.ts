@@ -132,26 +132,29 @@ function added(before: readonly string[], after: readonly string[]): string[] {
   })
 }
 
-test.each(CHANGES)('%s: a lost connection is never a false answer', async (_, records, prepare) => {
-  const prepared = async () => {
-    const change = await prepare()
-    return (core: IdentityCore) => change(withProvider(core))
-  }
-  const found = await losses.pointsOf(await prepared())
-  expect(found.filter(({ last }) => last).map(({ point }) => point)).toEqual([
-    'before',
-    'after',
-    'within-answer',
-  ])
-  for (const loss of found) {
-    const change = await prepared()
-    const before = await snapshot()
-    const code = await losses.runWith(change, loss)
-    const after = await snapshot()
-    const committed = loss.last && loss.point !== 'before'
-    const uncertain = 'PLATFORM_IDENTITY_RESULT_UNCERTAIN'
-    expect(code, loss.where).toBe(loss.last ? uncertain : 'PLATFORM_UNAVAILABLE')
-    expect(added(before.audit, after.audit), loss.where).toEqual(committed ? records : [])
-    expect(before.state === after.state, loss.where).toBe(!committed)
-  }
-})
+test.each(CHANGES)(
+  '%s: a lost connection never causes a false response',
+  async (_, records, prepare) => {
+    const prepared = async () => {
+      const change = await prepare()
+      return (core: IdentityCore) => change(withProvider(core))
+    }
+    const found = await losses.pointsOf(await prepared())
+    expect(found.filter(({ last }) => last).map(({ point }) => point)).toEqual([
+      'before',
+      'after',
+      'within-answer',
+    ])
+    for (const loss of found) {
+      const change = await prepared()
+      const before = await snapshot()
+      const code = await losses.runWith(change, loss)
+      const after = await snapshot()
+      const committed = loss.last && loss.point !== 'before'
+      const uncertain = 'PLATFORM_IDENTITY_RESULT_UNCERTAIN'
+      expect(code, loss.where).toBe(loss.last ? uncertain : 'PLATFORM_UNAVAILABLE')
+      expect(added(before.audit, after.audit), loss.where).toEqual(committed ? records : [])
+      expect(before.state === after.state, loss.where).toBe(!committed)
+    }
+  },
+)

@@ -51,7 +51,7 @@ async function outcome(token: string, by = verifier): Promise<string> {
 const REFUSED = 'PLATFORM_AUTHENTICATION_FAILED'
 
 describe('a token is accepted', () => {
-  it('as the provider makes it', async () => {
+  it('as the provider issues it', async () => {
     expect(await outcome(await idp.sign(claims()))).toBe('subject-1')
   })
 
@@ -94,7 +94,7 @@ describe('a token is accepted', () => {
   })
 })
 
-/** One change each to the token that is accepted above. */
+/** Single changes of the token that is accepted above. */
 const CLAIM_MUTATIONS: readonly (readonly [string, () => Record<string, unknown>])[] = [
   ['no issuer', () => ({ iss: undefined })],
   ['another issuer', () => ({ iss: 'https://evil.test/tenant' })],
@@ -146,7 +146,7 @@ const HEADER_MUTATIONS: readonly (readonly [string, Record<string, unknown>])[] 
   ['a header over its bound', { padding: 'x'.repeat(5_000) }],
 ]
 
-describe('a token is refused', () => {
+describe('a token is rejected', () => {
   it.each(CLAIM_MUTATIONS)('with %s', async (_, given) => {
     expect(await outcome(await idp.sign(claims(given())))).toBe(REFUSED)
   })
@@ -168,7 +168,7 @@ describe('a token is refused', () => {
       }),
     )
   const foreign = (head: string) => `${head}.${body()}.${ownSign(`${head}.${body()}`)}`
-  /** Signed by the provider, whatever its library would have said to the header. */
+  /** Signs a token with any header, also those that the library of the provider rejects. */
   const signed = async (head: string, claimed = body()) => {
     const input = `${head}.${claimed}`
     const algorithm = { name: 'ECDSA', hash: 'SHA-256' }
@@ -285,7 +285,7 @@ describe('a token is refused', () => {
     JSON.stringify(claims()).replace('{', `{"${name}":${JSON.stringify(value)},`)
 })
 
-it('every single flipped character of a token makes it worthless', async () => {
+it('every single changed character invalidates a token', async () => {
   const token = await idp.sign(claims())
   for (let i = 0; i < token.length; i += 7) {
     const flipped = token.slice(0, i) + (token[i] === 'A' ? 'B' : 'A') + token.slice(i + 1)
@@ -293,14 +293,14 @@ it('every single flipped character of a token makes it worthless', async () => {
   }
 })
 
-it('a refused token says nothing of itself in the failure', async () => {
+it('a rejected token says nothing of itself in the failure', async () => {
   const canary = { sub: 'canary-subject', iss: 'https://canary.test' }
   const error = await verifyToken(verifier, await idp.sign(claims(canary))).catch((e) => e)
   expect(`${error.message}${error.detail}${JSON.stringify(error)}`).not.toMatch(/canary/)
   expect(error.cause).toBeUndefined()
 })
 
-it('a token that cannot be right makes the server fetch nothing', async () => {
+it('an invalid token causes no fetch of keys', async () => {
   idp.requests.length = 0
   expect(await outcome(await idp.sign(claims({ iss: 'https://evil.test' })))).toBe(REFUSED)
   expect(await outcome(await idp.sign(claims({ exp: now() - 1 })))).toBe(REFUSED)

@@ -122,14 +122,14 @@ test.each([
   ['lower case', 'opn_0000000000000000000000000a'],
   ['twice', 'opn_00000000000000000000000001, opn_00000000000000000000000001'],
   ['padded', '"opn_00000000000000000000000001"'],
-])('an Idempotency-Key that is %s is refused before anything is stored', async (_, key) => {
+])('an Idempotency-Key that is %s is rejected before anything is stored', async (_, key) => {
   expect(await refusal(await invite({ key }))).toEqual([400, 'PLATFORM_REQUEST_INVALID'])
   expect(
     await t.sql(`select 1 from service_operator_invitations where kind = 'delegated'`),
   ).toEqual([])
 })
 
-test('two Idempotency-Key headers are refused although they are equal', async () => {
+test('two Idempotency-Key headers are rejected although they are equal', async () => {
   const headers = new Headers({
     authorization: `Bearer ${owner.accessToken.reveal()}`,
     'content-type': 'application/json',
@@ -268,7 +268,7 @@ test.each([
   expect(await refusal(response)).toEqual([400, 'PLATFORM_REQUEST_INVALID'])
 })
 
-test('a cursor with any bit changed is refused', async () => {
+test('a cursor with any bit changed is rejected', async () => {
   const { next } = await page('?limit=1')
   const bytes = Buffer.from(next!, 'base64url')
   for (let bit = 0; bit < bytes.length * 8; bit += 5) {

@@ -269,7 +269,7 @@ test('a session ID of another form is 400, an unknown one 404', async () => {
   await refusal(await get(path, accessToken, 'DELETE'), 404, 'PLATFORM_NOT_FOUND')
 })
 
-test('protected routes refuse every other credential', async () => {
+test('protected routes reject every other credential', async () => {
   const login = await logIn()
   for (const path of ['/v1/auth/me', '/v1/auth/sessions', '/v1/auth/resources']) {
     for (const token of [

@@ -135,7 +135,7 @@ describe('managed enrollment', () => {
     expect(login.grants.map((grant) => grant.scope.projectId)).toEqual([OTHER_PROJECT])
   })
 
-  it('that is stale or in conflict refuses the whole login', async () => {
+  it('that is stale or in conflict rejects the whole login', async () => {
     await enrolled({ sourceRevision: 5 })
     const before = await state()
     const sent = [{ sourceRevision: 4 }, { sourceRevision: 5, grants: [] }]
@@ -364,7 +364,7 @@ describe('reconciliation', () => {
     ['any other Authorization beside it', () => ({ ...MANAGED_HEADER, authorization: '' })],
     ['the token in Authorization', () => ({ authorization: `Bearer ${MANAGED_TOKEN}` })],
     ['another token', () => ({ 'service-managed-enrollment': `Bearer ${'x'.repeat(41)}` })],
-  ])('with %s is refused before the body is read', async (_, headers) => {
+  ])('with %s is rejected before the body is read', async (_, headers) => {
     const before = await state()
     const response = await t.reconcile(t.owner.operatorId, 'no JSON', headers())
     expect(await code(response)).toBe(UNAUTHENTICATED)

@@ -66,14 +66,14 @@ test('a key rotation of the provider is followed', async () => {
   expect((await t.logIn({}, { token })).status).toBe(401)
 })
 
-test('a token past its end is refused', async () => {
+test('a token past its end is rejected', async () => {
   const token = (await authorized()).access_token
   const code = await t.invite()
   t.system.advance(601_000)
   expect((await t.logIn({ code }, { token })).status).toBe(401)
 })
 
-test('an access token with a life of more than a day is refused', async () => {
+test('an access token with a life of more than a day is rejected', async () => {
   await op.close()
   op = await openIdProvider({ tokenSeconds: 86_401 })
   const identity = t.another({ external: { oidc: op.settings } })

@@ -67,13 +67,13 @@ describe('a first login', () => {
     expect(links).toEqual([{ provider_id: 'test-idp', operator_id: made.operator.operatorId }])
   })
 
-  it('without an invitation is refused and leaves nothing', async () => {
+  it('without an invitation is rejected and leaves nothing', async () => {
     const before = await counts()
     expect(await refusal(await t.logIn())).toBe(UNAUTHENTICATED)
     expect(await counts()).toEqual(before)
   })
 
-  it('with a code that is wrong, of another form, expired or used is refused', async () => {
+  it('with a code that is wrong, of another form, expired or used is rejected', async () => {
     const code = await t.invite()
     const other = await t.token({ sub: 'subject-2' })
     expect(await refusal(await t.logIn({ code: 'x' }))).toBe(UNAUTHENTICATED)
@@ -142,7 +142,7 @@ describe('a later login', () => {
     expect(await refusal(await t.logIn({ code }))).toBe(UNAUTHENTICATED)
   })
 
-  it('of a disabled operator is refused', async () => {
+  it('of a disabled operator is rejected', async () => {
     await login(await t.logIn({ code: await t.invite() }), 201)
     await t.sql('update service_operators set disabled_at_micros = 1')
     expect(await refusal(await t.logIn())).toBe(UNAUTHENTICATED)
@@ -169,7 +169,7 @@ describe('the external token', () => {
     ['twice', (token) => `Bearer ${token}, Bearer ${token}`],
     ['behind two blanks', (token) => `Bearer  ${token}`],
     ['longer than 16 KiB', (token) => `Bearer ${token}${'A'.repeat(16 * 1024)}`],
-  ])('%s is refused before the body is read', async (_, header) => {
+  ])('%s is rejected before the body is read', async (_, header) => {
     const authorization = header(await t.token())
     const response = await t.request('POST', '/v1/auth/oidc', {
       body: 'no JSON',
