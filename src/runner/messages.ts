@@ -26,9 +26,9 @@ export const PIPELINED_CHARACTERS_MAX = 64 * 1024
 /** Timers of one Action. */
 export const TIMERS_MAX = 1_024
 
-/** Threads of a runner; the runtime has some ten, ends idle ones and starts them again. */
+/** Most threads of a runner. The runtime has about ten, which it ends and restarts. */
 export const THREADS_MAX = 256
-/** Bytes that a runner's memory may grow by; a backstop far above what its calls may add. */
+/** Most growth of a runner's memory in bytes, a backstop far above the limits of its calls. */
 export const GROWTH_BYTES_MAX = 512 * 1024 * 1024
 
 /** Argument of a runner that attempts escapes before its `hello`, which reports their results. */
@@ -56,7 +56,7 @@ export interface CallUsage {
   readonly usedRandom: boolean
   /** Whether the code read the caller's identity. */
   readonly usedIdentity: boolean
-  /** The runner's own count: for metrics, not for limits. */
+  /** CPU time as counted by the runner: for metrics, not for limits. */
   readonly cpuMicros: number
   readonly logs: readonly LogLine[]
 }
@@ -221,7 +221,7 @@ export function encodeCancel(call: number): string {
   return `["cancel",${call}]`
 }
 
-/** Decodes one frame of a runner. Throws Malformed. */
+/** Decodes one frame of a runner. Throws ValidationError. */
 export function decodeFromRunner(text: string): FromRunner {
   let json: unknown
   try {

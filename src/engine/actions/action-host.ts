@@ -158,7 +158,8 @@ export class ActionHost implements RunnerHost {
         `fetch: an Action makes at most ${REQUESTS_MAX} requests`,
       )
     }
-    if (this.#open.has(handle)) throw new Fault('FUNCTION_FAILED', { detail: 'one handle twice' })
+    if (this.#open.has(handle))
+      throw new Fault('FUNCTION_FAILED', { detail: 'a handle of a request was used twice' })
     const abort = new AbortController()
     this.#open.set(handle, abort)
     const { signal } = abort

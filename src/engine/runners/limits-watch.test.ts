@@ -85,7 +85,7 @@ describe('CPU', () => {
     expect(found!.millis).toBeLessThanOrEqual(100 + 2 * TICK)
   })
 
-  test('many short segments are nobody’s overuse here', () => {
+  test('many short segments exceed no limit here', () => {
     const { runner, run } = watched()
     let segment = 0
     const found = run(5_000, (millis) => {
