@@ -177,7 +177,7 @@ const CHANGES: readonly (readonly [
   ],
   ['it asks for a user', write(), [write(user)], 'FUNCTIONAL_TOKEN_REQUIRED', false],
   ['it sees its user', write(), [write(user)], '200', true],
-  ['it sees nobody', write(user), [write()], '200', true],
+  ['it ignores the identity', write(user), [write()], '200', true],
   ['a user may see it', write(), [write({ auth: 'optional' })], '200', true],
   ['it is gone for users', write(user), [], 'FUNCTION_NOT_FOUND', true],
   ['it is for services', write(user), [write({ auth: 'service' })], 'AUTH_POLICY_DENIED', true],

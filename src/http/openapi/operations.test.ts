@@ -297,8 +297,8 @@ test.each(DECLARED)('a $name that fails with $code is answered as documented', a
 
 test('a request without credentials is rejected as documented', async () => {
   for (const operation of contract.operations.filter(({ security }) => security.length > 0)) {
-    const nobody = { ...operation, security: [] }
-    const response = await origins.send(nobody, sent.get(operation.name)!)
+    const anonymous = { ...operation, security: [] }
+    const response = await origins.send(anonymous, sent.get(operation.name)!)
     const { status } = await contract.check(operation, response)
     expect(status, operation.name).toBe(401)
   }

@@ -66,7 +66,7 @@ function fits(key: JsonObject, algorithm: SignatureAlgorithm): boolean {
   }
   const names = algorithm === 'EdDSA' ? ['EdDSA', 'Ed25519'] : [algorithm]
   if (key.alg !== undefined && !names.includes(key.alg as string)) return false
-  // A private key that was published is nobody's alone.
+  // A published private key is compromised.
   if (key.d !== undefined) return false
   switch (algorithm) {
     case 'RS256':

@@ -57,11 +57,11 @@ describe('a token is accepted', () => {
 
   it.each<[string, () => Record<string, unknown>]>([
     ['its audience alone in a list', () => ({ aud: [PROVIDER.audience] })],
-    ['a clock 60 s ahead of ours', () => ({ iat: now() + 60, nbf: now() + 60 })],
+    ['a clock that is 60 s ahead', () => ({ iat: now() + 60, nbf: now() + 60 })],
     ['a life of 24 hours', () => ({ exp: now() + 86_400 })],
     ['one second left', () => ({ iat: now() - 600, exp: now() + 1 })],
     ['times with fractions', () => ({ iat: now() - 0.5, exp: now() + 0.5 })],
-    ['claims that nobody knows', () => ({ nested: { a: [1, 2] }, azp: 'client' })],
+    ['unknown claims', () => ({ nested: { a: [1, 2] }, azp: 'client' })],
   ])('with %s', async (_, given) => {
     expect(await outcome(await idp.sign(claims(given())))).toBe('subject-1')
   })
@@ -103,7 +103,7 @@ const CLAIM_MUTATIONS: readonly (readonly [string, () => Record<string, unknown>
   ['the issuer in a list', () => ({ iss: [PROVIDER.issuer] })],
   ['no audience', () => ({ aud: undefined })],
   ['another audience', () => ({ aud: 'https://other.example.com' })],
-  ['an audience that begins like ours', () => ({ aud: `${PROVIDER.audience}/` })],
+  ['an audience with the configured one as prefix', () => ({ aud: `${PROVIDER.audience}/` })],
   ['two audiences', () => ({ aud: [PROVIDER.audience, 'https://other.example.com'] })],
   ['our audience twice', () => ({ aud: [PROVIDER.audience, PROVIDER.audience] })],
   ['an empty list of audiences', () => ({ aud: [] })],
@@ -231,7 +231,7 @@ describe('a token is rejected', () => {
     ['two parts', () => `${header({})}.${body()}`],
     ['five parts', () => 'a.b.c.d.e'],
     ['nothing', () => ''],
-    ['an access token of ours', () => `rk_at_v1_${'A'.repeat(43)}`],
+    ['an access token of this server', () => `rk_at_v1_${'A'.repeat(43)}`],
     ['a header that is no JSON', async () => `AAAA.${body()}.${await lastPart()}`],
     ['a header that is a list', () => signed(part([]))],
     ['claims that are text', () => signed(header({}), part('claims'))],

@@ -100,7 +100,7 @@ describe('managed enrollment is rejected and changes nothing:', () => {
       UNAUTHENTICATED,
     ],
     [
-      'enrollment with a session of ours in place of the external token',
+      'enrollment with a session of this server in place of the external token',
       () => t.logIn(enrollment(), { headers: MANAGED_HEADER, token: t.owner.accessToken }),
       UNAUTHENTICATED,
     ],
