@@ -1,7 +1,7 @@
 /**
- * Delegated invitations: issued once, replayed without the code, revoked any number of times.
- * Nobody hands on more than they hold: a creator needs `operators:manage` at the scope and every
- * capability that the invitation carries. Using a code is exchange.ts.
+ * Delegated invitations: issued once, replayed without the code, revoked any number of times. A
+ * creator must hold `operators:manage` at the scope, and every capability of the invitation.
+ * exchange.ts consumes the codes.
  */
 import { lockOperation } from '../database/advisory-locks.ts'
 import type { ExternalIdentity } from '../database/identity/identities.ts'
@@ -44,14 +44,14 @@ export interface InvitationInput extends Origin {
   readonly scope: Scope
   /** Stands in for a code; a person's invitation has none. */
   readonly workload?: WorkloadSubject | undefined
-  /** null makes it a one-shot: it can neither be replayed nor looked up. */
+  /** Null: the issuance can be neither replayed nor looked up. */
   readonly operationId: OperationId | null
 }
 
 export interface InvitationIssued {
   readonly invitation: Invitation
   readonly operationId: OperationId | null
-  /** null on a replay, as the code is revealed once, and for a workload, which needs none. */
+  /** Null on a replay, since the code is revealed once, and for a workload, which needs none. */
   readonly code: Secret | null
   readonly replayed: boolean
 }
@@ -64,9 +64,10 @@ type DigestedInput = Omit<InvitationInput, 'workload'> & {
 }
 
 /**
- * Throws PLATFORM_ACCESS_DENIED, PLATFORM_INVITATION_OPERATION_REUSED where the Operation ID stands
- * for another request or another creator, and for a workload PLATFORM_REQUEST_INVALID where its
- * provider is not configured and PLATFORM_CONFLICT where it is linked already.
+ * Issues an invitation, or replays an issuance. Throws PLATFORM_ACCESS_DENIED,
+ * PLATFORM_INVITATION_OPERATION_REUSED where the Operation ID belongs to another request or
+ * creator, and for a workload PLATFORM_REQUEST_INVALID where its provider is not configured and
+ * PLATFORM_CONFLICT where it is linked already.
  */
 export async function issueInvitation(
   core: InvitationCore,
@@ -144,7 +145,7 @@ async function create(
   return { invitation, operationId, code: code?.secret ?? null, replayed: false }
 }
 
-/** Everything that an exact replay repeats, and who asked. */
+/** Fingerprint of the fields that an exact replay repeats, and of the creator. */
 function fingerprint({ operatorId }: Actor, input: DigestedInput) {
   const { operatorName, role, scope, workload } = input
   const { kind, projectId, environmentId } = scope
@@ -169,8 +170,8 @@ export interface InvitationRevocation extends Origin {
 }
 
 /**
- * Idempotent. Throws PLATFORM_ACCESS_DENIED, PLATFORM_NOT_FOUND and, for a consumed one, which made
- * an operator that this cannot undo, PLATFORM_CONFLICT.
+ * Revokes an invitation. Idempotent. Throws PLATFORM_ACCESS_DENIED, PLATFORM_NOT_FOUND, and
+ * PLATFORM_CONFLICT for a consumed invitation, whose operator already exists.
  */
 export async function revokeInvitation(
   { database, system }: IdentityCore,
@@ -180,7 +181,7 @@ export async function revokeInvitation(
   requireCapabilitySomewhere(actor, 'operators:manage')
   await transaction(database, async (tx) => {
     const invitation = await lockInvitation(tx, invitationId)
-    if (invitation === null) throw new Fault('PLATFORM_NOT_FOUND', { detail: 'no invitation' })
+    if (invitation === null) throw new Fault('PLATFORM_NOT_FOUND', { detail: 'unknown invitation' })
     requireCapability(actor, 'operators:manage', invitation.scope)
     if (invitation.state === 'revoked') return
     if (invitation.state === 'consumed') {

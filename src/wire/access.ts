@@ -3,7 +3,7 @@ import { CapabilityField, idField, Micros, Name, RoleField, text, textUpTo } fro
 import { rule } from './rules.ts'
 import { type Infer, schema, schemaOf } from './schema.ts'
 
-/** null as a predicate: by the keyword arktype would tell scopes apart before it reads `kind`. */
+/** Null as a predicate: with the keyword, arktype would distinguish scopes before `kind`. */
 const Null = schemaOf<null>([
   'unknown',
   ':',
@@ -57,7 +57,7 @@ export type InvitationRequest = Infer<typeof InvitationRequest>
 
 const Invitation = schema({
   version: '1',
-  /** null where the request had no Idempotency-Key. */
+  /** Null for a request without Idempotency-Key. */
   operationId: [idField('opn'), '|', 'null'],
   invitationId: idField('opi'),
   operatorName: Name,
@@ -72,7 +72,7 @@ const Invitation = schema({
   'workload?': { providerId: ProviderId },
 })
 
-/** `code` is there the first time alone, and never for a workload. */
+/** Only the first response contains `code`, and none for a workload. */
 export const InvitationIssued = schema({ '...': Invitation, 'code?': textUpTo(256) })
 export type InvitationIssued = Infer<typeof InvitationIssued>
 

@@ -1,6 +1,7 @@
 /**
- * Login with an external token. A subject becomes an operator once, by an invitation or by the
- * managed source's word, and is recognised afterwards; no subject enrolls itself.
+ * Login with an external token. The first login of a subject links it to a new operator, which
+ * takes an invitation or an enrollment by the managed source. Later logins find the linked
+ * operator.
  */
 import { lockSubject } from '../../database/advisory-locks.ts'
 import { listGrants } from '../../database/identity/grants.ts'
@@ -90,8 +91,8 @@ export async function logInExternally(
     const known = await findLinkedOperator(tx, identity)
     const login =
       known === null
-        ? await link(core, tx, identity, given)
-        : await recognise(core, tx, known, given)
+        ? await linkNewOperator(core, tx, identity, given)
+        : await logInLinkedOperator(core, tx, known, given)
     if (token !== null) await recordUse(tx, token, login.session.sessionId, given.atMicros)
     return { login, linked: known === null }
   })
@@ -118,7 +119,7 @@ type VerifiedLogin = ExternalLoginInput & {
   readonly atMicros: bigint
 }
 
-async function link(
+async function linkNewOperator(
   core: ExternalCore,
   tx: Tx,
   identity: ExternalIdentity,
@@ -129,7 +130,7 @@ async function link(
   const invitation = await lockInvitation(tx, identity, input)
   const given = { deviceName, operatorName: null, requestId, isRenewable: !provider.isWorkload }
   const login = await consumeInvitation(core, tx, invitation, given, atMicros)
-  await linkTo(core, tx, identity, login.operator.operatorId, input)
+  await insertLink(core, tx, identity, login.operator.operatorId, input)
   return login
 }
 
@@ -157,11 +158,11 @@ async function enroll(
     createdAtMicros: input.atMicros,
   })
   const { operatorId } = operator
-  await linkTo(core, tx, identity, operatorId, input)
-  return openFor(core, tx, operatorId, input)
+  await insertLink(core, tx, identity, operatorId, input)
+  return reconcileAndOpenSession(core, tx, operatorId, input)
 }
 
-async function recognise(
+async function logInLinkedOperator(
   core: ExternalCore,
   tx: Tx,
   { operatorId, disabled }: LinkedOperator,
@@ -175,14 +176,14 @@ async function recognise(
   }
   const facts = { actor: operatorId, atMicros, requestId }
   const subject = input.provider.providerId
-  const login = await openFor(core, tx, operatorId, input)
+  const login = await reconcileAndOpenSession(core, tx, operatorId, input)
   const { sessionId } = login.session
   await recordAudit(tx, core.system, 'identity.login', { ...facts, subject, sessionId })
   return login
 }
 
 /** The grants as the source wants them, where it spoke, and a session. */
-async function openFor(
+async function reconcileAndOpenSession(
   core: ExternalCore,
   tx: Tx,
   operatorId: OperatorId,
@@ -205,7 +206,7 @@ async function openFor(
   return login
 }
 
-async function linkTo(
+async function insertLink(
   core: ExternalCore,
   tx: Tx,
   identity: ExternalIdentity,

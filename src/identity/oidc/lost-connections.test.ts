@@ -171,7 +171,7 @@ async function snapshot(): Promise<{ audit: string[]; state: string }> {
   return { audit: (await t.audit()).sort(), state: JSON.stringify(parts) }
 }
 
-/** What `after` has more. */
+/** Returns the texts of `after` that `before` lacks. */
 function added(before: readonly string[], after: readonly string[]): string[] {
   const rest = [...before]
   return after.filter((each) => {

@@ -1,6 +1,6 @@
 /**
- * Verifies an external token: who signed it, for whom, for how long, and that it is meant for
- * operators (Document 1, Verifier rules).
+ * Verifies an external token: signature, issuer, audience, validity period, and the claim that
+ * marks tokens for operators (Document 1, Verifier rules).
  */
 import { Fault } from '../../errors/fault.ts'
 import type { System } from '../../system/system.ts'
@@ -16,7 +16,7 @@ import {
 } from '../jwt/tokens.ts'
 import { CLOCK_SKEW_SECONDS, type OidcProvider, TOKEN_LIFETIME_SECONDS_MAX } from './provider.ts'
 
-/** The skew is for tokens from a clock ahead of ours; a token past its end is past its end. */
+/** The skew allows for a provider clock ahead of this one. It does not extend the expiry. */
 const TIME_RULES = {
   skewSeconds: CLOCK_SKEW_SECONDS,
   graceSeconds: 0,
@@ -83,7 +83,7 @@ function checkClaims(
   nowSeconds: number,
 ): VerifiedToken {
   if (claims.iss !== provider.issuer) throw new TokenRejection('issuer')
-  // A token for several audiences can be replayed by any of them.
+  // Any of several audiences could replay the token.
   const { aud } = claims
   const only = Array.isArray(aud) && aud.length === 1 ? aud[0] : aud
   if (only !== provider.audience) throw new TokenRejection('audience')

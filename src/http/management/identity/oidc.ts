@@ -1,4 +1,4 @@
-/** Login with an external identity. Where none is configured these routes do not exist. */
+/** Login with an external identity. Without a configured provider, these routes are 404. */
 import { Fault } from '../../../errors/fault.ts'
 import { logInExternally } from '../../../identity/oidc/logins.ts'
 import { Login } from '../../../wire/auth.ts'
@@ -7,13 +7,13 @@ import { CHANGE_ERRORS, publicRoute, type Route } from '../route.ts'
 import type { AuthApp } from './auth.ts'
 import { loginBody } from './fields.ts'
 
-/** Of the grants that come with a managed enrollment. */
+/** Errors of the grants that come with a managed enrollment. */
 const MANAGED_ERRORS = [
   'PLATFORM_MANAGED_SOURCE_CONFLICT',
   'PLATFORM_MANAGED_SOURCE_STALE',
 ] as const
 const AUTHORIZATION_BYTES_MAX = 16 * 1024
-/** A compact JWS. The grammar admits no comma, so two headers that were joined fail. */
+/** A compact JWS. It contains no comma, so two joined headers do not match. */
 const EXTERNAL_TOKEN = /^Bearer ([\w-]+\.[\w-]+\.[\w-]+)$/
 
 export const oidcRoutes: readonly Route<AuthApp>[] = [
@@ -21,7 +21,7 @@ export const oidcRoutes: readonly Route<AuthApp>[] = [
     method: 'GET',
     path: '/v1/auth/oidc/config',
     name: 'readOidcConfig',
-    summary: 'The native client of the identity provider.',
+    summary: 'Returns the settings of the native client at the identity provider.',
     replies: { 200: OidcConfig },
     errors: ['PLATFORM_NOT_FOUND'],
     handle({ app }) {
@@ -82,7 +82,9 @@ function externalToken(request: Request): string {
   const header = request.headers.get('authorization') ?? ''
   const token = header.length > AUTHORIZATION_BYTES_MAX ? null : EXTERNAL_TOKEN.exec(header)
   if (token === null) {
-    throw new Fault('PLATFORM_AUTHENTICATION_FAILED', { detail: 'no external token' })
+    throw new Fault('PLATFORM_AUTHENTICATION_FAILED', {
+      detail: 'no compact JWS in the authorization header',
+    })
   }
   return token[1]!
 }
