@@ -11,10 +11,10 @@ beforeAll(async () => {
   app = await application()
 })
 afterAll(async () => {
-  await app?.of.dispose()
+  await app?.installation.dispose()
 })
 
-const remote = () => ['--remote', '--root', app.of.productRoot]
+const remote = () => ['--remote', '--root', app.installation.productRoot]
 const PIPELINE = {
   GITHUB_ACTIONS: 'true',
   GITHUB_SERVER_URL: 'https://github.com',
@@ -26,12 +26,12 @@ const PIPELINE = {
 
 function git(...line: string[]): string {
   const identity = ['-c', 'user.name=Ana', '-c', 'user.email=ana@example.com']
-  const options = { cwd: app.of.workspace, encoding: 'utf8' } as const
+  const options = { cwd: app.installation.workspace, encoding: 'utf8' } as const
   return execFileSync('git', [...identity, ...line], options).trim()
 }
 
 function rewrite(file: string, from: string | RegExp, to: string): void {
-  const path = join(app.of.workspace, file)
+  const path = join(app.installation.workspace, file)
   const text = readFileSync(path, 'utf8')
   const next = text.replace(from, to)
   expect(next).not.toBe(text)
@@ -42,14 +42,14 @@ function rewrite(file: string, from: string | RegExp, to: string): void {
 async function stateOf(): Promise<Json> {
   const status = await app.svc(['status', ...remote()])
   const { items } = await app.svc(['audit', '--limit', '1000'])
-  const files = readdirSync(join(app.of.productRoot, 'artifacts'), { recursive: true })
+  const files = readdirSync(join(app.installation.productRoot, 'artifacts'), { recursive: true })
   const kept = items.filter(({ operation }: Json) => operation !== 'session.refresh')
   return { status, audit: kept.length, files: files.toSorted() }
 }
 
 /** Runs `svc` where it may fail; answers the exit code and the document. */
 async function attempt(args: readonly string[], environment = {}): Promise<[number | null, Json]> {
-  const { status, stdout } = await app.of.svc([...args, '--json'], environment)
+  const { status, stdout } = await app.installation.svc([...args, '--json'], environment)
   return [status, JSON.parse(stdout)]
 }
 
@@ -59,7 +59,7 @@ test('a release says where it comes from, and its bytes do not', async () => {
   git('add', '.')
   git('commit', '--quiet', '--message', 'The second day')
   const commit = git('rev-parse', 'HEAD')
-  const plain = await app.svc(['build', '--root', app.of.productRoot])
+  const plain = await app.svc(['build', '--root', app.installation.productRoot])
   const line = ['release', ...remote(), '--channel', 'production', '--message', 'Größere Räume']
   const released = await app.svc(line, PIPELINE)
   const provenance = {
@@ -85,7 +85,7 @@ test('a release says where it comes from, and its bytes do not', async () => {
   ])
   const source = `main@${commit.slice(0, 12)} github 42`
   for (const command of [['releases', 'list', ...remote()], ['status', ...remote()], ['audit']]) {
-    const { stdout } = await app.of.svc(command)
+    const { stdout } = await app.installation.svc(command)
     expect(stdout, command.join(' ')).toContain('Größere Räume')
     expect(stdout, command.join(' ')).toContain(source)
   }
@@ -136,16 +136,23 @@ test('a dry run says what a release would do, and changes nothing', async () => 
 
 /** `svc` with the session of a colleague. */
 async function colleague(args: readonly string[], environment = {}) {
-  const home = { SERVICE_CONFIG_HOME: join(app.of.directory, 'home-of-ana') }
+  const home = { SERVICE_CONFIG_HOME: join(app.installation.directory, 'home-of-ana') }
   const allowed = { SVC_ALLOW_LOOPBACK_HTTP: 'true' }
   return run([CLIENT, ...args, '--json'], {
     environment: { ...home, ...allowed, ...environment },
-    directory: join(app.of.directory, 'run'),
+    directory: join(app.installation.directory, 'run'),
   })
 }
 
 test('a colleague is offboarded by name, at once and for every session', async () => {
-  const role = ['--role', 'developer', '--scope', 'environment', '--root', app.of.productRoot]
+  const role = [
+    '--role',
+    'developer',
+    '--scope',
+    'environment',
+    '--root',
+    app.installation.productRoot,
+  ]
   const { code } = await app.svc(['invite', '--operator-name', 'ana', ...role])
   const login = ['login', '--url', app.server.management, '--code-env', 'CODE']
   expect((await colleague(login, { CODE: code })).status).toBe(0)

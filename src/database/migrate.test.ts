@@ -73,7 +73,8 @@ test('an empty database gets every version, and a second run changes nothing', a
     { version: 2, name: 'invitation-operations', applied_at_micros: String(AT) },
     { version: 3, name: 'managed-grants', applied_at_micros: String(AT) },
     { version: 4, name: 'pepper-checks', applied_at_micros: String(AT) },
-    { version: 5, name: 'operator-operations', applied_at_micros: String(AT) },
+    { version: 5, name: 'workloads', applied_at_micros: String(AT) },
+    { version: 6, name: 'operator-operations', applied_at_micros: String(AT) },
   ])
 })
 
@@ -109,6 +110,38 @@ test('grants from before version 3 become unmanaged legacy with their capabiliti
     'select source, source_id, capabilities from service_operator_grants',
   )
   expect(grants).toEqual([{ source: 'legacy', source_id: null, capabilities: ['logs:read'] }])
+})
+
+test('from version 5 on an invitation has a code or names a workload, never both', async () => {
+  const { database } = await empty()
+  await migrate(database, AT, withMigrations(MIGRATIONS.slice(0, 4)))
+  const [operator, invitation] = ['opr', 'opi'].map((prefix) => `${prefix}_${'0'.repeat(25)}1`)
+  await database.rows(
+    `insert into service_operators (operator_id, operator_name, created_at_micros)
+     values ($1, 'old', 1)`,
+    [operator!],
+  )
+  await database.rows(
+    `insert into service_operator_invitations
+       (invitation_id, kind, code_digest, operator_name, role, scope_kind, capabilities, state,
+        created_by, created_at_micros, expires_at_micros)
+     values ($1, 'delegated', sha256('code'), 'new', 'observer', 'installation', array['logs:read'],
+             'pending', $2, 1, 2)`,
+    [invitation!, operator!],
+  )
+  await migrate(database, AT)
+  const kept = `select code_digest = sha256('code') as code, provider_id, subject_digest, state
+                  from service_operator_invitations`
+  expect(await database.rows(kept)).toEqual([
+    { code: true, provider_id: null, subject_digest: null, state: 'pending' },
+  ])
+  const change = (columns: string) =>
+    database.rows(`update service_operator_invitations set ${columns}`)
+  const identity = `provider_id = 'ci', subject_digest = sha256('subject')`
+  for (const broken of [identity, 'code_digest = null', `${identity.split(',')[0]}`]) {
+    await expect(change(broken)).rejects.toThrow()
+  }
+  await change(`code_digest = null, ${identity}`)
 })
 
 test('servers that migrate at the same time wait for each other and all succeed', async () => {
@@ -190,7 +223,7 @@ test('an older program rejects a newer schema', async () => {
 test('a migration that fails leaves the database as it was', async () => {
   const { database } = await empty()
   const broken: Migration = {
-    version: 5,
+    version: 6,
     name: 'broken',
     sql: 'create table service_platform_extra (id integer); select 1 / 0;',
   }

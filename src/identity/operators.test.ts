@@ -53,7 +53,7 @@ const apply = async (by: Login, given: OperatorChange, identity = t.identity) =>
   changeOperator(identity, await actorOf(t, by), given)
 
 const refreshOf = (login: Login) =>
-  refresh(t.identity, { refreshToken: login.refreshToken.reveal(), requestId: null })
+  refresh(t.identity, { refreshToken: login.refreshToken!.reveal(), requestId: null })
 
 /** Resolves once this many transactions wait for a lock. */
 async function untilWaiting(count: number): Promise<void> {
@@ -281,7 +281,7 @@ test('operators and their sessions are listed in pages, newest first', async () 
     items: [
       {
         operatorId: idOf(ana),
-        operatorName: 'somebody',
+        operatorName: ana.operator.operatorName,
         createdAtMicros: ana.operator.createdAtMicros,
         disabledAtMicros: null,
         lastUsedAtMicros: t.system.nowMicros(),

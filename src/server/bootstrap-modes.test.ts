@@ -2,10 +2,11 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { TEST_PEPPER, type TestIdentity, testIdentity } from '../../build/testing/identity.ts'
-import { PROVIDER } from '../../build/testing/providers/identity-providers.ts'
+import { PROVIDER, providerFile } from '../../build/testing/providers/identity-providers.ts'
 import { exchange } from '../identity/exchange.ts'
 import { realSystem } from '../system/system.ts'
 import { encodeBase64Url } from '../value/base64url.ts'
+import { Secret } from '../value/secret.ts'
 import { runServer } from './modes.ts'
 
 let t: TestIdentity
@@ -130,11 +131,9 @@ test('migrate takes another pepper by its exact phrase alone, and says what it d
 test('another subject pepper ends migrate, until its change is confirmed', async () => {
   const path = join(t.stateDirectory, 'oidc.json')
   const oidc = (fill: number) => {
-    const { requiredType, nativeClient: _, ...settings } = PROVIDER
-    const subjectPepper = encodeBase64Url(new Uint8Array(32).fill(fill))
-    writeFileSync(path, JSON.stringify({ ...settings, requiredType, subjectPepper }), {
-      mode: 0o600,
-    })
+    const subjectPepper = new Secret(encodeBase64Url(new Uint8Array(32).fill(fill)))
+    const content = JSON.stringify(providerFile({ ...PROVIDER, subjectPepper }))
+    writeFileSync(path, content, { mode: 0o600 })
     return { SERVICE_PLATFORM_OIDC_CONFIG: path }
   }
   expect((await run('migrate', oidc(9))).exit).toBe(0)

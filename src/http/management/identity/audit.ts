@@ -1,4 +1,4 @@
-/** The security audit, a page at a time. */
+/** Pages of the security audit. */
 import type { Actor } from '../../../identity/actor.ts'
 import { readAuditPage } from '../../../identity/audit-pages.ts'
 import type { Identity } from '../../../identity/identity.ts'
@@ -13,7 +13,7 @@ export interface AuditApp {
   readonly findProvenance?: (actor: Actor, subject: string) => Provenance | null
 }
 
-/** The greatest bigint of the database. */
+/** The maximum of the type bigint of PostgreSQL. */
 const MICROS_MAX = 2n ** 63n - 1n
 
 export const auditRoutes: readonly Route<AuditApp>[] = [
@@ -21,7 +21,7 @@ export const auditRoutes: readonly Route<AuditApp>[] = [
     method: 'GET',
     path: '/v1/access/audit',
     name: 'listAuditRecords',
-    summary: 'Records of the security audit, the newest first.',
+    summary: 'Lists records of the security audit, newest first.',
     capability: 'operators:manage',
     query: AuditQuery,
     replies: { 200: AuditPage },

@@ -3,8 +3,16 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import { type TestIdentity, testIdentity } from '../../../../build/testing/identity.ts'
 import { publishedContract } from '../../../../build/testing/openapi/contract.ts'
 import { ENVIRONMENT, firstOwner, operatorWith } from '../../../../build/testing/operators.ts'
+import {
+  loginOf,
+  rejectionOf,
+  UNAUTHENTICATED,
+  workloadLogins,
+} from '../../../../build/testing/providers/workload-logins.ts'
+import { changeOperator } from '../../../identity/operators.ts'
 import type { Login } from '../../../identity/sessions.ts'
 import { CAPABILITIES } from '../../../value/capabilities.ts'
+import { INSTALLATION } from '../../../value/scope.ts'
 import { mountManagement } from '../mount.ts'
 import { auditRoutes } from './audit.ts'
 import { type AuthApp, authRoutes } from './auth.ts'
@@ -104,7 +112,7 @@ test('operators and their sessions are read in pages', async () => {
     items: [
       {
         operatorId: ana.operator.operatorId,
-        operatorName: 'somebody',
+        operatorName: ana.operator.operatorName,
         disabledAtMicros: null,
         grants: [{ scope: ENVIRONMENT, capabilities: ['releases:read'], source: 'invitation' }],
         identities: [],
@@ -141,4 +149,32 @@ test('the audit names the actor and the operator that a subject belongs to', asy
     'session.create': { actorName: 'owner', subjectName: 'owner' },
     'bootstrap.create': { actor: null, actorName: null },
   })
+})
+
+test('a workload invitation of a disabled operator is not consumed', async () => {
+  const w = await workloadLogins()
+  try {
+    const { identity, owner: first } = w.t
+    const actor = await identity.authenticate(first.accessToken)
+    const other = await operatorWith(w.t, { scope: INSTALLATION, capabilities: CAPABILITIES })
+    await w.invite()
+    await w.t.sql('update service_operator_invitations set created_by = $1 where kind = $2', [
+      other.operator.operatorId,
+      'delegated',
+    ])
+    const change = (verb: 'disable' | 'enable') =>
+      changeOperator(identity, actor, {
+        verb,
+        operatorId: other.operator.operatorId,
+        operationId: w.t.system.ids.make('opn'),
+        changedAtMicros: w.t.system.nowMicros(),
+        requestId: null,
+      })
+    await change('disable')
+    expect(await rejectionOf(await w.logIn('github'))).toBe(UNAUTHENTICATED)
+    await change('enable')
+    await loginOf(await w.logIn('github'), 201)
+  } finally {
+    await w.dispose()
+  }
 })
