@@ -3,9 +3,12 @@ import { type Context, Hono } from 'hono'
 import { Fault } from '../../errors/fault.ts'
 import type { LogFields } from '../../telemetry/log.ts'
 import type { RequestId } from '../../value/ids.ts'
+import type { Live, Ready } from '../../wire/health.ts'
 import { APPLICATION_CODES, errorResponse, toFault } from '../errors.ts'
+import { probeResponse } from '../probes.ts'
 import type { PeerBinding } from '../rate-limits.ts'
 import { answerBody } from '../transfers/answers.ts'
+import { allowOrigin } from './browser-origins.ts'
 import { authenticate, chargeBody } from './callers.ts'
 import type { ApplicationBinding, Gateway, Incoming } from './gateway.ts'
 import { Call, type Invoked, invokeInTurn, readEnvelope } from './invoke.ts'
@@ -16,7 +19,6 @@ import { INVOCATIONS, type Invocation, PROBES } from './routes.ts'
 const PREFLIGHT_SECONDS = 600
 /** Whoever is gone made the call fail; proxies write 499 for it. It is never sent. */
 const CALLER_GONE = 499
-const EXPOSED = 'Retry-After, X-Service-Request-Id, X-Service-Invocation-Id, X-Service-Release-Id'
 
 const INVOCATION_AT = new Map(INVOCATIONS.map((invocation) => [invocation.path, invocation]))
 /** Methods of each path, for the answer to any other. */
@@ -53,7 +55,7 @@ function router(gateway: Gateway): Hono {
   const hono = new Hono({ strict: true })
   const counted = ({ req }: Context, response: Response): Response => {
     gateway.counts.answered(response.status)
-    allowOrigin(gateway, response, req.raw.headers.get('origin'))
+    allowOrigin(gateway.allowedOrigins, response, req.raw.headers.get('origin'))
     return response
   }
   for (const invocation of INVOCATIONS) {
@@ -63,7 +65,7 @@ function router(gateway: Gateway): Hono {
     })
   }
   for (const { path, asks } of PROBES) {
-    const answered = asks === 'liveness' ? () => probe(gateway, 200, 'live') : readiness
+    const answered = asks === 'liveness' ? () => probe(gateway, 'live') : readiness
     hono.get(path, async (context) => counted(context, await answered(gateway)))
   }
   // Of any path: a browser tells nobody what became of a call whose preflight was not found.
@@ -107,7 +109,7 @@ async function answer(
     incoming.bodyMemory?.release()
     response = failed(gateway, error, incoming)
   }
-  allowOrigin(gateway, response, origin)
+  allowOrigin(gateway.allowedOrigins, response, origin)
   const status = countedStatus(request, response.status)
   gateway.counts.answered(status)
   if (incoming.caller !== null) gateway.keyUsage.answered(incoming.caller, status)
@@ -243,22 +245,12 @@ function preflight(gateway: Gateway, context: Context): Response {
   return new Response(null, { status: 204, headers })
 }
 
-/** Lets the pages of a listed origin read the answer, whatever it is. */
-function allowOrigin(gateway: Gateway, response: Response, origin: string | null): void {
-  if (origin === null || !gateway.allowedOrigins.has(origin)) return
-  const { headers } = response
-  headers.set('access-control-allow-origin', origin)
-  headers.set('access-control-expose-headers', EXPOSED)
-  headers.append('vary', 'Origin')
-}
-
 /** Calls ask less: what becomes of each is its own answer. */
 async function readiness(gateway: Gateway): Promise<Response> {
   const ready = isReady(gateway) && (await gateway.engine.canReadDocuments())
-  return ready ? probe(gateway, 200, 'ready') : probe(gateway, 503, 'unavailable')
+  return probe(gateway, ready ? 'ready' : 'unavailable')
 }
 
-function probe({ system }: Gateway, status: 200 | 503, text: string): Response {
-  const headers = { ...commonHeaders(system.ids.make('req')), 'cache-control': 'no-store' }
-  return Response.json({ status: text }, { status, headers })
+function probe({ system }: Gateway, status: (Live | Ready)['status']): Response {
+  return probeResponse(system.ids.make('req'), status)
 }
