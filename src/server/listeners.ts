@@ -36,7 +36,10 @@ export interface OpenListener {
   readonly address: string
   /** Requests that are not answered. */
   inFlight(): number
-  /** Closes each connection after its next answer; resolves when no request is in flight. */
+  /**
+   * Closes each connection after the answer to its next request; resolves when no request is in
+   * flight.
+   */
   drain(): Promise<void>
   /** Stops listening and cuts every connection. */
   cut(): void
