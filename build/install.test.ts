@@ -341,7 +341,6 @@ test('a service gets its unit, its settings and one pepper, each once', () => {
   expect(statSync(join(root, 'etc/svc/platform-identity-pepper')).mode & 0o077).toBe(0)
   const unit = readFileSync(join(root, 'etc/systemd/system/svc-server.service'), 'utf8')
   expect(unit).toContain(`ExecStart=${join(work, 'bin')}/svc-server serve`)
-  expect(unit).toContain(`ExecStartPre=${join(work, 'bin')}/svc-server check`)
   install(['--service'], { DESTDIR: root })
   expect(readFileSync(join(root, 'etc/svc/platform-identity-pepper'), 'utf8')).toBe(pepper)
 })
