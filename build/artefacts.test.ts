@@ -14,7 +14,7 @@ import { readSignature } from './runtime/mach-o.ts'
 import { fetchBase, TARGETS } from './targets.ts'
 
 const QEMU = '/usr/bin/qemu-aarch64-static'
-/** Of the package libc6-arm64-cross. */
+/** Installed by the package libc6-arm64-cross. */
 const ARM64_LIBRARIES = '/usr/aarch64-linux-gnu'
 const MUSL_LOADER = '/lib/ld-musl-x86_64.so.1'
 const AD_HOC = 0x2

@@ -7,12 +7,12 @@ import {
   encodePackage,
 } from '../src/value/packages/workspace-package.ts'
 
-export function packageOf(of: {
+export function packageOf(content: {
   readonly projectId: string
   readonly workspace: string
   readonly sourceBytes: number
 }): Uint8Array {
-  const { projectId, workspace, sourceBytes } = of
+  const { projectId, workspace, sourceBytes } = content
   const source = `//${'x'.repeat(sourceBytes - 2)}`
   const artifact = encodeArtifact({ source, sourceMap: null }, sha256)
   const digest = digestName(sha256(artifact))

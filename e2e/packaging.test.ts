@@ -23,9 +23,9 @@ import { type ServerProcess, startServer } from '../build/testing/servers/server
 import type { Json } from './application.ts'
 import {
   CLIENT,
+  createInstallation,
   type Environment,
   type Installation,
-  installation,
   run,
   runSync,
   SERVER,
@@ -41,7 +41,7 @@ const URLS = {
 const SYSTEMD_ANALYZE = '/usr/bin/systemd-analyze'
 
 interface Service {
-  readonly of: Installation
+  readonly installation: Installation
   readonly productRoot: string
   readonly environment: Environment
   start(): Promise<ServerProcess>
@@ -49,27 +49,27 @@ interface Service {
 
 /** A server with the settings of the template, in directories of its own. */
 async function service(): Promise<Service> {
-  const of = await installation()
-  const root = join(of.directory, 'root')
+  const installation = await createInstallation()
+  const root = join(installation.directory, 'root')
   const environment = await templateSettings(root)
   for (const name of ['IDENTITY_DATABASE_URL_FILE', 'PLATFORM_IDENTITY_PEPPER_FILE']) {
     const path = environment[`SERVICE_${name}`]!
     mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
-    writeFileSync(path, readFileSync(of.environment[`SERVICE_${name}`]!), { mode: 0o600 })
+    writeFileSync(path, readFileSync(installation.environment[`SERVICE_${name}`]!), { mode: 0o600 })
   }
   mkdirSync(environment.SERVICE_STATE_DIRECTORY!, { recursive: true, mode: 0o700 })
   const running: ServerProcess[] = []
   onTestFinished(async () => {
     for (const server of running) server.kill()
     await Promise.all(running.map((server) => server.ended))
-    await of.dispose()
+    await installation.dispose()
   })
   const start = async () => {
     const server = await startServer({ executable: SERVER, environment, directory: '/' })
     running.push(server)
     return server
   }
-  return { of, productRoot: environment.SERVICE_PRODUCT_ROOT!, environment, start }
+  return { installation, productRoot: environment.SERVICE_PRODUCT_ROOT!, environment, start }
 }
 
 /** The settings of the template and of its examples for one Product, at free ports. */
@@ -85,7 +85,7 @@ async function templateSettings(root: string): Promise<Record<string, string>> {
 }
 
 /** Starts the proxy, and gives svc the names of both origins and the authority of the proxy. */
-async function throughTls(kind: ProxyKind, { of, environment, productRoot }: Service) {
+async function throughTls(kind: ProxyKind, { installation, environment, productRoot }: Service) {
   const proxy: RunningProxy = await kind.start({
     management: environment.SERVICE_MANAGEMENT_LISTEN!,
     application: environment.SERVICE_APPLICATION_LISTEN!,
@@ -95,10 +95,10 @@ async function throughTls(kind: ProxyKind, { of, environment, productRoot }: Ser
   const tunnels = Object.fromEntries(hosts.map((host) => [`${host}:443`, proxy.port]))
   const names = await ForwardProxy.start({ tunnels })
   onTestFinished(() => names[Symbol.dispose]())
-  const authority = join(of.directory, 'authority.pem')
+  const authority = join(installation.directory, 'authority.pem')
   writeFileSync(authority, proxy.authority)
   const variables = {
-    SERVICE_CONFIG_HOME: of.clientEnvironment.SERVICE_CONFIG_HOME!,
+    SERVICE_CONFIG_HOME: installation.clientEnvironment.SERVICE_CONFIG_HOME!,
     HTTPS_PROXY: `http://127.0.0.1:${names.port}`,
     NODE_EXTRA_CA_CERTS: authority,
   }
@@ -116,7 +116,7 @@ describe.each([NGINX, CADDY])('with the configuration of $name and the settings'
 
   test.skipIf(!kind.installed)(`${where}, svc works through TLS`, async () => {
     const served = await service()
-    const workspace = ['--workspace', join(served.of.directory, 'workspace')]
+    const workspace = ['--workspace', join(served.installation.directory, 'workspace')]
     const made = runSync([CLIENT, 'init', '--root', served.productRoot, ...workspace])
     expect(made.stderr).toBe('')
     const { environment } = served
@@ -133,7 +133,7 @@ describe.each([NGINX, CADDY])('with the configuration of $name and the settings'
     await svc(['link', '--project-id', projectId, '--environment-id', environmentId])
 
     const frame = packageOf({ projectId, workspace: 'large', sourceBytes: 60 * MEBIBYTE })
-    const file = join(served.of.directory, 'large.svcpkg')
+    const file = join(served.installation.directory, 'large.svcpkg')
     writeFileSync(file, frame)
     const published = await svc(['publish', '--remote', '--package', file])
     expect(published).toMatchObject({ workspace: 'large', replayed: false })

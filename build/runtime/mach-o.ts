@@ -23,7 +23,7 @@ const SHA256_TYPE = 2
 const SHA256_BYTES = 32
 const PAGE_SHIFT = 12
 const PAGE_BYTES = 1 << PAGE_SHIFT
-/** What the segments of arm64 executables are aligned to; those of x64 need 4 KiB. */
+/** Alignment of the segments of arm64 executables; those of x64 need 4 KiB. */
 const SEGMENT_BYTES = 16 * 1024
 const SIGNATURE_ALIGNMENT = 16
 const MAIN_BINARY = 1n

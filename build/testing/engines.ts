@@ -1,4 +1,5 @@
 /** The engine with real documents and real runners, for Functions given as source text. */
+
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -6,6 +7,7 @@ import { openSqliteDocuments } from '../../src/documents/sqlite/stores.ts'
 import type { RequestsOptions } from '../../src/engine/actions/outgoing-requests.ts'
 import { createEngine } from '../../src/engine/create-engine.ts'
 import type { Engine } from '../../src/engine/engine.ts'
+import type { FunctionStorage } from '../../src/engine/files/function-storage.ts'
 import type { ConfigurationSource } from '../../src/engine/invocations/function-configuration.ts'
 import type { Release } from '../../src/engine/releases/executable-release.ts'
 import type { PoolLimits, RunnerPool } from '../../src/engine/runners/runner-pool.ts'
@@ -17,6 +19,7 @@ import type { Value, ValueObject } from '../../src/value/values.ts'
 import { parseDescription } from '../../src/wire/files/manifest.ts'
 import { TestConfiguration } from './configurations.ts'
 import { testCursors } from './cursors.ts'
+import { noStorage } from './function-storage.ts'
 import { poolBench } from './runners.ts'
 
 export interface EngineBench {
@@ -44,6 +47,8 @@ export interface BenchOptions {
   readonly outbound?: RequestsOptions
   readonly configuration?: ConfigurationSource
   readonly limits?: Partial<PoolLimits>
+  /** Stores nothing by default. */
+  readonly storage?: FunctionStorage
 }
 
 const system = realSystem()
@@ -60,7 +65,9 @@ export async function engineBench(
   const store = await openSqliteDocuments(join(directory, 'documents.db'))
   const issueGuest = () => 'nobody'
   const cursors = testCursors()
-  const base = { store, pool, system, log: log.log, metrics, issueGuest, cursors, configuration }
+  const storage = options.storage ?? noStorage()
+  const world = { system, log: log.log, metrics }
+  const base = { store, pool, ...world, issueGuest, storage, cursors, configuration }
   const engine = createEngine({ ...base, ...(outbound && { outbound }) })
   const written = releaseOf(functions, schema)
   const code = { ...written, source: `${options.prelude ?? ''}${written.source}` }

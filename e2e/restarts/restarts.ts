@@ -75,7 +75,7 @@ export async function restartUnderCalls(options: {
     const ascending = (numbers: readonly number[]) => numbers.toSorted((a, b) => a - b)
     expect(ascending(await storedNumbers(app))).toEqual(ascending(load.report.added))
   } finally {
-    await app.of.dispose()
+    await app.installation.dispose()
   }
 }
 

@@ -194,7 +194,8 @@ function shown(text: string): string {
   return text.length > 40 ? `${text.slice(0, 40)}...` : text
 }
 
-function suggestion(typed: string, names: readonly string[]): string {
+/** A question that names the nearest name, after a space; empty where none is near. */
+export function suggestion(typed: string, names: readonly string[]): string {
   const scored = names
     .map((name) => ({ name, distance: editDistance(typed, name) }))
     .sort((a, b) => a.distance - b.distance)

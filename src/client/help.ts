@@ -6,10 +6,21 @@ import { declareCommand, declareProgram, usageOf } from './program.ts'
 
 type HelpSection = Parameters<NonNullable<Command['helpCallback']>>[0][number]
 
-const EXIT_CODES = [
-  '0 done, 1 internal, 2 usage, 3 authentication or authorization, 4 conflict, 5 unavailable,',
-  '6 corruption, 7 not found, 8 invalid input, 9 uncertain outcome, 130 interrupted.',
-]
+/** Exit codes of every command (wire decisions, section 6). */
+export const EXIT_CODES: Readonly<Record<string, string>> = {
+  0: 'done',
+  1: 'internal',
+  2: 'usage',
+  3: 'authentication or authorization',
+  4: 'conflict',
+  5: 'unavailable',
+  6: 'corruption',
+  7: 'not found',
+  8: 'invalid input',
+  9: 'uncertain outcome',
+  130: 'interrupted',
+}
+const EXIT_LINE_COLUMNS = 96
 
 export function programHelp(commands: readonly CommandSpec[]): string[] {
   const program = declareProgram().usage('<command> [options]')
@@ -20,7 +31,7 @@ export function programHelp(commands: readonly CommandSpec[]): string[] {
   )
   return linesOf([
     ...sections,
-    { title: 'Exit codes', body: indented(EXIT_CODES) },
+    { title: 'Exit codes', body: indented(exitLines()) },
     { body: 'Run `svc <command> --help` for one command.' },
   ])
 }
@@ -59,6 +70,20 @@ export function helpDocument(commands: readonly CommandSpec[]): Json {
       })),
     })),
   }
+}
+
+/** All exit codes in sentences, a line at a time. */
+function exitLines(): string[] {
+  const lines = ['']
+  for (const [exit, meaning] of Object.entries(EXIT_CODES)) {
+    const entry = `${exit} ${meaning},`
+    const line = lines.at(-1)!
+    if (line === '') lines[lines.length - 1] = entry
+    else if (line.length + 1 + entry.length > EXIT_LINE_COLUMNS) lines.push(entry)
+    else lines[lines.length - 1] = `${line} ${entry}`
+  }
+  lines[lines.length - 1] = lines.at(-1)!.replace(/,$/, '.')
+  return lines
 }
 
 class Taken {}

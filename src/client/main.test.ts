@@ -132,6 +132,7 @@ const REMOTE = ['--remote', '--root', 'root']
 /** One line for each command that needs no builder. */
 const LINES: readonly (readonly string[])[] = [
   ['version'],
+  ['docs'],
   ['auth', 'status'],
   ['whoami'],
   ['sessions', 'list'],
@@ -150,6 +151,8 @@ const LINES: readonly (readonly string[])[] = [
   ['rollback', ...REMOTE, '--channel', 'main', '--expected', RELEASE[1]!, '--to', RELEASE[1]!],
   ['releases', 'list', ...REMOTE],
   ['releases', 'retire', ...REMOTE, ...RELEASE],
+  ['functions', ...REMOTE, '--target', 'channel:main'],
+  ['tables', ...REMOTE, '--target', 'channel:main'],
   ['serve-policy', 'get', ...REMOTE],
   ['serve-policy', 'set', ...REMOTE, '--releases', newId.make('rel')],
   ['environments', 'get', ...REMOTE],

@@ -6,9 +6,11 @@ import { Fault, isFault } from '../errors/fault.ts'
 import { parseLine, wantsJson } from './arguments.ts'
 import { buildCommand } from './commands/build.ts'
 import { callCommand } from './commands/call.ts'
+import { functionsCommand, tablesCommand } from './commands/catalogs.ts'
 import { clientCommands } from './commands/clients.ts'
 import { configCommands } from './commands/config.ts'
 import { credentialCommands } from './commands/credentials.ts'
+import { docsCommand } from './commands/docs.ts'
 import { environmentCommands } from './commands/environments.ts'
 import { healthCommand } from './commands/health.ts'
 import { auditCommand } from './commands/identity/audit.ts'
@@ -54,6 +56,8 @@ export const COMMANDS: readonly CommandSpec[] = [
   promoteCommand,
   rollbackCommand,
   ...releaseCommands,
+  functionsCommand,
+  tablesCommand,
   statusCommand,
   healthCommand,
   metricsCommand,
@@ -63,6 +67,7 @@ export const COMMANDS: readonly CommandSpec[] = [
   ...clientCommands,
   ...credentialCommands,
   callCommand,
+  docsCommand,
   versionCommand,
 ]
 

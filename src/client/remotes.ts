@@ -2,6 +2,7 @@
 import { Fault, isFault } from '../errors/fault.ts'
 import type { OperationId, ReleaseId, WorkspaceRevisionId } from '../value/ids.ts'
 import { PACKAGE_MEDIA_TYPE } from '../value/packages/workspace-package.ts'
+import { FunctionCatalog, TableCatalog } from '../wire/catalogs.ts'
 import { Promoted } from '../wire/channels.ts'
 import {
   ConfigurationChanged,
@@ -13,7 +14,6 @@ import {
   type EnvironmentConfigurationField,
   EnvironmentState,
 } from '../wire/environment.ts'
-import { FunctionCatalog } from '../wire/functions.ts'
 import { Health } from '../wire/health.ts'
 import { MetricsReport } from '../wire/metrics.ts'
 import { OPERATION_ID_HEADER } from '../wire/operations.ts'
@@ -199,6 +199,16 @@ export function readFunctions({ session, base }: Remote, target: string) {
     method: 'GET',
     path: `${base}/functions?target=${encodeURIComponent(target)}`,
     reply: FunctionCatalog,
+    replay: 'safe',
+    responseBytesMax: CATALOG_BYTES_MAX,
+  })
+}
+
+export function readTables({ session, base }: Remote, target: string) {
+  return session.management({
+    method: 'GET',
+    path: `${base}/schema/tables?target=${encodeURIComponent(target)}`,
+    reply: TableCatalog,
     replay: 'safe',
     responseBytesMax: CATALOG_BYTES_MAX,
   })

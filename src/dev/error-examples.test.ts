@@ -1,4 +1,4 @@
-/** The README's example of an error compiles against the types of a Workspace. */
+/** The example of an error in src/docs/functions.md compiles against the types of a Workspace. */
 import { spawnSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -8,12 +8,8 @@ import { writeWorkspace } from './new-workspaces.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
 const TSC = join(ROOT, 'node_modules/.bin/tsc')
-const README = readFileSync(join(ROOT, 'README.md'), 'utf8')
-const SECTION = README.slice(
-  README.indexOf('## Errors of a Function'),
-  README.indexOf('## Actions'),
-)
-const EXAMPLE = /```ts\n([\s\S]*?)```/.exec(SECTION)?.[1] ?? ''
+const GUIDE = readFileSync(join(ROOT, 'src/docs/functions.md'), 'utf8')
+const EXAMPLE = /```ts\n([\s\S]*?)```/.exec(GUIDE)?.[1] ?? ''
 
 let workspace = ''
 beforeAll(() => {

@@ -8,6 +8,9 @@ import { Requests, type RequestsOptions } from './actions/outgoing-requests.ts'
 import { Committer } from './commits/committer.ts'
 import { Retention } from './commits/retention.ts'
 import type { Engine } from './engine.ts'
+import type { FunctionStorage } from './files/function-storage.ts'
+import { SystemDocuments } from './files/system-documents.ts'
+import { SystemTablesLoader } from './files/system-tables.ts'
 import { ActiveCalls } from './invocations/active-calls.ts'
 import { CallAdmission } from './invocations/admission.ts'
 import type { Cursors } from './invocations/context-operations.ts'
@@ -21,6 +24,7 @@ import { Preparations } from './releases/preparations.ts'
 import { storedTables } from './releases/stored-tables.ts'
 import type { RunnerRole } from './runners/ports.ts'
 import type { RunnerPool } from './runners/runner-pool.ts'
+import { Subscriptions } from './subscriptions/subscriptions.ts'
 import { FunctionUsage } from './usage/function-usage.ts'
 import { componentHealth, DocumentsHealth } from './usage/health.ts'
 import { measuredEngine } from './usage/measured-engine.ts'
@@ -32,6 +36,7 @@ export interface EngineOptions {
   readonly log: Logger
   readonly metrics: Metrics
   readonly issueGuest: IssueGuest
+  readonly storage: FunctionStorage
   readonly cursors: Cursors
   readonly configuration: ConfigurationSource
   /** Networks that Actions may send requests to in addition to the public Internet. */
@@ -41,26 +46,14 @@ export interface EngineOptions {
 }
 
 export function createEngine(options: EngineOptions): Engine {
-  const { store, pool, system, log } = options
-  const cache = new QueryCache(options)
-  const committer = new Committer({
-    ...options,
-    onCommit: (_, writes) => cache.invalidate(writes),
-  })
-  const usage = new FunctionUsage(options)
-  const inFlight = new ActiveCalls()
-  const port = { ...options, cache, committer, usage, inFlight }
-  const queries = new Queries(port)
-  const mutations = new Mutations(port)
-  const requests = new Requests(options.outbound ?? { allowedNetworks: [] }, pool)
-  const actions = new Actions({ ...port, queries, mutations, requests })
-  const retention = new Retention({ store, committer, system, log })
-  const preparations = new Preparations(store, committer)
-  const calls = new CallAdmission({ preparations, queries, mutations, actions, inFlight, system })
-  const documents = new DocumentsHealth(store)
+  const { store, pool } = options
+  const parts = engineParts(options)
+  const { cache, committer, documents, usage, inFlight, mutations, actions, retention } = parts
+  const { preparations, calls, subscriptions, reads } = parts
   retention.start()
 
   const engine: Engine = {
+    documents,
     describe: (code) => pool.describe(code),
     prepare: async (release) => {
       const { tables } = await preparations.prepare(release)
@@ -70,6 +63,7 @@ export function createEngine(options: EngineOptions): Engine {
     mutation: (request) => calls.mutation(request),
     replay: (request, callers) => mutations.replay(request, callers),
     action: (request) => calls.action(request),
+    watch: (request, observer) => subscriptions.watch(request, observer),
     isWarm: (release) =>
       preparations.find(release.releaseId) !== null &&
       pool.isWarm(release.releaseId, rolesOf(release)),
@@ -83,16 +77,18 @@ export function createEngine(options: EngineOptions): Engine {
       return preparations.retainOnly(retained)
     },
     ready: () => store.status.state === 'open',
-    canReadDocuments: async () => (await documents.check()) === 'healthy',
-    health: () => componentHealth(documents, committer, pool.statistics()),
+    canReadDocuments: async () => (await reads.check()) === 'healthy',
+    health: () => componentHealth(reads, committer, pool.statistics()),
     whenIdle: () => inFlight.whenIdle(),
     statistics: () => ({
       cache: cache.statistics,
       actions: actions.statistics,
+      subscriptions: subscriptions.statistics,
       inFlight: inFlight.count,
       durableSequence: committer.durable,
     }),
     close: async () => {
+      subscriptions.close()
       await retention.stop()
       await pool.close()
       await committer.drain()
@@ -101,6 +97,38 @@ export function createEngine(options: EngineOptions): Engine {
     },
   }
   return measuredEngine(engine, options)
+}
+
+/** Wires the parts of an engine to each other. */
+function engineParts(options: EngineOptions) {
+  const { store, pool, system, log } = options
+  const cache = new QueryCache(options)
+  const committer = new Committer({
+    ...options,
+    onCommit: (_, writes) => {
+      cache.invalidate(writes)
+      subscriptions.onCommit(writes)
+      if (writes.files !== undefined) documents.notify(writes.files)
+    },
+  })
+  const tables = new SystemTablesLoader(store, committer)
+  const documents = new SystemDocuments({ store, committer, system, tables })
+  const usage = new FunctionUsage(options)
+  const inFlight = new ActiveCalls()
+  const port = { ...options, cache, committer, usage, inFlight }
+  const queries = new Queries(port)
+  const mutations = new Mutations(port)
+  const requests = new Requests(options.outbound ?? { allowedNetworks: [] }, pool)
+  const actions = new Actions({ ...port, queries, mutations, requests, documents })
+  const retention = new Retention({ store, committer, system, log })
+  const preparations = new Preparations(store, committer, tables)
+  const calls = new CallAdmission({ preparations, queries, mutations, actions, inFlight, system })
+  const subscriptions = new Subscriptions({ ...port, calls })
+  const reads = new DocumentsHealth(store)
+  return {
+    ...{ cache, committer, documents, usage, inFlight, mutations, actions, retention },
+    ...{ preparations, calls, subscriptions, reads },
+  }
 }
 
 /** Returns the runner roles that the Functions of a Release need. */

@@ -9,6 +9,7 @@ import {
   inProcessPool,
   type TestHandler,
 } from '../../build/testing/engine/in-process-pool.ts'
+import { noStorage } from '../../build/testing/function-storage.ts'
 import { openSqliteDocuments } from '../documents/sqlite/stores.ts'
 import { realSystem } from '../system/system.ts'
 import { memoryLog } from '../telemetry/log.ts'
@@ -68,6 +69,7 @@ async function engineWith(
     system,
     log: memoryLog().log,
     metrics: new Metrics(system),
+    storage: noStorage(),
     issueGuest: ({ entropy }) => `guest ${Buffer.from(entropy).toString('hex')}`,
     configuration: new TestConfiguration(),
     cursors: testCursors(),

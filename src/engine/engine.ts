@@ -2,15 +2,21 @@
 import type { MaybePromise } from '../system/maybe-promise.ts'
 import type { Json } from '../value/strict-json.ts'
 import type { ActionOutcome, ActionStatistics } from './actions/actions.ts'
+import type { SystemDocuments } from './files/system-documents.ts'
 import type { MutationOutcome, ReplayRequest } from './invocations/mutations.ts'
 import type { QueryOutcome } from './invocations/queries.ts'
 import type { MutationRequest, QueryRequest } from './invocations/requests.ts'
 import type { CacheStatistics } from './query-cache/query-cache.ts'
 import type { LiveReleases, Release, ReleaseCode } from './releases/executable-release.ts'
 import type { StoredTables } from './releases/stored-tables.ts'
+import type { SubscriptionObserver, WatchRequest } from './subscriptions/live-query.ts'
+import type { Subscription, SubscriptionStatistics } from './subscriptions/subscriptions.ts'
 import type { ComponentHealth } from './usage/health.ts'
 
 export interface Engine {
+  /** The tables of stored files, for the rules of files. */
+  readonly documents: SystemDocuments
+
   /**
    * Loads the code inside the sandbox and returns its own description, in the form of
    * WorkspaceDescription; nothing in it is trusted. Throws FUNCTION_FAILED, whose violation is what
@@ -31,6 +37,11 @@ export interface Engine {
    */
   replay(request: ReplayRequest, callers: AsyncIterable<string>): Promise<MutationOutcome | null>
   action(request: QueryRequest): Promise<ActionOutcome>
+  /**
+   * Watches a Query: the observer receives its state now, and again whenever a commit has changed
+   * the bytes of its result. Equal Queries run once for all their subscriptions.
+   */
+  watch(request: WatchRequest, observer: SubscriptionObserver): Subscription
   /** Whether a call of the Release would start at once: it is prepared and has its runners. */
   isWarm(release: Release): boolean
   /** Prepares the Release and starts its runners. */
@@ -55,6 +66,7 @@ export interface Engine {
 export interface EngineStatistics {
   readonly cache: CacheStatistics
   readonly actions: ActionStatistics
+  readonly subscriptions: SubscriptionStatistics
   readonly inFlight: number
   readonly durableSequence: number
 }

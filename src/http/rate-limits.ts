@@ -109,7 +109,9 @@ export interface ManagementLimits {
   readonly credentialFailures: RateLimiter
 }
 
+/** @limit Requests: requests without a session to the management address, from one address */
 export const UNAUTHENTICATED_LIMIT: RateLimit = { perSecond: 20, burst: 60 }
+/** @limit Requests: failed authentication from one address, or with one credential of a session */
 export const FAILURE_LIMIT: RateLimit = { perSecond: 5, burst: 20 }
 
 export function managementLimits(clock: Pick<System, 'monotonicMillis'>): ManagementLimits {
@@ -130,7 +132,9 @@ export interface ApplicationLimits {
   readonly verifications: RateLimiter
 }
 
+/** @limit Requests: functional tokens that are verified for an address that failed too often */
 export const VERIFICATION_LIMIT: RateLimit = { perSecond: 200, burst: 400 }
+/** @limit Requests: calls with one Application Key, unless it has a limit of its own */
 export const CREDENTIAL_LIMIT: RateLimit = { perSecond: 2_000, burst: 4_000 }
 
 export function applicationLimits(clock: Pick<System, 'monotonicMillis'>): ApplicationLimits {

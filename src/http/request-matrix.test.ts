@@ -105,6 +105,7 @@ const BODIES: Readonly<Record<string, object | null | typeof FRAME>> = {
   [`POST ${CREDENTIALS}/:credentialId/revoke`]: null,
   [`DELETE ${CREDENTIALS}/:credentialId`]: null,
   [`GET ${BASE}/functions`]: null,
+  [`GET ${BASE}/schema/tables`]: null,
   [`GET ${BASE}/instances/healthz`]: null,
   [`GET ${BASE}/metrics`]: null,
 }

@@ -11,19 +11,23 @@ import { count, isName, record, sized, text64 } from './shapes.ts'
 
 /** Bytes of one frame of a runner, without its length; a larger frame terminates the runner. */
 export const FRAME_BYTES_MAX = 16 * 1024 * 1024
+/** @limit Calls: log lines of one call */
 export const LOG_LINES_MAX = 256
-/** Characters of one log line, data included. */
+/** @limit Calls: one log line, data included */
 export const LOG_CHARACTERS_MAX = 4_096
 /** Characters of the message of an error, and of its stack. */
 export const ERROR_CHARACTERS_MAX = 8_192
 
-/** Bytes of the body of one `fetch` request. */
+/** @limit Actions: body of one outgoing request */
 export const REQUEST_BYTES_MAX = 8 * 1024 * 1024
-/** Characters of the URL and the headers of a `fetch` request: with the body they fit a frame. */
+/**
+ * Characters of the URL and the headers of a `fetch` request: with the body they fit a frame.
+ * @limit Actions: URL and headers of one outgoing request
+ */
 export const REQUEST_HEAD_CHARACTERS_MAX = 1024 * 1024
 /** Characters of the pipelined operations that a speculative call gathers for one frame. */
 export const PIPELINED_CHARACTERS_MAX = 64 * 1024
-/** Timers of one Action. */
+/** @limit Actions: timers of one Action */
 export const TIMERS_MAX = 1_024
 
 /** Threads of a runner; the runtime has some ten, ends idle ones and starts them again. */

@@ -8,6 +8,7 @@ import { isConfigurationName } from '../value/configuration.ts'
 import { GUEST_SECONDS_MAX } from '../value/identities.ts'
 import { FUNCTION_KINDS, type FunctionKind } from '../value/manifest.ts'
 import { ValidationError } from '../value/validation-error.ts'
+import { decodeFileOperation, type FileOperation } from './file-operations.ts'
 import { count, isName, record, sized } from './shapes.ts'
 
 /** Stored JSON as JSON.parse made it, unchecked. */
@@ -72,6 +73,7 @@ export type Operation =
   | readonly ['issueGuest', number]
   /** Its reply comes after so many milliseconds. */
   | readonly ['sleep', number]
+  | FileOperation
 
 /** Tells whether a speculative call continues before the operation is processed. */
 export function isPipelined([type]: Operation): boolean {
@@ -112,6 +114,8 @@ export function decodeOperation(json: unknown): Operation {
     sized(json, 3)
     return [type, count(first), fetchRequest(second)]
   }
+  const file = decodeFileOperation(json)
+  if (file !== null) return file
   if (typeof first !== 'string') throw new ValidationError('a name or an ID')
   switch (type) {
     case 'config':

@@ -62,7 +62,7 @@ function define(
   }
   if (kind !== 'action' && definition.uses !== undefined) {
     throw new DefinitionError(
-      `${owner} has uses, but only an Action reaches a network or a secret`,
+      `${owner} has uses, but only an Action names what it reaches`,
       'Leave uses out, or do that part in an action(...)',
     )
   }
@@ -155,10 +155,10 @@ function usesOf(value: unknown, owner: string): FunctionUses {
   if (!isPlainObject(value)) {
     throw new DefinitionError(
       `${owner} uses is ${kindOf(value)}`,
-      'Write { network: ["api.example.com"], secrets: ["API_KEY"] }',
+      'Write { network: ["api.example.com"], secrets: ["API_KEY"], storage: "read" }',
     )
   }
-  rejectUnknownOptions(value, ['network', 'secrets'], `${owner} uses`)
+  rejectUnknownOptions(value, ['network', 'secrets', 'storage'], `${owner} uses`)
   return {
     network: namesOf(value.network ?? [], `${owner} uses.network`, {
       fits: isHost,
@@ -169,7 +169,17 @@ function usesOf(value: unknown, owner: string): FunctionUses {
       fits: isConfigurationName,
       fix: 'Use upper-case letters, digits and _, at most 64 characters, such as API_KEY',
     }),
+    ...storageOf(value.storage, owner),
   }
+}
+
+function storageOf(value: unknown, owner: string): Pick<FunctionUses, 'storage'> {
+  if (value === undefined) return {}
+  if (value === 'read' || value === 'write') return { storage: value }
+  throw new DefinitionError(
+    `${owner} uses.storage is ${typeof value === 'string' ? `"${value}"` : kindOf(value)}`,
+    'Use "read" or "write", or leave it out',
+  )
 }
 
 /** Names the part of a host that is wrong; empty if it is not known. */

@@ -1,4 +1,5 @@
 /** The builders of `v`: each makes one validator as plain data (value/validators.ts). */
+import { FILES_TABLE } from '../value/files/files.ts'
 import { isTableName } from '../value/ids.ts'
 import { PatternError } from '../value/patterns/pattern-error.ts'
 import { parsePattern } from '../value/patterns/syntax.ts'
@@ -281,7 +282,8 @@ export function referencedTables(
 ): readonly { readonly table: string; readonly path: string }[] {
   switch (json.type) {
     case 'id':
-      return [{ table: json.table, path }]
+      // The table of stored files exists in every Workspace.
+      return json.table === FILES_TABLE ? [] : [{ table: json.table, path }]
     case 'optional':
     case 'nullable':
       return referencedTables(json.inner, path)

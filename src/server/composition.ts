@@ -1,6 +1,8 @@
 /** The parts of a server that serves: identity, then the Product Environment, and both origins. */
 import { QueryEnvelopes } from '../http/application/call-envelopes.ts'
-import { mountApplication } from '../http/application/mount.ts'
+import type { Gateway } from '../http/application/gateway.ts'
+import { type ApplicationOrigin, mountApplication } from '../http/application/mount.ts'
+import { Realtime } from '../http/application/realtime/realtime.ts'
 import { mountManagement } from '../http/management/mount.ts'
 import { managementRoutes } from '../http/management/routes.ts'
 import { openApiText } from '../http/openapi/published.ts'
@@ -37,7 +39,7 @@ interface Running extends CompositionOptions {
 export interface Composition {
   readonly management: ListenerApp
   /** Null without a Product. */
-  readonly application: ListenerApp | null
+  readonly application: ApplicationOrigin | null
 }
 
 /** Throws SERVER_* Faults and PRODUCT_CORRUPT. */
@@ -93,7 +95,10 @@ function managementApp(running: Running) {
       openApiDocument: openApiText,
       // Routes of the Product run only where mount found its Environment configured.
       product: product!,
-      health: () => environment!.engine.health(),
+      health: async () => [
+        ...(await environment!.engine.health()),
+        await environment!.files.health(),
+      ],
       environment: product?.root.descriptor ?? null,
       sessions: identity,
       linkableEnvironments: async () =>
@@ -103,10 +108,10 @@ function managementApp(running: Running) {
 }
 
 function applicationApp(
-  { configuration, system, transfers, counts }: Running,
+  { configuration, system, metrics, transfers, counts }: Running,
   { product, engine, tokens, log, keyUsage, rejections }: OpenEnvironment,
-) {
-  return mountApplication({
+): ApplicationOrigin {
+  const gateway: Gateway = {
     system,
     log,
     engine,
@@ -121,6 +126,8 @@ function applicationApp(
     authenticateKey: (key) => product.keys.authenticate(key),
     explainKey: (key) => product.keys.explain(key),
     resolveTarget: (target, caller, source) => resolveTarget(product, caller, target, source),
+    revision: () => product.root.control.changes + product.serving.changes,
     serving: () => product.serving.isStarted,
-  })
+  }
+  return mountApplication(gateway, new Realtime(gateway, configuration.realtime, metrics))
 }

@@ -1,5 +1,6 @@
 /** The one Product Environment that a server composes: root, documents, engine, rules. */
 
+import { join } from 'node:path'
 import { createEngine } from '../engine/create-engine.ts'
 import type { Engine } from '../engine/engine.ts'
 import type { IssueGuest } from '../engine/invocations/guest-identities.ts'
@@ -9,15 +10,19 @@ import { RejectionLog } from '../http/application/rejection-log.ts'
 import { deliverProductAudit } from '../identity/audit.ts'
 import type { Identity } from '../identity/identity.ts'
 import { LiveConfiguration } from '../product/configuration/live-configuration.ts'
+import { DEFAULT_BUCKETS } from '../product/files/buckets.ts'
+import { type Files, openFilesOf } from '../product/files/files.ts'
 import { openJwtProviders } from '../product/functional-tokens/providers.ts'
 import { FunctionalTokens } from '../product/functional-tokens/tokens.ts'
 import { closeProduct, openProduct, type Product } from '../product/product.ts'
 import { runnerCommand } from '../runner/command.ts'
 import { runnerSpawner } from '../runner/processes.ts'
 import type { ServerSettings } from '../settings/settings.ts'
+import type { BlobStore } from '../storage/blobs/blobs.ts'
+import { FileBlobs } from '../storage/blobs/file-blobs.ts'
 import { hasReleases } from '../storage/control/releases.ts'
 import { Cursors } from '../storage/cursors.ts'
-import { openProductRoot, type ProductRoot } from '../storage/root.ts'
+import { FILES_DIRECTORY, openProductRoot, type ProductRoot } from '../storage/root.ts'
 import type { System } from '../system/system.ts'
 import type { Logger } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics/metrics.ts'
@@ -27,6 +32,7 @@ import type { ShutdownStack } from './shutdown-stack.ts'
 export interface OpenEnvironment {
   readonly product: Product
   readonly engine: Engine
+  readonly files: Files
   readonly tokens: FunctionalTokens
   /** Its records carry the Project and the Environment. */
   readonly log: Logger
@@ -68,10 +74,15 @@ export async function openEnvironment(options: EnvironmentOptions): Promise<Open
   const networks = configuration.product?.actionNetworks ?? []
   const outbound = { allowedNetworks: networks.map(({ range }) => range) }
   const live = new LiveConfiguration(root)
+  const blobs = await openBlobs(configuration, rootPath)
   const cursors = new Cursors(root.keyring)
   const ports = { store, pool, ...world, issueGuest, cursors, configuration: live, outbound }
-  const engine = createEngine(ports)
+  const { engine, files } = openFilesOf(
+    { ...world, keyring: root.keyring, buckets: DEFAULT_BUCKETS, blobs },
+    (storage) => createEngine({ ...ports, storage }),
+  )
   closing.add(() => engine.close())
+  closing.add(() => files.close())
   const auditSink = deliverProductAudit.bind(null, identity)
   const product = openProduct({ system, log, root, engine, configuration: live, auditSink })
   closing.add(() => closeProduct(product))
@@ -79,7 +90,12 @@ export async function openEnvironment(options: EnvironmentOptions): Promise<Open
   closing.add(() => keyUsage.stop())
   const rejections = new RejectionLog(log)
   closing.add(() => rejections.stop())
-  return { product, engine, tokens, log, keyUsage, rejections }
+  return { product, engine, files, tokens, log, keyUsage, rejections }
+}
+
+function openBlobs({ product }: ServerSettings, rootPath: string): Promise<BlobStore> {
+  const { freeFloorBytes } = product?.storage ?? { freeFloorBytes: 0 }
+  return FileBlobs.open({ directory: join(rootPath, FILES_DIRECTORY), freeFloorBytes })
 }
 
 async function openTokens(

@@ -126,10 +126,13 @@ const ORIGINS: Readonly<Record<string, Pick<ListenOptions, 'app' | 'codes'>>> = 
     codes: MANAGEMENT_CODES,
   },
   '/healthz': {
-    app: mountApplication({
-      ...{ system, log, rejections: new RejectionLog(log) },
-      counts: { answered: () => undefined, failed: () => undefined },
-    } as never),
+    app: mountApplication(
+      {
+        ...{ system, log, rejections: new RejectionLog(log) },
+        counts: { answered: () => undefined, failed: () => undefined },
+      } as never,
+      null as never,
+    ),
     codes: APPLICATION_CODES,
   },
 }

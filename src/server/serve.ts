@@ -61,6 +61,8 @@ export async function run(environment: ProcessEnvironment, io: ServerIo): Promis
     const { openServer } = await import('./composition.ts')
     const apps = await openServer({ ...world, closing })
     closing.add(() => drain(listeners, DRAIN_MILLIS))
+    closing.add(() => apps.application?.drain())
+    closing.add(() => rejectRequests(listeners))
     for (const { surface, admission } of listeners) admission.open(apps[surface]!)
     log.info('server.ready', { message: `svc-server ${VERSION} is ready.` })
     const signal = await stop
@@ -129,10 +131,10 @@ function openAdmitting(
   return { ...listener, admission }
 }
 
-/** A mistake in one request must not end all the others; each request has its own last resort. */
+/** Logs uncaught errors: an error that one request missed must not end the other requests. */
 function installCrashHandlers(log: Logger): void {
-  process.on('uncaughtException', (error) => log.error('server.mistake', { error }))
-  process.on('unhandledRejection', (error) => log.error('server.mistake', { error }))
+  process.on('uncaughtException', (error) => log.error('server.uncaught', { error }))
+  process.on('unhandledRejection', (error) => log.error('server.uncaught', { error }))
 }
 
 /** Resolves with the first signal; the next one has the effect that signals have by default. */
@@ -162,9 +164,12 @@ function ignoresHangups(): boolean {
   }
 }
 
-/** Rejects new requests and waits for those in flight; cuts them after `millis`. */
-async function drain(listeners: readonly AdmittingListener[], millis: number): Promise<void> {
+function rejectRequests(listeners: readonly AdmittingListener[]): void {
   for (const { admission } of listeners) admission.drain()
+}
+
+/** Waits for the requests in flight; cuts them after `millis`. */
+async function drain(listeners: readonly AdmittingListener[], millis: number): Promise<void> {
   const drained = Promise.all(listeners.map((listener) => listener.drain()))
   const timer = setTimeout(() => {
     for (const listener of listeners) listener.cut()
@@ -174,6 +179,7 @@ async function drain(listeners: readonly AdmittingListener[], millis: number): P
 }
 
 async function close(listeners: readonly AdmittingListener[]): Promise<void> {
+  rejectRequests(listeners)
   await drain(listeners, LAST_ANSWERS_MILLIS)
   for (const listener of listeners) listener.cut()
 }

@@ -18,6 +18,7 @@ import {
 } from './addresses.ts'
 import { readJwtProviders } from './jwt-providers.ts'
 import { isPepper, type OidcProvider, readOidcConfig } from './oidc.ts'
+import { type RealtimeSettings, readRealtime } from './realtime.ts'
 import {
   deprecatedNames,
   exposedNames,
@@ -27,7 +28,9 @@ import {
   readPlain,
   readSecret,
   type SecretSource,
+  wholeNumber,
 } from './sources.ts'
+import { readStorage, type StorageSettings } from './storage.ts'
 import type { PlainName, SecretName } from './variables.ts'
 
 export type SettingsMode =
@@ -48,6 +51,7 @@ export interface ServerSettings {
   readonly managedSource: ManagedSource | null
   readonly product: ProductSettings | null
   readonly memory: MemorySettings
+  readonly realtime: RealtimeSettings
   /** `required` refuses to serve where Functions cannot be contained. */
   readonly sandbox: 'preferred' | 'required'
   /** Peppers that `migrate` may replace; no other mode replaces one. */
@@ -89,6 +93,7 @@ export interface ProductSettings {
   readonly database: DatabaseAddress | null
   /** Issuers whose tokens identify the callers of Functions. */
   readonly jwtProviders: readonly JwtProvider[]
+  readonly storage: StorageSettings
 }
 
 export interface ActionNetwork {
@@ -109,8 +114,7 @@ const ORIGIN_RULE =
   'name in its xn-- form, no wildcard, path, trailing slash or default port, and no blanks between'
 const ACTION_NETWORKS_MAX = 64
 /** A peer may hold a quarter, in which the largest response has room. */
-const MEMORY_MIB_MIN = 128
-const MEMORY_MIB_MAX = 65_536
+const MEMORY_MIB = { min: 128, max: 65_536, unit: ' of MiB' }
 const MANAGED_TOKEN_BYTES_MIN = 32
 /** It travels in one header, whose limit is 16 KiB. */
 const MANAGED_TOKEN_BYTES_MAX = 8192
@@ -134,9 +138,10 @@ export function parseSettings(environment: ProcessEnvironment, mode: SettingsMod
     managedSource: managedSource(environment),
     product: product(environment),
     memory: {
-      requestMib: memoryMib(environment, 'SERVICE_REQUEST_MEMORY_MIB'),
-      responseMib: memoryMib(environment, 'SERVICE_RESPONSE_MEMORY_MIB'),
+      requestMib: wholeNumber(environment, 'SERVICE_REQUEST_MEMORY_MIB', MEMORY_MIB),
+      responseMib: wholeNumber(environment, 'SERVICE_RESPONSE_MEMORY_MIB', MEMORY_MIB),
     },
+    realtime: readRealtime(environment),
     sandbox: sandbox(environment),
     confirmedPepperChanges: confirmedPepperChanges(environment, mode),
     deprecatedNames: deprecatedNames(environment, [
@@ -268,13 +273,15 @@ function product(environment: ProcessEnvironment): ProductSettings | null {
   const origins = allowedOrigins(environment)
   const networks = actionNetworks(environment)
   const authConfigPath = authConfig(environment)
+  const storage = readStorage(environment)
   if (root !== null) {
     const database = platformDatabase
     const jwtProviders =
       authConfigPath === null ? [] : readJwtProviders(`${root}/${authConfigPath}`)
     const lists = { allowedOrigins: origins ?? [], actionNetworks: networks ?? [], jwtProviders }
-    return { root, applicationListen, database, ...lists }
+    return { root, applicationListen, database, storage, ...lists }
   }
+  if (storage.s3 !== null) throw needsRoot('SERVICE_STORAGE_S3_ENDPOINT')
   if (applicationListen !== null) throw needsRoot(listenName)
   if (platformDatabase !== null) throw needsRoot('SERVICE_PLATFORM_DATABASE_URL')
   if (origins !== null) throw needsRoot('SERVICE_PRODUCT_ALLOWED_ORIGINS')
@@ -330,15 +337,6 @@ function authConfig(environment: ProcessEnvironment): string | null {
 
 function sandbox(environment: ProcessEnvironment): 'preferred' | 'required' {
   return flag(environment, 'SERVICE_RUNNER_SANDBOX', 'required') ? 'required' : 'preferred'
-}
-
-function memoryMib(environment: ProcessEnvironment, name: PlainName): number {
-  const value = readPlain(environment, name)!
-  const mib = /^[1-9][0-9]{0,4}$/.test(value) ? Number(value) : 0
-  if (mib < MEMORY_MIB_MIN || mib > MEMORY_MIB_MAX) {
-    throw invalid(name, `a whole number of MiB from ${MEMORY_MIB_MIN} to ${MEMORY_MIB_MAX}`)
-  }
-  return mib
 }
 
 /**

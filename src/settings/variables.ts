@@ -1,6 +1,6 @@
 /**
- * Every setting of the server, once: what the parser may read, what `svc-server --help` shows and
- * what the README's table is generated from. The rules themselves stand in configuration.ts.
+ * Every setting of the server, once: the parser reads it, `svc-server --help` shows it, and
+ * `svc docs settings` is generated from it. The rules themselves stand in settings.ts.
  */
 
 export interface Variable {
@@ -142,6 +142,50 @@ export const VARIABLES = [
     description: 'Up to 64 networks that Actions may call though not public: 10.1.0.0/16,fd00::/8',
   },
   {
+    name: 'SERVICE_STORAGE_FREE_FLOOR_BYTES',
+    required: 'no',
+    secret: false,
+    file: false,
+    default: '536870912',
+    description: 'Bytes that uploads leave free on the disk of the Product root; less are 503',
+  },
+  {
+    name: 'SERVICE_STORAGE_S3_ENDPOINT',
+    required: 'paired',
+    secret: false,
+    file: false,
+    description: 'Origin of the S3-compatible store that holds the bytes of files',
+  },
+  {
+    name: 'SERVICE_STORAGE_S3_BUCKET',
+    required: 'paired',
+    secret: false,
+    file: false,
+    description: 'Bucket of that store; Environments may share it',
+  },
+  {
+    name: 'SERVICE_STORAGE_S3_REGION',
+    required: 'no',
+    secret: false,
+    file: false,
+    default: 'us-east-1',
+    description: 'Region that requests to that store are signed for',
+  },
+  {
+    name: 'SERVICE_STORAGE_S3_ACCESS_KEY_ID',
+    required: 'paired',
+    secret: true,
+    file: true,
+    description: 'ID of the access key for that store',
+  },
+  {
+    name: 'SERVICE_STORAGE_S3_SECRET_ACCESS_KEY',
+    required: 'paired',
+    secret: true,
+    file: true,
+    description: 'Secret of the access key for that store',
+  },
+  {
     name: 'SERVICE_REQUEST_MEMORY_MIB',
     required: 'no',
     secret: false,
@@ -156,6 +200,30 @@ export const VARIABLES = [
     file: false,
     default: '256',
     description: 'MiB that unsent responses may hold, 128 to 65536; more are 503 at once',
+  },
+  {
+    name: 'SERVICE_REALTIME_CONNECTIONS_MAX',
+    required: 'no',
+    secret: false,
+    file: false,
+    default: '20000',
+    description: 'Open Realtime connections in all, 1 to 1000000; further ones are 503',
+  },
+  {
+    name: 'SERVICE_REALTIME_CONNECTIONS_PER_CREDENTIAL_MAX',
+    required: 'no',
+    secret: false,
+    file: false,
+    default: '10000',
+    description: 'Open Realtime connections of one Application credential, 1 to 1000000',
+  },
+  {
+    name: 'SERVICE_REALTIME_CONNECTIONS_PER_PEER_MAX',
+    required: 'no',
+    secret: false,
+    file: false,
+    default: '1000',
+    description: 'Open Realtime connections of one peer address, 1 to 1000000; more are 503',
   },
   {
     name: 'SERVICE_BOOTSTRAP_RECOVERY_CONFIRM',

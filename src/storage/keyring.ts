@@ -15,9 +15,11 @@ export type KeyUse =
   | 'configuration-secret'
   | 'cursor-cipher'
   | 'cursor-digest'
+  | 'download-grant'
   | 'guest-identity'
   | 'keyring-check'
   | 'operation-fingerprint'
+  | 'upload-grant'
 
 export class Keyring {
   /** ID of the key that new keys are derived from. */

@@ -32,6 +32,8 @@ import { lockRoot } from './lock.ts'
 export const DOCUMENTS_FILE = 'documents.db'
 /** Contains the ID of the PostgreSQL database that stores the documents, if one does. */
 export const DOCUMENTS_POSTGRES_FILE = 'documents.postgres'
+/** The directory of the bytes of stored files, unless an S3-compatible store holds them. */
+export const FILES_DIRECTORY = 'files'
 const LOCK_FILE = 'lock.db'
 const CONTROL_FILE = 'control.db'
 /** Files created after the first commit to control.db, which made its directory entry durable. */

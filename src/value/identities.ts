@@ -52,5 +52,5 @@ export function admit(mode: AuthMode, caller: Principal | null): Principal | nul
 
 export type Refused = 'missing' | 'denied'
 
-/** Seconds that a guest may stay one. */
+/** @limit Identity and keys: lifetime of a guest */
 export const GUEST_SECONDS_MAX = 86_400

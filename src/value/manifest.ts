@@ -3,6 +3,7 @@
  * server compares it with what the code says of itself inside the sandbox before it believes it.
  * wire/files/manifest.ts reads it.
  */
+import { FILE_DOCUMENTS, FILES_TABLE, UPLOAD_DOCUMENTS } from './files/files.ts'
 import type { AuthMode } from './identities.ts'
 import type { ProjectId } from './ids.ts'
 import type { FieldsJson, ValidatorJson } from './validators.ts'
@@ -14,13 +15,17 @@ export type ClientKind = 'public' | 'confidential'
 export const DECLARED_ERROR_KINDS = ['invalid', 'forbidden', 'not_found', 'conflict'] as const
 export type DeclaredErrorKind = (typeof DECLARED_ERROR_KINDS)[number]
 
-/** What an Action may reach; it gets what it names and nothing else. Both lists are sorted. */
+/** What an Action may reach; it gets what it names and nothing else. The lists are sorted. */
 export interface FunctionUses {
   /** Hosts as they stand in a URL: a DNS name, with `:port` where it is not the scheme's own. */
   readonly network: readonly string[]
   /** Names of secrets of the Environment's configuration. */
   readonly secrets: readonly string[]
+  /** Access to stored files; absent for none. `write` includes `read`. */
+  readonly storage?: StorageAccess
 }
+
+export type StorageAccess = 'read' | 'write'
 
 export interface FunctionManifest {
   /** `<path>.<export>`, such as `messages.list` or `admin/users.ban`. */
@@ -79,13 +84,17 @@ export const INDEX_NAME = /^[A-Za-z][A-Za-z0-9_]{0,63}$/
 export const ERROR_CODE = /^[A-Z][A-Z0-9_]{0,63}$/
 const HOST = /^([a-z0-9.-]+)(?::([1-9][0-9]{0,4}))?$/
 const HOST_LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/
-/** Hosts, and secrets, that one Action may name. */
+/** @limit Workspaces and Releases: hosts, and secrets, that one Action names in `uses` */
 export const USES_MAX = 64
-/** `files` is the table of file IDs; it holds no documents. */
-export const RESERVED_TABLES: readonly string[] = ['files']
+/** Tables of stored files, whose documents the server alone writes. */
+export const RESERVED_TABLES: readonly string[] = [FILES_TABLE, FILE_DOCUMENTS, UPLOAD_DOCUMENTS]
+/** @limit Workspaces and Releases: Functions of a Release */
 export const FUNCTIONS_MAX = 4_096
+/** @limit Workspaces and Releases: tables of a schema */
 export const TABLES_MAX = 1_000
+/** @limit Workspaces and Releases: indexes of a table */
 export const INDEXES_MAX = 64
+/** @limit Workspaces and Releases: fields of an index */
 export const INDEX_FIELDS_MAX = 16
 
 /** Whether the text is a host as `uses.network` lists it: a lower-case name, no address. */

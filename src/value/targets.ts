@@ -17,7 +17,10 @@ export const TARGET = new RegExp(
   ].join('|'),
 )
 
-/** Releases of one serving policy (environment:default): a runner of each stays warm. */
+/**
+ * Releases of one serving policy (environment:default): a runner of each stays warm.
+ * @limit Workspaces and Releases: Releases of a serving policy
+ */
 export const POLICY_RELEASES_MAX = 16
 /** Sum of the weights of a serving policy. */
 export const WEIGHTS_TOTAL = 10_000

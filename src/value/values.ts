@@ -37,9 +37,15 @@ export type Value =
 
 export const INT64_MIN = -(2n ** 63n)
 export const INT64_MAX = 2n ** 63n - 1n
-/** Nesting of arrays and objects in one value (Document 2, Limits). */
+/**
+ * Nesting of arrays and objects in one value (Document 2, Limits).
+ * @limit Calls: levels of nesting of a value
+ */
 export const VALUE_DEPTH_MAX = 64
-/** Entries of one array or object (Document 2, Limits). */
+/**
+ * Entries of one array or object (Document 2, Limits).
+ * @limit Calls: entries of one array or object
+ */
 export const VALUE_ENTRIES_MAX = 10_000
 
 export type ValueType =

@@ -4,12 +4,12 @@ import { documented, idField, integer, TargetField, textUpTo, U64 } from './fiel
 import { type Infer, schema } from './schema.ts'
 
 /** A tagged value (Document 2, Canonical tagged values), checked by value/tagged.ts. */
-const TaggedField = schema(['unknown', '@', { title: 'TaggedValue' }])
+export const TaggedField = schema(['unknown', '@', { title: 'TaggedValue' }])
 /** One that is an object. */
-const TaggedObjectField = schema(['unknown', '@', { title: 'TaggedObject' }])
+export const TaggedObjectField = schema(['unknown', '@', { title: 'TaggedObject' }])
 
 /** Read as any text that is not long: what is no name is told from one that is not found. */
-const FunctionNameField = documented(textUpTo(512), {
+export const FunctionNameField = documented(textUpTo(512), {
   pattern: FUNCTION_NAME.source,
   description: 'the name of a public Function such as messages.list',
 })

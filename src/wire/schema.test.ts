@@ -101,6 +101,7 @@ test('every object inside of a message is closed', () => {
     'FunctionCatalog.functions[].arguments',
     'FunctionCatalog.functions[].returns',
     'OpenApiDocument',
+    'TableCatalog.tables[].fields',
   ])
 })
 

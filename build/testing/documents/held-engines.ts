@@ -1,4 +1,5 @@
 /** An engine over a SQLite file whose commits wait for the test, with Mutations of accounts. */
+
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -19,6 +20,7 @@ import {
   type Loose,
   type TestHandler,
 } from '../engine/in-process-pool.ts'
+import { noStorage } from '../function-storage.ts'
 import { heldStore } from './held-stores.ts'
 
 const ACCOUNTS: TableManifest = {
@@ -59,7 +61,7 @@ export async function heldEngine(
   const metrics = new Metrics(system)
   const engine = createEngine({
     ...{ store: held.store, pool, system, log: memoryLog().log, metrics, commitMillisMax },
-    ...{ issueGuest: () => 'nobody', cursors: testCursors() },
+    ...{ issueGuest: () => 'nobody', storage: noStorage(), cursors: testCursors() },
     configuration: new TestConfiguration(),
   })
   const release: Release = {

@@ -19,7 +19,7 @@ const FUNCTION = {
   auth: 'none',
   returns: { type: 'any' },
   errors: {},
-  uses: { network: [] as string[], secrets: [] as string[] },
+  uses: { network: [] as string[], secrets: [] as string[], storage: 'none' },
 } as const
 
 beforeEach(async () => {
@@ -126,7 +126,7 @@ describe('call', () => {
   })
 
   it('sends an Action once, whatever becomes of it', async () => {
-    const uses = { network: ['api.test'], secrets: ['KEY'] }
+    const uses = { network: ['api.test'], secrets: ['KEY'], storage: 'none' }
     const action = { ...FUNCTION, name: 'outside.pay', kind: 'action', clients: [], uses }
     server.functions = [{ ...action, arguments: {} }]
     expect(await call('outside.pay')).toMatchObject({ exit: 0, out: 'null\n', err: '' })

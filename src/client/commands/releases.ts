@@ -46,7 +46,7 @@ function usesOf({ channels, workspaces }: Status, policy: ServingPolicy | null, 
 const retire: CommandSpec = command({
   name: 'releases retire',
   summary: 'Give up a Release that nothing uses, for good',
-  details: ['Whoever addresses it afterwards is told that it is gone. Its code is removed.'],
+  details: ['A later call that names it gets 410. Its code is removed.'],
   options: {
     remote: requiredFlag('Act on the linked Environment'),
     root: option('DIR', 'The linked root; by default the working directory'),

@@ -1,5 +1,6 @@
 /** Performs the operations of one Action: calls of other Functions, requests and timers. */
 import { Fault, isFault } from '../../errors/fault.ts'
+import type { FileOperation } from '../../runner/file-operations.ts'
 import { TIMERS_MAX } from '../../runner/messages.ts'
 import type { Operation } from '../../runner/operations.ts'
 import type { DeclaredErrorKind, FunctionManifest } from '../../value/manifest.ts'
@@ -23,7 +24,9 @@ import {
   NESTED_CALLS_MAX,
   REQUESTS_MAX,
 } from '../limits.ts'
+import type { OperationAnswer } from '../runners/outcomes.ts'
 import type { RunnerHost } from '../runners/runner-pool.ts'
+import { ActionFiles, concernsFiles, isWrite, type MetadataOperation } from './action-files.ts'
 import type { ActionPort } from './actions.ts'
 import { charactersOf } from './outgoing-requests.ts'
 import { Semaphore } from './semaphore.ts'
@@ -41,6 +44,7 @@ export class ActionHost implements RunnerHost {
   readonly #invocation: Invocation
   readonly #runCallee: RunCallee
   readonly #depth: number
+  readonly #files: ActionFiles
   /** The codes of failed calls. The Action fails with one of them unless its code catches it. */
   readonly failures = new Map<string, DeclaredErrorKind>()
   /** The unique index violations that called Functions failed with, by message. */
@@ -55,6 +59,8 @@ export class ActionHost implements RunnerHost {
   #characters = 0
   #callCount = 0
   #requestCount = 0
+  #hasSent = false
+  #hasStored = false
   #guests = 0
 
   constructor(port: ActionPort, invocation: Invocation, runCallee: RunCallee, depth: number) {
@@ -62,11 +68,12 @@ export class ActionHost implements RunnerHost {
     this.#invocation = invocation
     this.#runCallee = runCallee
     this.#depth = depth
+    this.#files = new ActionFiles(port, invocation)
   }
 
   /** Whether the Action may have had an effect, so that it must not run again. */
   get hasActed(): boolean {
-    return this.#callCount + this.#requestCount > 0
+    return this.#callCount > 0 || this.#hasSent || this.#hasStored
   }
 
   /** Cancels the requests and timers that are left. A Mutation that it called still completes. */
@@ -76,7 +83,7 @@ export class ActionHost implements RunnerHost {
     for (const sleep of this.#sleeps) clearTimeout(sleep)
   }
 
-  operation(operation: Operation): string | Promise<string> {
+  operation(operation: Operation): OperationAnswer | Promise<OperationAnswer> {
     switch (operation[0]) {
       case 'run':
         return this.#run(operation)
@@ -95,12 +102,37 @@ export class ActionHost implements RunnerHost {
         const input = { count: ++this.#guests, expiresInSeconds: operation[1] }
         return issueSeededGuest(this.#port.issueGuest, runnerCall(this.#invocation), input)
       }
-      default:
-        throw new OperationError(
-          'TypeError',
-          'ctx.db in an Action: use ctx.runQuery and ctx.runMutation',
-        )
+      case 'grantDownload':
+      case 'grantUpload':
+      case 'putFile':
+      case 'readFile':
+        return this.#performOnFiles(operation)
+      case 'get':
+      case 'range':
+      case 'delete':
+        if (concernsFiles(operation)) return this.#performOnFiles(operation)
+        throw noDocuments()
+      case 'insert':
+      case 'patch':
+      case 'replace':
+        throw noDocuments()
     }
+  }
+
+  /** Operations on files count as requests: they wait for others in the same way. */
+  async #performOnFiles(operation: FileOperation | MetadataOperation): Promise<OperationAnswer> {
+    this.#countRequest('ctx.storage')
+    if (isWrite(operation)) this.#hasStored = true
+    const { signal } = this.#ended
+    const perform = () => this.#requests.use(signal, () => this.#files.perform(operation))
+    return this.#counting(operation[0] === 'putFile' ? operation[2].length : 0, perform)
+  }
+
+  #countRequest(method: string): void {
+    this.#requestCount += 1
+    if (this.#requestCount <= REQUESTS_MAX) return
+    const rule = `an Action makes at most ${REQUESTS_MAX} requests`
+    throw new OperationError('RangeError', `${method}: ${rule}`)
   }
 
   async #run([, kind, name, json]: RunOperation): Promise<string> {
@@ -151,13 +183,8 @@ export class ActionHost implements RunnerHost {
   }
 
   async #fetch([, handle, request]: FetchOperation): Promise<string> {
-    this.#requestCount += 1
-    if (this.#requestCount > REQUESTS_MAX) {
-      throw new OperationError(
-        'RangeError',
-        `fetch: an Action makes at most ${REQUESTS_MAX} requests`,
-      )
-    }
+    this.#countRequest('fetch')
+    this.#hasSent = true
     if (this.#open.has(handle)) throw new Fault('FUNCTION_FAILED', { detail: 'one handle twice' })
     const abort = new AbortController()
     this.#open.set(handle, abort)
@@ -215,4 +242,11 @@ export class ActionHost implements RunnerHost {
       milliseconds: { used: milliseconds, limit: ACTION_MILLIS_MAX },
     })
   }
+}
+
+function noDocuments(): OperationError {
+  return new OperationError(
+    'TypeError',
+    'ctx.db in an Action: use ctx.runQuery and ctx.runMutation',
+  )
 }

@@ -4,6 +4,7 @@
  */
 import { Fault, isFault } from '../../errors/fault.ts'
 import { FairSemaphore } from '../../system/fair-semaphore.ts'
+import type { SystemDocuments } from '../files/system-documents.ts'
 import type { ActiveCalls } from '../invocations/active-calls.ts'
 import type { InvocationPort } from '../invocations/attempts.ts'
 import { callKeyOf } from '../invocations/checked-arguments.ts'
@@ -31,6 +32,7 @@ export interface ActionPort extends InvocationPort {
   readonly queries: Queries
   readonly mutations: Mutations
   readonly requests: Requests
+  readonly documents: SystemDocuments
   readonly inFlight: ActiveCalls
 }
 

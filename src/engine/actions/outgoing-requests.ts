@@ -23,6 +23,9 @@ export interface RequestTerms {
   readonly signal: AbortSignal
 }
 
+/** Reserves bytes until the task ends. Throws beyond the bound. */
+type Reserve = (bytes: number) => void
+
 export class Requests {
   readonly #outbound: OutboundFetch
   readonly #runners: Pick<RunnerPool, 'actionBacklogBytes'>
@@ -40,6 +43,36 @@ export class Requests {
     request: FetchRequest,
     { hosts, semaphore, signal }: RequestTerms,
   ): Promise<string> {
+    const sendIn = (reserve: Reserve) => () => {
+      const body = request.body === null ? null : Uint8Array.fromBase64(request.body)
+      return this.#outbound.fetch({ ...request, body, hosts, signal, hold: reserve })
+    }
+    try {
+      return await this.#reserving(async (reserve) => {
+        reserve(charactersOf(request))
+        const send = sendIn(reserve)
+        return replyText(await semaphore.use(signal, () => this.#semaphore.use(signal, send)))
+      })
+    } catch (error) {
+      if (!(error instanceof FetchFailure)) throw error
+      throw new OperationError('TypeError', `fetch: ${explain(error, request.url)}`)
+    }
+  }
+
+  /**
+   * Runs a task that reserves the bytes which it holds, within the bound of all requests. Rejects
+   * with OperationError beyond the bound.
+   */
+  async bounded<T>(task: (reserve: Reserve) => Promise<T>): Promise<T> {
+    try {
+      return await this.#reserving(task)
+    } catch (error) {
+      if (!(error instanceof FetchFailure)) throw error
+      throw new OperationError('ServiceError', `ctx.storage: ${explain(error, '')}`, 'BUSY')
+    }
+  }
+
+  async #reserving<T>(task: (reserve: Reserve) => Promise<T>): Promise<T> {
     let reserved = 0
     const reserve = (bytes: number) => {
       // A reply counts until its runner has read it, so a runner that never reads is bounded too.
@@ -48,16 +81,8 @@ export class Requests {
       this.#reserved += bytes
       reserved += bytes
     }
-    const send = () => {
-      const body = request.body === null ? null : Uint8Array.fromBase64(request.body)
-      return this.#outbound.fetch({ ...request, body, hosts, signal, hold: reserve })
-    }
     try {
-      reserve(charactersOf(request))
-      return replyText(await semaphore.use(signal, () => this.#semaphore.use(signal, send)))
-    } catch (error) {
-      if (!(error instanceof FetchFailure)) throw error
-      throw new OperationError('TypeError', `fetch: ${explain(error, request.url)}`)
+      return await task(reserve)
     } finally {
       this.#reserved -= reserved
     }

@@ -4,16 +4,7 @@
  * adds the transaction to the open batch. The caller gets its reply once the batch is durable;
  * later Mutations read the pending commit at once.
  */
-import { encodeTrailer } from '../../documents/key-encoding.ts'
-import { indexKeyOf } from '../../documents/keys.ts'
-import type {
-  DocumentStore,
-  DocumentWrite,
-  EntryWrite,
-  OperationRecord,
-  PhysicalIndex,
-  TransactionWrite,
-} from '../../documents/store.ts'
+import type { DocumentStore, OperationRecord, TransactionWrite } from '../../documents/store.ts'
 import { Fault } from '../../errors/fault.ts'
 import type { MaybePromise } from '../../system/maybe-promise.ts'
 import type { System } from '../../system/system.ts'
@@ -21,6 +12,7 @@ import type { Metrics } from '../../telemetry/metrics/metrics.ts'
 import { INVOCATION_MILLIS_MAX } from '../limits.ts'
 import type { BufferedWrite } from '../transactions/overlay.ts'
 import { Batch } from './batch.ts'
+import { documentWrite, fileChanges } from './document-writes.ts'
 import { type KeyLock, LockManager } from './lock-manager.ts'
 import { PendingCommits, rolledBackFault } from './pending-commits.ts'
 import { PinnedSnapshots, type SnapshotPin } from './pinned-snapshots.ts'
@@ -39,7 +31,8 @@ export interface CommitRequest {
   readonly readSet: ReadSet
   readonly writes: readonly BufferedWrite[]
   readonly atMicros: bigint
-  readonly operation: Omit<OperationRecord, 'commitSequence'>
+  /** Null for a transaction of the server, which no caller repeats. */
+  readonly operation: Omit<OperationRecord, 'commitSequence'> | null
   /** The lock that the Mutation holds after a conflict; null in a first attempt without one. */
   readonly lock: CommitLock | null
 }
@@ -253,11 +246,15 @@ export class Committer {
       sequence,
       atMicros: request.atMicros,
       writes,
-      operation: { ...request.operation, commitSequence: sequence },
+      ...(request.operation && { operation: { ...request.operation, commitSequence: sequence } }),
     }
     return {
       transaction,
-      writes: { documents: writes.map((write) => write.id), keys: keysByIndex },
+      writes: {
+        documents: writes.map((write) => write.id),
+        keys: keysByIndex,
+        ...fileChanges(request.writes),
+      },
     }
   }
 
@@ -345,44 +342,4 @@ function emptyLog(latestSequence: number): WriteLog {
 
 function lockKeys({ documents, keys }: Conflict): readonly string[] {
   return [...documents, ...keys.map(({ index, key }) => `${index}:${key}`)]
-}
-
-/**
- * Whether the fields of the index are unchanged, which most writes leave so for most indexes: then
- * one key is encoded and not two. False does not mean that the keys differ.
- */
-function hasSameKey({ fields }: PhysicalIndex, { before, after }: BufferedWrite): boolean {
-  if (before === null || after === null) return false
-  return fields.every((field) => before.get(field) === after.get(field))
-}
-
-/**
- * Returns the write of one document and its index entries. Adds to `keysByIndex` every key at which
- * a range read sees this document change.
- */
-function documentWrite(
-  write: BufferedWrite,
-  indexes: readonly PhysicalIndex[],
-  keysByIndex: Map<number, string[]>,
-): DocumentWrite {
-  const { id, createdAtMicros, before: old, after: fields } = write
-  const entries: EntryWrite[] = []
-  const trailer = encodeTrailer(write)
-  for (const index of indexes) {
-    if (index.table !== write.table) continue
-    const before = old === null ? null : indexKeyOf(index, old, trailer)
-    const isSame = hasSameKey(index, write)
-    const after = isSame || fields === null ? null : indexKeyOf(index, fields, trailer)
-    const isMoved = !isSame && before !== after
-    if (isMoved && before !== null) entries.push({ index: index.id, key: before, live: false })
-    if (isMoved && after !== null) entries.push({ index: index.id, key: after, live: true })
-    let keys = keysByIndex.get(index.id)
-    if (keys === undefined) {
-      keys = []
-      keysByIndex.set(index.id, keys)
-    }
-    if (before !== null) keys.push(before)
-    if (isMoved && after !== null) keys.push(after)
-  }
-  return { id, createdAtMicros, text: fields === null ? null : write.document.text, entries }
 }

@@ -3,6 +3,7 @@
  * keys that do not exist, so that an insert into it is a conflict (a phantom).
  */
 import type { KeyInterval } from '../../documents/keys.ts'
+import type { ValueObject } from '../../value/values.ts'
 
 /** The write set of one commit. */
 export interface CommitWrites {
@@ -13,6 +14,15 @@ export interface CommitWrites {
    * otherwise the reader of a range would miss a change of the document.
    */
   readonly keys: ReadonlyMap<number, readonly string[]>
+  /** Changes of metadata of files; absent where there are none. */
+  readonly files?: readonly FileChange[]
+}
+
+/** The fields of the metadata of one file before and after a commit; null for no file. */
+export interface FileChange {
+  readonly fileId: string
+  readonly before: ValueObject | null
+  readonly after: ValueObject | null
 }
 
 interface MutableInterval {

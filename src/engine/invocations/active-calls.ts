@@ -6,7 +6,7 @@
 import type { IndexDefinition } from '../../documents/store.ts'
 import type { ReleaseId } from '../../value/ids.ts'
 import type { LiveReleases, Release } from '../releases/executable-release.ts'
-import { indexDefinitions } from '../releases/preparations.ts'
+import { indexDefinitions } from '../releases/physical-indexes.ts'
 
 /** The calls in flight of one Release. */
 class ReleaseCalls {

@@ -21,7 +21,11 @@ function bench() {
   let skipped = 0
   const system = { ...real, monotonicMillis: () => real.monotonicMillis() + skipped }
   const reply = Promise.withResolvers<[]>()
-  const store = { ensureIndexes: () => reply.promise } as Partial<DocumentStore> as DocumentStore
+  const ensureIndexes: DocumentStore['ensureIndexes'] = async (definitions) => {
+    await reply.promise
+    return definitions.map((definition, i) => ({ ...definition, id: i + 1, state: 'ready' }))
+  }
+  const store = { ensureIndexes } as Partial<DocumentStore> as DocumentStore
   const preparations = new Preparations(store, {} as Committer)
   const inFlight = new ActiveCalls()
   const invocationPort = { system, configuration: new TestConfiguration() }

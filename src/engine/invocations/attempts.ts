@@ -4,6 +4,7 @@ import { Fault } from '../../errors/fault.ts'
 import type { System } from '../../system/system.ts'
 import type { Logger } from '../../telemetry/log.ts'
 import type { FunctionManifest } from '../../value/manifest.ts'
+import type { FunctionStorage } from '../files/function-storage.ts'
 import type { RunnerOutcome, RunnerPool } from '../runners/runner-pool.ts'
 import { namedDocuments } from '../speculation/prefetched-documents.ts'
 import type { Transaction } from '../transactions/transaction.ts'
@@ -19,6 +20,7 @@ import { type CompletedRun, conclude, limitFault } from './run-outcomes.ts'
 export interface InvocationPort {
   readonly cursors: Cursors
   readonly issueGuest: IssueGuest
+  readonly storage: FunctionStorage
   readonly configuration: ConfigurationSource
   readonly pool: RunnerPool
   readonly system: System
@@ -47,6 +49,7 @@ export async function runAttempt(
     cursors: port.cursors,
     principal: invocation.principal,
     issueGuest: port.issueGuest,
+    storage: port.storage,
     configuration: invocation.configuration,
     log,
     failures: null,
@@ -56,6 +59,7 @@ export async function runAttempt(
     usedRandom: false,
     usedIdentity: false,
     usedConfiguration: false,
+    grantSeconds: null,
   }
   const host = new TransactionHost(calls, call)
   const startedMillis = port.system.monotonicMillis()
@@ -78,6 +82,7 @@ export async function runAttempt(
     usedRandom: completed.usedRandom || calls.usedRandom,
     usedIdentity: completed.usedIdentity || calls.usedIdentity,
     usedConfiguration: calls.usedConfiguration,
+    grantSeconds: calls.grantSeconds,
   }
 }
 

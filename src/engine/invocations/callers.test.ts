@@ -5,6 +5,7 @@ import { afterEach, describe, expect, test } from 'vitest'
 import { TestConfiguration } from '../../../build/testing/configurations.ts'
 import { testCursors } from '../../../build/testing/cursors.ts'
 import { inProcessPool, type TestHandler } from '../../../build/testing/engine/in-process-pool.ts'
+import { noStorage } from '../../../build/testing/function-storage.ts'
 import { openSqliteDocuments } from '../../documents/sqlite/stores.ts'
 import { realSystem } from '../../system/system.ts'
 import { memoryLog } from '../../telemetry/log.ts'
@@ -49,7 +50,7 @@ async function engineWith(declared: Declared) {
   const configuration = new TestConfiguration()
   const engine = createEngine({
     ...{ store, pool, system, log: memoryLog().log, metrics: new Metrics(system) },
-    ...{ issueGuest, cursors: testCursors(), configuration },
+    ...{ issueGuest, storage: noStorage(), cursors: testCursors(), configuration },
   })
   open.push(async () => {
     await engine.close()

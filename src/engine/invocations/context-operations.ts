@@ -4,10 +4,10 @@ import { KEY_BYTES_MAX } from '../../documents/key-encoding.ts'
 import type { StoredDocument } from '../../documents/store.ts'
 import type { Operation, RangeRequest } from '../../runner/operations.ts'
 import { andThen, type MaybePromise } from '../../system/maybe-promise.ts'
-import type { PreparedRelease } from '../releases/prepared-release.ts'
 import type { FoundDocuments, OperationAnswer } from '../runners/outcomes.ts'
 import type { RangeOutput } from '../transactions/ranges.ts'
 import type { Transaction } from '../transactions/transaction.ts'
+import type { TableSource } from '../transactions/transaction-tables.ts'
 import { INVALID_CURSOR, OperationError } from './operation-error.ts'
 
 /** Matches a binary string, in which every character is one byte. */
@@ -22,7 +22,7 @@ export interface Cursors {
 }
 
 export interface OperationContext {
-  readonly prepared: PreparedRelease
+  readonly prepared: TableSource
   readonly transaction: Transaction
   readonly cursors: Cursors
 }
@@ -57,6 +57,10 @@ export function performOperation(
     case 'fetch':
     case 'abort':
     case 'sleep':
+    case 'grantDownload':
+    case 'grantUpload':
+    case 'putFile':
+    case 'readFile':
       throw new OperationError('TypeError', `${operation[0]}: Queries and Mutations cannot do this`)
   }
 }
@@ -139,8 +143,8 @@ function keyOf(
  * renames the index. Bounds and direction are not part of it: a list of the last hour has other
  * bounds for each page, and `intervalAfter` checks the key against them.
  */
-function listOf({ tables }: PreparedRelease, { table, index, equal }: RangeRequest): string {
-  const indexes = tables.get(table)?.indexes
+function listOf(tables: TableSource, { table, index, equal }: RangeRequest): string {
+  const indexes = (tables.tables.get(table) ?? tables.systemTables.get(table))?.indexes
   const fields = index === null ? [] : (indexes?.get(index)?.manifest.fields ?? null)
   return JSON.stringify([table, fields, equal])
 }

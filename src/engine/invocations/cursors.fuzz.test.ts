@@ -2,6 +2,7 @@
  * Cursors come back from callers. One that was not issued for the list is rejected with
  * ARGUMENTS_INVALID: it never opens another list and never causes an internal error.
  */
+
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -9,6 +10,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { TestConfiguration } from '../../../build/testing/configurations.ts'
 import { testCursors } from '../../../build/testing/cursors.ts'
 import { inProcessPool } from '../../../build/testing/engine/in-process-pool.ts'
+import { noStorage } from '../../../build/testing/function-storage.ts'
 import {
   fuzz,
   mutatedBytes,
@@ -121,6 +123,7 @@ beforeAll(async () => {
     log: createLog({ system, sink: () => undefined, level: 'error' }),
     metrics: new Metrics(system),
     issueGuest: () => 'guest',
+    storage: noStorage(),
     configuration: new TestConfiguration(),
     cursors: testCursors(),
   })

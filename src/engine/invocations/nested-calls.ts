@@ -6,11 +6,13 @@
 import { Fault } from '../../errors/fault.ts'
 import type { Operation } from '../../runner/operations.ts'
 import { sha256Hex } from '../../system/digests.ts'
-import type { MaybePromise } from '../../system/maybe-promise.ts'
+import { andThen, type MaybePromise } from '../../system/maybe-promise.ts'
 import { admit, type Principal } from '../../value/identities.ts'
 import type { DeclaredErrorKind, FunctionKind, FunctionManifest } from '../../value/manifest.ts'
 import { encodeStored, fromStoredJson } from '../../value/stored.ts'
 import { ValidationError } from '../../value/validation-error.ts'
+import { checkDownload, grantText, noFile } from '../files/file-requests.ts'
+import type { FunctionStorage } from '../files/function-storage.ts'
 import {
   ARGUMENT_BYTES_MAX,
   NESTED_CALLS_MAX,
@@ -30,6 +32,7 @@ type RunOperation = Extract<Operation, readonly ['run', ...unknown[]]>
 const ignore = (): void => undefined
 
 type Returned = Extract<RunnerOutcome, { readonly kind: 'returned' }>
+type DownloadOperation = Extract<Operation, readonly ['grantDownload', ...unknown[]]>
 type ConfigOperation = Extract<Operation, readonly ['config', ...unknown[]]>
 
 /** The codes that called Functions failed with. */
@@ -37,9 +40,11 @@ export type CalledFailures = Map<string, DeclaredErrorKind>
 
 /** The state that all calls of one transaction share. */
 export interface TransactionCalls extends OperationContext {
+  readonly prepared: PreparedRelease
   /** The principal of the invocation; a called Function sees it where its auth mode admits it. */
   readonly principal: Principal | null
   readonly issueGuest: IssueGuest
+  readonly storage: Pick<FunctionStorage, 'issueDownload'>
   readonly configuration: ConfigurationSnapshot
   /** Logs the outcomes of called Functions. */
   readonly log: { add(definition: FunctionManifest, outcome: RunnerOutcome): void }
@@ -53,6 +58,8 @@ export interface TransactionCalls extends OperationContext {
   usedRandom: boolean
   usedIdentity: boolean
   usedConfiguration: boolean
+  /** Seconds of the shortest download grant that a Query made; null without one. */
+  grantSeconds: number | null
 }
 
 /** Performs the operations of one call of the transaction. */
@@ -106,6 +113,7 @@ export class TransactionHost implements RunnerHost {
     const { transaction, count } = this.#calls
     if (operation[0] === 'run') return this.#run(operation, invokePart)
     if (operation[0] === 'issueGuest') return this.#issueGuest(operation[1])
+    if (operation[0] === 'grantDownload') return this.#grantDownload(operation)
     if (operation[0] === 'config') return this.#readConfiguration(operation)
     if (operation[0] !== 'usage') return performOperation(this.#calls, operation)
     const calls = { used: count, limit: NESTED_CALLS_MAX }
@@ -118,6 +126,23 @@ export class TransactionHost implements RunnerHost {
     }
     this.#calls.usedConfiguration = true
     return JSON.stringify(this.#calls.configuration.variable(name))
+  }
+
+  /** Makes a grant in a Query: the result of a Mutation is stored, and a grant must not be. */
+  #grantDownload([, fileId, operand]: DownloadOperation): MaybePromise<string> {
+    const calls = this.#calls
+    if (calls.transaction.isWritable) {
+      const rule = 'the result of a Mutation is stored; make the grant in a Query or an Action'
+      throw new OperationError('TypeError', `ctx.storage.createDownload: ${rule}`)
+    }
+    checkDownload(fileId, operand)
+    return andThen(calls.transaction.get(fileId), (found) => {
+      if (found === null) throw noFile('createDownload', fileId)
+      const { expiresInSeconds } = operand
+      const { nowMicros } = this.#call
+      calls.grantSeconds = Math.min(calls.grantSeconds ?? expiresInSeconds, expiresInSeconds)
+      return grantText(calls.storage.issueDownload({ fileId, nowMicros, ...operand }))
+    })
   }
 
   #issueGuest(expiresInSeconds: number): string {

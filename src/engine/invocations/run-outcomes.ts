@@ -19,6 +19,8 @@ export interface CompletedRun {
   /** Whether the code read the identity of its caller. */
   readonly usedIdentity: boolean
   readonly usedConfiguration: boolean
+  /** Seconds of the shortest download grant in the result; null without one. */
+  readonly grantSeconds: number | null
 }
 
 /**
@@ -31,7 +33,7 @@ export function conclude(
   outcome: RunnerOutcome,
   failures: CalledFailures | null,
   violations: Violations | null,
-): Omit<CompletedRun, 'usedConfiguration'> | null {
+): Omit<CompletedRun, 'usedConfiguration' | 'grantSeconds'> | null {
   switch (outcome.kind) {
     case 'returned':
       return {

@@ -1,11 +1,11 @@
 /** Makes Releases ready to run: builds their indexes and keeps what was compiled of them. */
 import type { DocumentStore, IndexDefinition } from '../../documents/store.ts'
-import { isFault } from '../../errors/fault.ts'
 import type { MaybePromise } from '../../system/maybe-promise.ts'
 import type { ReleaseId } from '../../value/ids.ts'
-import type { TableManifest } from '../../value/manifest.ts'
 import type { Committer } from '../commits/committer.ts'
+import { SYSTEM_INDEXES, SystemTablesLoader } from '../files/system-tables.ts'
 import type { LiveReleases, Release } from './executable-release.ts'
+import { ensureIndexes, indexDefinitions } from './physical-indexes.ts'
 import { type PreparedRelease, prepareRelease } from './prepared-release.ts'
 
 /** Prepared Releases of one generation. The cache holds the last two generations. */
@@ -14,13 +14,19 @@ const GENERATION_SIZE = 32
 export class Preparations {
   readonly #store: DocumentStore
   readonly #committer: Committer
+  readonly #systemTables: SystemTablesLoader
   readonly #running = new Map<ReleaseId, Promise<PreparedRelease>>()
   #prepared = new Map<ReleaseId, PreparedRelease>()
   #previousGeneration = new Map<ReleaseId, PreparedRelease>()
 
-  constructor(store: DocumentStore, committer: Committer) {
+  constructor(
+    store: DocumentStore,
+    committer: Committer,
+    systemTables = new SystemTablesLoader(store, committer),
+  ) {
     this.#store = store
     this.#committer = committer
+    this.#systemTables = systemTables
   }
 
   /** Returns a Release that is prepared and in the cache; null for any other. */
@@ -54,14 +60,17 @@ export class Preparations {
         if (!live.has(releaseId)) generation.delete(releaseId)
       }
     }
-    const declared = new Set([...live.values()].flat().map(keyOf))
+    const declared = new Set([...SYSTEM_INDEXES, ...[...live.values()].flat()].map(keyOf))
     const undeclared = this.#store.listIndexes().filter((index) => !declared.has(keyOf(index)))
     for (const { id } of undeclared) await this.#store.dropIndex(id)
     return undeclared.length
   }
 
   async #prepare(release: Release): Promise<PreparedRelease> {
-    const prepared = await ensureIndexes(this.#store, this.#committer, release)
+    const { shared } = await this.#systemTables.load()
+    const definitions = indexDefinitions(release.tables.values())
+    const physical = await ensureIndexes(this.#store, this.#committer, definitions)
+    const prepared = prepareRelease(release, physical, shared)
     this.#cache(prepared)
     return prepared
   }
@@ -75,43 +84,6 @@ export class Preparations {
   }
 }
 
-/** Returns all indexes of the tables, including the creation order of each. */
-export function indexDefinitions(tables: Iterable<TableManifest>): IndexDefinition[] {
-  const definitions: IndexDefinition[] = []
-  for (const { name, indexes } of tables) {
-    definitions.push({ table: name, fields: [] })
-    for (const { fields } of indexes) definitions.push({ table: name, fields })
-  }
-  return definitions
-}
-
 function keyOf({ table, fields }: IndexDefinition): string {
   return JSON.stringify([table, fields])
-}
-
-/** Creates and builds the missing indexes of a Release. */
-async function ensureIndexes(
-  store: DocumentStore,
-  committer: Committer,
-  release: Release,
-): Promise<PreparedRelease> {
-  const definitions = indexDefinitions(release.tables.values())
-  const indexes = await store.ensureIndexes(definitions)
-  const building = indexes.filter((index) => index.state === 'building')
-  if (building.length > 0) {
-    // Pending commits from before the index was created write no entries to it.
-    await committer.drain()
-    for (const index of building) await buildIndex(store, index.id)
-  }
-  return prepareRelease(release, await store.ensureIndexes(definitions))
-}
-
-/** Builds an index. Drops one that cannot be built, which every commit would have to update. */
-async function buildIndex(store: DocumentStore, index: number): Promise<void> {
-  try {
-    await store.buildIndex(index)
-  } catch (error) {
-    if (isFault(error, 'LIMIT_EXCEEDED')) await store.dropIndex(index)
-    throw error
-  }
 }

@@ -1,14 +1,12 @@
 /** A prepared Release: its validators are compiled, its tables bound to physical indexes. */
 import type { PhysicalIndex, StoredDocument } from '../../documents/store.ts'
-import { assert } from '../../errors/assert.ts'
 import { SeenFilter } from '../../system/seen-filter.ts'
-import type { IndexManifest, TableManifest } from '../../value/manifest.ts'
 import { compileResult, type EncodeResult, KeptTexts } from '../../value/result-encoding.ts'
-import type { FieldsJson } from '../../value/validators.ts'
 import { type Check, compileValidator } from '../../value/validators.ts'
 import { returnedContent } from '../invocations/returned-documents.ts'
 import { SpeculationPolicy } from '../speculation/speculation-policy.ts'
 import type { Release } from './executable-release.ts'
+import { type PreparedTable, prepareTable } from './prepared-tables.ts'
 
 export interface PreparedFunction {
   /** Checks arguments from the wire exactly, since every value there has its type. */
@@ -22,27 +20,12 @@ export interface PreparedFunction {
   readonly speculation: SpeculationPolicy
 }
 
-export interface PreparedIndex {
-  readonly manifest: IndexManifest
-  readonly physical: PhysicalIndex
-}
-
-export interface PreparedTable {
-  readonly manifest: TableManifest
-  /** Coerces a whole document's fields. */
-  readonly check: Check
-  /** Coerces one field, by name; absent for an undeclared one. */
-  readonly checkField: ReadonlyMap<string, Check>
-  readonly indexes: ReadonlyMap<string, PreparedIndex>
-  readonly uniqueIndexes: readonly PreparedIndex[]
-  /** The index of all documents in creation order. */
-  readonly creationOrder: PhysicalIndex
-}
-
 export interface PreparedRelease {
   readonly release: Release
   readonly functions: ReadonlyMap<string, PreparedFunction>
   readonly tables: ReadonlyMap<string, PreparedTable>
+  /** Tables of the server that its Functions may read (files/system-tables.ts). */
+  readonly systemTables: ReadonlyMap<string, PreparedTable>
 }
 
 /** Slots of the filter for documents that a result named once. A collision evicts one of them. */
@@ -55,6 +38,7 @@ const RETURNED_SLOTS = 32_768
 export function prepareRelease(
   release: Release,
   physical: readonly PhysicalIndex[],
+  systemTables: PreparedRelease['systemTables'] = new Map(),
 ): PreparedRelease {
   const functions = new Map<string, PreparedFunction>()
   const returned = new SeenFilter(RETURNED_SLOTS)
@@ -80,33 +64,5 @@ export function prepareRelease(
   for (const [name, manifest] of release.tables) {
     tables.set(name, prepareTable(manifest, physical))
   }
-  return { release, functions, tables }
-}
-
-function prepareTable(manifest: TableManifest, physical: readonly PhysicalIndex[]): PreparedTable {
-  const find = (fields: readonly string[]): PhysicalIndex => {
-    const found = physical.find(
-      (index) => index.table === manifest.name && index.fields.join() === fields.join(),
-    )
-    assert(found !== undefined, `no physical index of ${manifest.name}(${fields.join()})`)
-    return found
-  }
-  const indexes = new Map<string, PreparedIndex>()
-  for (const index of manifest.indexes) {
-    indexes.set(index.name, { manifest: index, physical: find(index.fields) })
-  }
-  return {
-    manifest,
-    check: compileValidator({ type: 'object', fields: manifest.fields }, { coerce: true }),
-    checkField: new Map(
-      Object.entries(manifest.fields).map(([field, json]) => [field, fieldCheck(json)]),
-    ),
-    indexes,
-    uniqueIndexes: [...indexes.values()].filter((index) => index.manifest.unique),
-    creationOrder: find([]),
-  }
-}
-
-function fieldCheck(json: FieldsJson[string]): Check {
-  return compileValidator(json.type === 'optional' ? json.inner : json, { coerce: true })
+  return { release, functions, tables, systemTables }
 }

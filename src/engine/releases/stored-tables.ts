@@ -1,7 +1,7 @@
 /** The stored documents of a prepared Release, for checks that read all of them. */
 import { keyInterval, keySuccessor } from '../../documents/keys.ts'
 import type { DocumentStore, PhysicalIndex, StoredDocument } from '../../documents/store.ts'
-import type { PreparedTable } from './prepared-release.ts'
+import type { PreparedTable } from './prepared-tables.ts'
 
 /** The tables of a Release over one snapshot of the documents. */
 export interface StoredTables {

@@ -12,7 +12,15 @@ import type { Logger } from '../../telemetry/log.ts'
 import type { Metrics } from '../../telemetry/metrics/metrics.ts'
 import type { ReleaseId } from '../../value/ids.ts'
 import type { Json } from '../../value/strict-json.ts'
-import { ACTIONS_MAX, NESTED_ACTIONS_MAX, RESULT_BYTES_MAX } from '../limits.ts'
+import {
+  ACTION_CPU_MILLIS_MAX,
+  ACTIONS_MAX,
+  CALL_CPU_MILLIS_MAX,
+  CALL_GROWTH_BYTES_MAX,
+  NESTED_ACTIONS_MAX,
+  RESULT_BYTES_MAX,
+  RUNNER_GROWTH_BYTES_MAX,
+} from '../limits.ts'
 import type { ReleaseCode } from '../releases/executable-release.ts'
 import {
   type ContainmentLevel,
@@ -102,14 +110,14 @@ const KEPT_RELEASES = 2
 const DESCRIBE_MILLIS = 10_000
 
 const LIMITS: Omit<PoolLimits, 'runners' | 'runnersOfAll' | 'actionRunnersOfAll'> = {
-  callCpuMillis: 1_000,
-  actionCpuMillis: 60_000,
+  callCpuMillis: CALL_CPU_MILLIS_MAX,
+  actionCpuMillis: ACTION_CPU_MILLIS_MAX,
   actionRunners: 2,
   // One that waits for an Action that it called must not wait for a runner, which may not start.
   actionCallsPerRunner: ACTIONS_MAX + NESTED_ACTIONS_MAX,
   loadCpuMillis: 2_000,
-  callGrowthBytes: 64 * MEBIBYTE,
-  runnerGrowthBytes: 256 * MEBIBYTE,
+  callGrowthBytes: CALL_GROWTH_BYTES_MAX,
+  runnerGrowthBytes: RUNNER_GROWTH_BYTES_MAX,
   processGrowthBytes: GROWTH_BYTES_MAX,
   processThreads: THREADS_MAX,
   unexplainedCpuMillis: 10_000,

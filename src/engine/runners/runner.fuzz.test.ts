@@ -3,12 +3,14 @@
  * messages exist, over a real transaction; whatever it says, every call ends, and a failure of ours
  * is never the reason.
  */
+
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect } from 'vitest'
 import { TestConfiguration } from '../../../build/testing/configurations.ts'
 import { testCursors } from '../../../build/testing/cursors.ts'
+import { noStorage } from '../../../build/testing/function-storage.ts'
 import { fuzz, mutatedJson, type Random } from '../../../build/testing/fuzzing/fuzz.ts'
 import { VALID_MESSAGES } from '../../../build/testing/hostile/messages.ts'
 import { openSqliteDocuments } from '../../documents/sqlite/stores.ts'
@@ -105,6 +107,8 @@ function hostOf(random: Random): RunnerHost {
     cursors: testCursors(),
     principal: null,
     issueGuest: () => 'guest',
+    storage: noStorage(),
+    grantSeconds: null,
     usedIdentity: false,
   }
   const unset = { configuration: new TestConfiguration().current, usedConfiguration: false }

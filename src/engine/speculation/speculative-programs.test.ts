@@ -5,12 +5,14 @@
  * once synchronously at the same snapshot with the same seed. For half of the documents, the store
  * has the versions of the newest snapshot in memory, not of the one before.
  */
+
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { TestConfiguration } from '../../../build/testing/configurations.ts'
 import { testCursors } from '../../../build/testing/cursors.ts'
+import { noStorage } from '../../../build/testing/function-storage.ts'
 import { fc } from '../../../build/testing/properties.ts'
 import { poolBench } from '../../../build/testing/runners.ts'
 import { SEED } from '../../../build/testing/seeds.ts'
@@ -246,7 +248,11 @@ beforeAll(async () => {
   })
   port = {
     ...{ pool: recordingPool(pool), system, log: log.log, configuration, cursors: testCursors() },
-    ...{ issueGuest: () => 'guest', usage: new FunctionUsage({ system, log: log.log, metrics }) },
+    ...{
+      issueGuest: () => 'guest',
+      storage: noStorage(),
+      usage: new FunctionUsage({ system, log: log.log, metrics }),
+    },
   }
   ids = await commit('fill')
   await commit('touch')

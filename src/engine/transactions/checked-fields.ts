@@ -3,7 +3,7 @@ import { fromStoredJson } from '../../value/stored.ts'
 import { ValidationError } from '../../value/validation-error.ts'
 import { Timestamp, type Value, type ValueObject } from '../../value/values.ts'
 import { OperationError } from '../invocations/operation-error.ts'
-import type { PreparedTable } from '../releases/prepared-release.ts'
+import type { PreparedTable } from '../releases/prepared-tables.ts'
 
 /** Decodes a value that a runner sent. Throws OperationError for what is not a value. */
 export function storedValue(json: unknown, verb: string, of: string): Value {

@@ -2,7 +2,7 @@
 import { type KeyInterval, keyInterval, keySuccessor } from '../../documents/keys.ts'
 import type { PhysicalIndex, StoredDocument } from '../../documents/store.ts'
 import { INVALID_CURSOR, OperationError } from '../invocations/operation-error.ts'
-import type { PreparedTable } from '../releases/prepared-release.ts'
+import type { PreparedTable } from '../releases/prepared-tables.ts'
 import { comparedValue, fieldValue } from './checked-fields.ts'
 
 export interface RangeInput {

@@ -14,18 +14,18 @@ import type {
 import { sha256 } from '../../system/digests.ts'
 import { andThen, type MaybePromise } from '../../system/maybe-promise.ts'
 import { documentId, documentIdSource } from '../../value/document-ids.ts'
-import { isOfTable, tableOfCanonicalId, tableOfId } from '../../value/ids.ts'
 import { flatText } from '../../value/memory/flat-text.ts'
 import { decodeStored, encodeStored } from '../../value/stored.ts'
 import type { ValueObject } from '../../value/values.ts'
 import type { PendingCommits } from '../commits/pending-commits.ts'
 import { ReadSet } from '../commits/read-set.ts'
 import { OperationError, type Violations } from '../invocations/operation-error.ts'
-import type { PreparedRelease, PreparedTable } from '../releases/prepared-release.ts'
+import type { PreparedTable } from '../releases/prepared-tables.ts'
 import { checkedFields, checkedValue, storedValue } from './checked-fields.ts'
 import { type BufferedWrite, type OverlaidRange, Overlay } from './overlay.ts'
 import { intervalOf, namedIndex, type RangeInput, type RangeOutput, scannedPart } from './ranges.ts'
 import { TransactionBounds, type TransactionUsage } from './transaction-bounds.ts'
+import { type TableSource, TransactionTables } from './transaction-tables.ts'
 import { checkUnique } from './unique-indexes.ts'
 
 /** Most documents that are prefetched for a call, and most characters of each. */
@@ -34,7 +34,8 @@ const PREFETCHED_CHARACTERS_MAX = 16_384
 
 export interface TransactionOptions {
   readonly store: DocumentStore
-  readonly release: PreparedRelease
+  /** The tables that it may read or write. */
+  readonly release: TableSource
   readonly snapshot: number
   /** The pending commits up to the snapshot; null where all commits are durable. */
   readonly pending: PendingCommits | null
@@ -43,6 +44,8 @@ export interface TransactionOptions {
   /** The seed of the invocation, hexadecimal. */
   readonly seed: string
   readonly writable: boolean
+  /** Whether it belongs to the server, which alone writes system tables; false if absent. */
+  readonly isSystem?: boolean
 }
 
 /** The version of a document at the snapshot, before this transaction wrote it. */
@@ -77,12 +80,13 @@ export class Transaction {
   /** The versions at the snapshot of documents that were read before; null for a missing one. */
   readonly #documents = new Map<string, StoredDocument | null>()
   readonly #bounds = new TransactionBounds()
+  readonly #tables: TransactionTables
   #inserted = 0
-  #lastTable = ''
 
   constructor(options: TransactionOptions) {
     this.#options = options
     this.snapshot = options.snapshot
+    this.#tables = new TransactionTables(options)
   }
 
   get pending(): PendingCommits | null {
@@ -139,10 +143,10 @@ export class Transaction {
    * read set until the code reads them, which the runner reports as an operation.
    */
   prefetch(ids: readonly string[]): readonly StoredDocument[] {
-    const { store, pending, release } = this.#options
+    const { store, pending } = this.#options
     const found: StoredDocument[] = []
     for (const id of ids) {
-      if (!release.tables.has(this.#tableNameOf(id))) continue
+      if (!this.#tables.hasTableOf(id)) continue
       const version = pending?.find(id, this.snapshot)
       const document = version === undefined ? store.findCached(id, this.snapshot) : version
       if (document == null || document.text.length > PREFETCHED_CHARACTERS_MAX) continue
@@ -155,12 +159,12 @@ export class Transaction {
   }
 
   get(id: string): MaybePromise<StoredDocument | null> {
-    this.#table(this.#tableOf(id), 'get')
+    this.#tableOf(id, 'get')
     return this.#current(id)
   }
 
   range(input: RangeInput): MaybePromise<RangeOutput> {
-    const table = this.#table(input.table, 'table')
+    const table = this.#tables.readable(input.table, 'table')
     const physical = namedIndex(table, input.index)
     const interval = intervalOf(table, physical, input)
     const overlaid = this.#overlay.within(physical, interval, input.order)
@@ -216,7 +220,7 @@ export class Transaction {
 
   /** Returns the new document's ID. */
   insert(tableName: string, fields: unknown): MaybePromise<string> {
-    const table = this.#writableTable(tableName, 'insert')
+    const table = this.#tables.writable(tableName, 'insert')
     const value = checkedFields(table, fields, 'insert', tableName)
     const { nowMicros, seed } = this.#options
     const count = this.#inserted++
@@ -228,7 +232,7 @@ export class Transaction {
 
   /** Sets the given fields and removes the named optional ones. */
   patch(id: string, fields: unknown, removed: readonly string[]): MaybePromise<void> {
-    const table = this.#writableTable(this.#tableOf(id), 'patch')
+    const table = this.#writableTableOf(id, 'patch')
     const existing = this.#existing(id, 'patch')
     const patch = { fields, removed }
     return existing instanceof Promise
@@ -262,44 +266,25 @@ export class Transaction {
   }
 
   replace(id: string, fields: unknown): MaybePromise<void> {
-    const table = this.#writableTable(this.#tableOf(id), 'replace')
+    const table = this.#writableTableOf(id, 'replace')
     return andThen(this.#existing(id, 'replace'), ({ origin }) =>
       this.#write(table, id, origin, checkedFields(table, fields, 'replace', id)),
     )
   }
 
   delete(id: string): MaybePromise<void> {
-    const table = this.#writableTable(this.#tableOf(id), 'delete')
+    const table = this.#writableTableOf(id, 'delete')
     return andThen(this.#existing(id, 'delete'), ({ origin }) =>
       this.#write(table, id, origin, null),
     )
   }
 
-  #tableOf(id: string): string {
-    if (this.#documents.has(id)) return this.#tableNameOf(id)
-    const table = tableOfId(id)
-    if (table === null)
-      throw new OperationError('TypeError', `"${id.slice(0, 100)}" is not a document ID`)
-    return table
+  #tableOf(id: string, verb: string): PreparedTable {
+    return this.#tables.readable(this.#tables.nameOf(id, this.#documents.has(id)), verb)
   }
 
-  /** Returns the table of a canonical ID. Caches it, since most successive IDs are of one table. */
-  #tableNameOf(id: string): string {
-    if (!isOfTable(this.#lastTable, id)) this.#lastTable = tableOfCanonicalId(id)
-    return this.#lastTable
-  }
-
-  #table(name: string, verb: string): PreparedTable {
-    const table = this.#options.release.tables.get(name)
-    if (table !== undefined) return table
-    const rule = `schema.ts declares no table "${name.slice(0, 64)}"`
-    throw new OperationError('TypeError', `ctx.db.${verb}: ${rule}`)
-  }
-
-  #writableTable(name: string, verb: string): PreparedTable {
-    if (this.#options.writable) return this.#table(name, verb)
-    const rule = 'a Query cannot write; make it a mutation'
-    throw new OperationError('TypeError', `ctx.db.${verb}: ${rule}`)
+  #writableTableOf(id: string, verb: string): PreparedTable {
+    return this.#tables.writable(this.#tables.nameOf(id, this.#documents.has(id)), verb)
   }
 
   #current(id: string): MaybePromise<StoredDocument | null> {

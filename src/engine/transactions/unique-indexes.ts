@@ -3,7 +3,7 @@ import { andThen, type MaybePromise } from '../../system/maybe-promise.ts'
 import { encodeStored } from '../../value/stored.ts'
 import type { ValueObject } from '../../value/values.ts'
 import { uniqueViolation, type Violations } from '../invocations/operation-error.ts'
-import type { PreparedIndex, PreparedTable } from '../releases/prepared-release.ts'
+import type { PreparedIndex, PreparedTable } from '../releases/prepared-tables.ts'
 import type { RangeInput, RangeOutput } from './ranges.ts'
 
 interface UniqueChecks {

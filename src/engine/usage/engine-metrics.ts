@@ -9,7 +9,7 @@ export function addEngineMetrics(
   pool: RunnerPool,
 ): void {
   metrics.addSource(() => {
-    const { cache, actions, inFlight, durableSequence } = statistics()
+    const { cache, actions, subscriptions, inFlight, durableSequence } = statistics()
     const { hits, misses } = cache
     return {
       queryCacheHits: hits,
@@ -21,6 +21,9 @@ export function addEngineMetrics(
       invocationsInFlight: inFlight,
       actionsRunning: actions.running,
       actionsWaiting: actions.waiting,
+      subscriptions: subscriptions.subscriptions,
+      watchedQueries: subscriptions.queries,
+      subscriptionRefreshes: subscriptions.refreshes,
       durableSequence,
     }
   })

@@ -5,7 +5,7 @@
 import { Fault, isFault } from '../../errors/fault.ts'
 import { type AuthMode, admit, type Principal } from '../../value/identities.ts'
 import { type ApplicationLimits, credentialLimit, peerOf, requireNoWait } from '../rate-limits.ts'
-import type { ApplicationCaller, Gateway, Incoming } from './gateway.ts'
+import type { ApplicationCaller, ExpiringPrincipal, Gateway, Incoming } from './gateway.ts'
 
 /** RFC 6750, section 2.1. */
 const BEARER = /^Bearer +([A-Za-z0-9._~+/-]+=*)$/i
@@ -19,6 +19,13 @@ export const AFFINITY = /^[\x21-\x7e]{1,128}$/
 export function authenticate(gateway: Gateway, incoming: Incoming): ApplicationCaller {
   const key = incoming.request.headers.get(KEY_HEADER)
   if (key === null) throw new Fault('APPLICATION_KEY_REQUIRED')
+  const caller = admitKey(gateway, incoming, key)
+  chargeCall(gateway, caller)
+  return caller
+}
+
+/** Returns the caller with this key. Throws APPLICATION_KEY_INVALID and RATE_LIMITED. */
+export function admitKey(gateway: Gateway, incoming: Incoming, key: string): ApplicationCaller {
   const { limits } = gateway
   const caller = gateway.authenticateKey(key)
   if (caller === null) {
@@ -31,12 +38,15 @@ export function authenticate(gateway: Gateway, incoming: Incoming): ApplicationC
     throw new Fault('APPLICATION_KEY_INVALID', { detail: reason })
   }
   incoming.caller = caller
-  if (limits !== null) {
-    const { credentialId, rateLimit } = caller
-    const seconds = limits.credentials.take(credentialId, credentialLimit(rateLimit))
-    requireNoWait(seconds, 'RATE_LIMITED', 'the rate of requests of the credential')
-  }
   return caller
+}
+
+/** Charges one call to the rate of the credential. Throws RATE_LIMITED. */
+export function chargeCall({ limits }: Gateway, caller: ApplicationCaller): void {
+  if (limits === null) return
+  const { credentialId, rateLimit } = caller
+  const seconds = limits.credentials.take(credentialId, credentialLimit(rateLimit))
+  requireNoWait(seconds, 'RATE_LIMITED', 'the rate of requests of the credential')
 }
 
 /** Bytes of a body that cost its credential as much as a call. */
@@ -73,6 +83,14 @@ async function identifyIn(
 ): Promise<Principal | null> {
   const header = incoming.request.headers.get('authorization')
   const presented = header === null ? null : await present(gateway, incoming, caller, header)
+  return admittedPrincipal(mode, presented)
+}
+
+/**
+ * Returns the principal that a Function of this mode sees. Throws FUNCTIONAL_TOKEN_REQUIRED and
+ * AUTH_POLICY_DENIED.
+ */
+export function admittedPrincipal(mode: AuthMode, presented: Principal | null): Principal | null {
   const admitted = admit(mode, presented)
   if (admitted === 'missing') {
     throw new Fault('FUNCTIONAL_TOKEN_REQUIRED', { detail: `the Function is for a ${mode}` })
@@ -125,17 +143,18 @@ function present(
   caller: ApplicationCaller,
   header: string,
 ): Promise<Principal> {
-  incoming.presented ??= verify(gateway, incoming, caller, header)
+  const token = BEARER.exec(header)?.[1] ?? ''
+  incoming.presented ??= verifyToken(gateway, incoming, caller, token)
   return incoming.presented
 }
 
-async function verify(
+/** Throws FUNCTIONAL_TOKEN_INVALID, RATE_LIMITED and UNAVAILABLE. */
+export async function verifyToken(
   { tokens, limits }: Gateway,
-  { binding }: Incoming,
+  { binding }: Pick<Incoming, 'binding'>,
   caller: ApplicationCaller,
-  header: string,
-): Promise<Principal> {
-  const token = BEARER.exec(header)?.[1] ?? ''
+  token: string,
+): Promise<ExpiringPrincipal> {
   // A holder whose token has run out guesses nothing, and a backend sends the tokens of all its
   // users from one address.
   const counts = limits !== null && caller.kind !== 'confidential' && !tokens.knows(token)

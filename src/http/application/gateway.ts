@@ -13,6 +13,7 @@ import type { Sender } from '../transfers/senders.ts'
 import type { Transfers } from '../transfers/transfers.ts'
 import type { QueryEnvelopes } from './call-envelopes.ts'
 import type { KeyUsage } from './key-usage.ts'
+import type { Upgrade } from './realtime/sockets.ts'
 import type { CredentialName, RejectionLog } from './rejection-log.ts'
 
 /** An Application Key that was verified with this request. */
@@ -32,12 +33,18 @@ export interface KeyRejection {
   readonly credential: CredentialName | null
 }
 
+/** A principal whose token ends. */
+export interface ExpiringPrincipal extends Principal {
+  /** Unix milliseconds from which on the token is rejected. */
+  readonly expiresAtMillis: number
+}
+
 /** Tells callers by their functional tokens. */
 export interface TokenVerifier {
   /** Whether the token was verified before, even one that is past its end now. */
   knows(token: string): boolean
   /** Throws FUNCTIONAL_TOKEN_INVALID or UNAVAILABLE. */
-  verify(token: string): Promise<Principal>
+  verify(token: string): Promise<ExpiringPrincipal>
 }
 
 /** A request as it came, and who sent it. */
@@ -70,6 +77,8 @@ export interface ApplicationBinding extends PeerBinding {
   takeTime(): void
   /** Ends that: what was taken would hold for all that comes on the connection afterwards. */
   returnTime(): void
+  /** Turns the connection into a WebSocket; returns false where its key header is malformed. */
+  upgrade(upgrade: Upgrade): boolean
 }
 
 export interface Gateway {
@@ -96,6 +105,8 @@ export interface Gateway {
     caller: ApplicationCaller,
     source: AffinitySource,
   ): Release | Promise<Release>
+  /** A number that grows whenever keys, targets or served Releases may have changed. */
+  revision(): number
   /** Whether anything is: not before the first promotion or policy, nor while archived. */
   serving(): boolean
 }

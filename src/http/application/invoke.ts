@@ -25,7 +25,10 @@ import { affinityOf, identify } from './callers.ts'
 import type { AffinitySource, ApplicationCaller, Gateway, Incoming } from './gateway.ts'
 import { operationCaller, possibleCallers } from './operation-callers.ts'
 
-/** Bytes of a public request envelope (Document 2, Limits). */
+/**
+ * Bytes of a public request envelope (Document 2, Limits).
+ * @limit Requests: the body of a call
+ */
 export const ENVELOPE_BYTES_MAX = 2 * 1024 * 1024
 /** Longest name that the log shows although no Function has it. */
 const NAME_CHARACTERS_MAX = 128
@@ -280,7 +283,8 @@ function parsed(call: Call, invoke: (call: Call) => MaybePromise<Invoked>): Mayb
   }
 }
 
-function functionOf(release: Release, name: string, kind: FunctionKind): FunctionManifest {
+/** Returns the public Function. Throws REQUEST_INVALID and FUNCTION_NOT_FOUND. */
+export function functionOf(release: Release, name: string, kind: FunctionKind): FunctionManifest {
   const definition = release.functions.get(name)
   if (definition?.visibility === 'public' && definition.kind === kind) return definition
   if (!FUNCTION_NAME.test(name)) {
@@ -303,7 +307,12 @@ function whyNotFound(
     : `${name} is internal`
 }
 
-function checkPolicy(caller: ApplicationCaller, definition: FunctionManifest, kind: FunctionKind) {
+/** Throws AUTH_POLICY_DENIED where the key may not call the Function. */
+export function checkPolicy(
+  caller: ApplicationCaller,
+  definition: FunctionManifest,
+  kind: FunctionKind,
+) {
   if (caller.kind === 'development' || !definition.clients.includes(caller.kind)) {
     throw new Fault('AUTH_POLICY_DENIED', { detail: `a ${caller.kind} key may not call it` })
   }

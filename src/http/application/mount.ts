@@ -12,29 +12,34 @@ import { allowOrigin } from './browser-origins.ts'
 import { authenticate, chargeBody } from './callers.ts'
 import type { ApplicationBinding, Gateway, Incoming } from './gateway.ts'
 import { Call, type Invoked, invokeInTurn, readEnvelope } from './invoke.ts'
+import type { Realtime } from './realtime/realtime.ts'
 import type { RejectedRequest } from './rejection-log.ts'
-import { INVOCATIONS, type Invocation, PROBES } from './routes.ts'
+import { INVOCATIONS, type Invocation, PROBES, REALTIME } from './routes.ts'
 
 /** Seconds that a browser may keep a preflight answer. */
 const PREFLIGHT_SECONDS = 600
 /** Whoever is gone made the call fail; proxies write 499 for it. It is never sent. */
 const CALLER_GONE = 499
+/** The close code of a connection that ended without a close frame (RFC 6455, 7.1.5). */
+const NO_CLOSE_FRAME = 1006
 
 const INVOCATION_AT = new Map(INVOCATIONS.map((invocation) => [invocation.path, invocation]))
 /** Methods of each path, for the answer to any other. */
 const ALLOW: ReadonlyMap<string, string> = new Map(
-  [...INVOCATIONS, ...PROBES].map(({ path, method }) => [path, `${method}, OPTIONS`]),
+  [...INVOCATIONS, ...PROBES, REALTIME].map(({ path, method }) => [path, `${method}, OPTIONS`]),
 )
 
 export interface ApplicationOrigin {
   fetch(request: Request, binding?: Partial<ApplicationBinding>): Response | Promise<Response>
+  /** Tells Realtime clients to connect elsewhere; resolves once their connections are closed. */
+  drain(): Promise<void>
   /** Answers a request that the listener rejects. */
   reject(binding: Partial<ApplicationBinding>, fault: Fault): Response
 }
 
 /** Calls of Functions go straight to their handler: a router would cost each of them 2 us. */
-export function mountApplication(gateway: Gateway): ApplicationOrigin {
-  const hono = router(gateway)
+export function mountApplication(gateway: Gateway, realtime: Realtime): ApplicationOrigin {
+  const hono = router(gateway, realtime)
   return {
     fetch(request, binding) {
       const { url } = request
@@ -43,6 +48,7 @@ export function mountApplication(gateway: Gateway): ApplicationOrigin {
         ? hono.fetch(request, binding)
         : answer(gateway, request, binding, invocation)
     },
+    drain: () => realtime.drain(),
     reject(binding, fault) {
       const response = rejected(gateway, unreadRequest(gateway, binding), fault)
       gateway.counts.answered(response.status)
@@ -51,7 +57,7 @@ export function mountApplication(gateway: Gateway): ApplicationOrigin {
   }
 }
 
-function router(gateway: Gateway): Hono {
+function router(gateway: Gateway, realtime: Realtime): Hono {
   const hono = new Hono({ strict: true })
   const counted = ({ req }: Context, response: Response): Response => {
     gateway.counts.answered(response.status)
@@ -68,6 +74,9 @@ function router(gateway: Gateway): Hono {
     const answered = asks === 'liveness' ? () => probe(gateway, 'live') : readiness
     hono.get(path, async (context) => counted(context, await answered(gateway)))
   }
+  hono.get(REALTIME.path, ({ req, env }) => {
+    return openRealtime(gateway, realtime, req.raw, env as ApplicationBinding)
+  })
   // Of any path: a browser tells nobody what became of a call whose preflight was not found.
   hono.options('*', (context) => counted(context, preflight(gateway, context)))
   hono.notFound((context) => {
@@ -84,18 +93,8 @@ async function answer(
   binding: Partial<ApplicationBinding> = {},
   invocation: Invocation,
 ): Promise<Response> {
-  const requestId = gateway.system.ids.make('req')
   const origin = request.headers.get('origin')
-  const incoming: Incoming = {
-    request,
-    requestId,
-    binding,
-    caller: null,
-    bodyMemory: null,
-    invocationId: null,
-    releaseId: null,
-    function: null,
-  }
+  const incoming = incomingOf(gateway, request, binding)
   let response: Response
   try {
     checkRequest(gateway, request, origin)
@@ -113,6 +112,53 @@ async function answer(
   const status = countedStatus(request, response.status)
   gateway.counts.answered(status)
   if (incoming.caller !== null) gateway.keyUsage.answered(incoming.caller, status)
+  return response
+}
+
+function incomingOf(
+  { system }: Gateway,
+  request: Request,
+  binding: Partial<ApplicationBinding>,
+): Incoming {
+  return {
+    request,
+    requestId: system.ids.make('req'),
+    binding,
+    caller: null,
+    bodyMemory: null,
+    invocationId: null,
+    releaseId: null,
+    function: null,
+  }
+}
+
+/** Opens a Realtime connection. The listener ignores the response of one that it has upgraded. */
+function openRealtime(
+  gateway: Gateway,
+  realtime: Realtime,
+  request: Request,
+  binding: Partial<ApplicationBinding> = {},
+): Response {
+  const origin = request.headers.get('origin')
+  const incoming = incomingOf(gateway, request, binding)
+  let response: Response
+  try {
+    checkRequest(gateway, request, origin)
+    const upgrade = realtime.upgrade(incoming)
+    if (binding.upgrade?.(upgrade) !== true) {
+      upgrade.session.closed(NO_CLOSE_FRAME)
+      throw new Fault('REQUEST_INVALID', { detail: 'sec-websocket-key' })
+    }
+    response = new Response(null, { status: 101 })
+  } catch (error) {
+    response = failed(gateway, error, incoming)
+    if (response.status === 426) {
+      response.headers.set('upgrade', 'websocket')
+      response.headers.set('sec-websocket-version', '13')
+    }
+    allowOrigin(gateway.allowedOrigins, response, origin)
+  }
+  gateway.counts.answered(response.status)
   return response
 }
 

@@ -38,6 +38,12 @@ export interface Probe extends Described {
   readonly asks: 'liveness' | 'readiness'
 }
 
+/** The Realtime WebSocket, whose messages are in wire/realtime.ts. */
+export interface RealtimeRoute extends Described {
+  readonly method: 'GET'
+  readonly errors: readonly TableCode[]
+}
+
 /** Of every call: the gateway, then the engine. */
 const CALL_ERRORS: readonly TableCode[] = [
   'REQUEST_INVALID',
@@ -105,6 +111,15 @@ export const INVOCATIONS: readonly Invocation[] = [
     unsent: { code: 'UNAVAILABLE', retryable: false },
   },
 ]
+
+export const REALTIME: RealtimeRoute = {
+  method: 'GET',
+  path: '/v1/realtime',
+  name: 'openRealtime',
+  summary: 'Opens a WebSocket with the subprotocol service.realtime.v1.',
+  replies: { 101: null },
+  errors: ['REQUEST_INVALID', 'ORIGIN_DENIED', 'UPGRADE_REQUIRED', 'UNAVAILABLE', 'BUSY'],
+}
 
 export const PROBES: readonly Probe[] = [
   {

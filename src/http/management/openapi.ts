@@ -12,7 +12,7 @@ export const openApiRoutes: readonly Route<OpenApiApp>[] = [
     method: 'GET',
     path: '/v1/openapi.json',
     name: 'readOpenApiDocument',
-    summary: 'This document.',
+    summary: 'The OpenAPI document of both addresses.',
     replies: { 200: OpenApiDocument },
     cache: 'public, max-age=300',
     handle({ app }) {

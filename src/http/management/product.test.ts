@@ -10,24 +10,32 @@ import {
 } from '../../../build/testing/product-routes.ts'
 import { functionManifest, makePackage, type TestProduct } from '../../../build/testing/products.ts'
 import { CAPABILITIES, type Capability } from '../../value/capabilities.ts'
+import type { TableManifest } from '../../value/manifest.ts'
 import { PACKAGE_BYTES_MAX, PACKAGE_MEDIA_TYPE } from '../../value/packages/workspace-package.ts'
 import type { Json } from '../../value/strict-json.ts'
+import { FunctionCatalog, TableCatalog } from '../../wire/catalogs.ts'
 import { Promoted } from '../../wire/channels.ts'
 import { EnvironmentState } from '../../wire/environment.ts'
-import { FunctionCatalog } from '../../wire/functions.ts'
 import { Retired, Validated } from '../../wire/releases.ts'
 import { Status } from '../../wire/status.ts'
 import { Published } from '../../wire/workspace.ts'
 
 const CREDENTIAL = '{base}/application-clients/:clientId/credentials/:credentialId'
 const FUNCTIONS = [functionManifest('notes.list')]
+const TABLES: readonly TableManifest[] = [
+  {
+    name: 'notes',
+    fields: { body: { type: 'string' }, stars: { type: 'optional', inner: { type: 'int64' } } },
+    indexes: [{ name: 'byBody', fields: ['body'], unique: true }],
+  },
+]
 
 let routes: ProductRoutes
 let it: TestProduct
 beforeEach(async () => {
   routes = await ProductRoutes.open()
   it = routes.harness
-  it.engine.describe = async () => ({ functions: FUNCTIONS, tables: [] }) as unknown as Json
+  it.engine.describe = async () => ({ functions: FUNCTIONS, tables: TABLES }) as unknown as Json
 })
 afterEach(() => it.close())
 
@@ -94,6 +102,7 @@ describe('access', () => {
       'GET {base}/serving-policy-operations/:operationId releases:read',
       'GET {base}/schemas/compatibility releases:read',
       'GET {base}/functions releases:read',
+      'GET {base}/schema/tables releases:read',
       'GET {base}/configuration configuration:read',
       'GET {base}/configuration/history configuration:read',
       'PUT {base}/configuration/:name configuration:manage',
@@ -146,7 +155,7 @@ test('a new Environment is at revision zero and stopped', async () => {
 })
 
 test('a package is published, validated, promoted and shown', async () => {
-  const frame = makePackage({ functions: FUNCTIONS })
+  const frame = makePackage({ functions: FUNCTIONS, tables: TABLES })
   const published = await answer(publish(frame, 'empty'), 201, Published)
   const again = await answer(publish(frame, 'empty'), 200, Published)
   expect(again).toEqual({ ...published, replayed: true })
@@ -170,6 +179,8 @@ test('a package is published, validated, promoted and shown', async () => {
     const catalog = await answer(call('GET', `/functions?target=${target}`), 200, FunctionCatalog)
     const functions = FUNCTIONS.map((item) => ({ ...item, uses: { network: [], secrets: [] } }))
     expect(catalog).toEqual({ version: 1, releaseId, functions })
+    const tables = await answer(call('GET', `/schema/tables?target=${target}`), 200, TableCatalog)
+    expect(tables).toEqual({ version: 1, releaseId, tables: TABLES })
   }
   expect((await answer(call('GET', ''), 200, EnvironmentState)).observed.serving).toBe('serving')
   await it.product.audit.whenIdle()
@@ -302,7 +313,11 @@ describe('a publication', () => {
 })
 
 test('a Release that does not fit its code is incompatible, by the check that failed', async () => {
-  const { releaseId } = await answer(publish(makePackage(), 'empty'), 201, Published)
+  const { releaseId } = await answer(
+    publish(makePackage({ tables: TABLES }), 'empty'),
+    201,
+    Published,
+  )
   const response = call('POST', `/releases/${releaseId}`, { body: {} })
   const error = await refusal(response, 400, 'PRODUCT_INCOMPATIBLE')
   expect(error.violations).toEqual([
@@ -329,5 +344,8 @@ test('bad paths and bodies are the fault of the caller', async () => {
   await refusal(call('GET', '/functions?target=a&target=b'), 400, invalid)
   await refusal(call('GET', '/functions?target=nonsense'), 400, 'PRODUCT_INVALID')
   await refusal(call('GET', '/functions?target=channel:none'), 404, 'PRODUCT_NOT_FOUND')
+  await refusal(call('GET', '/schema/tables'), 400, invalid)
+  await refusal(call('GET', '/schema/tables?target=nonsense'), 400, 'PRODUCT_INVALID')
+  await refusal(call('GET', '/schema/tables?target=channel:none'), 404, 'PRODUCT_NOT_FOUND')
   await refusal(call('GET', '/application-clients/app_x/credentials'), 400, invalid)
 })

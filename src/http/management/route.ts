@@ -14,7 +14,10 @@ export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE'
 
 export const JSON_MEDIA_TYPE = 'application/json'
 
-/** An ordinary JSON body (Document 1, Limits). */
+/**
+ * An ordinary JSON body (Document 1, Limits).
+ * @limit Requests: the body of an ordinary management request
+ */
 export const JSON_BODY_BYTES_MAX = 16 * 1024
 
 /**
@@ -35,7 +38,7 @@ export interface Body<T> {
 /** Whether a route takes an Operation ID in Idempotency-Key; `none` does not look at the header. */
 export type OperationIdUse = 'none' | 'optional' | 'required'
 
-export type ReplyStatus = 200 | 201 | 204 | 503
+export type ReplyStatus = 101 | 200 | 201 | 204 | 503
 
 /** JSON of `body`, or a text that is sent as it is; no body where there is neither. */
 export interface Reply {

@@ -1,10 +1,10 @@
 /** Every route of the management origin: what mount serves, and what tests and documents list. */
 
 import { applicationClientRoutes } from './application-clients.ts'
+import { catalogRoutes } from './catalogs.ts'
 import { channelRoutes } from './channels.ts'
 import { configurationRoutes } from './configuration.ts'
 import { environmentRoutes } from './environments.ts'
-import { functionRoutes } from './functions.ts'
 import { type HealthApp, healthRoutes } from './health.ts'
 import { type AuditApp, auditRoutes } from './identity/audit.ts'
 import { type AuthApp, authRoutes } from './identity/auth.ts'
@@ -54,7 +54,7 @@ export const managementRoutes: readonly Route<ManagementApp>[] = [
   ...(servingPolicyRoutes as readonly Route<ManagementApp>[]),
   ...(configurationRoutes as readonly Route<ManagementApp>[]),
   ...(applicationClientRoutes as readonly Route<ManagementApp>[]),
-  ...(functionRoutes as readonly Route<ManagementApp>[]),
+  ...(catalogRoutes as readonly Route<ManagementApp>[]),
   ...(instanceRoutes as readonly Route<ManagementApp>[]),
   ...(metricsRoutes as readonly Route<ManagementApp>[]),
 ]

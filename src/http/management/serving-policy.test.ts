@@ -5,7 +5,7 @@ import { Fault } from '../../errors/fault.ts'
 import { retire } from '../../product/releases/retire.ts'
 import type { ReleaseId } from '../../value/ids.ts'
 import type { TableManifest } from '../../value/manifest.ts'
-import { FunctionCatalog } from '../../wire/functions.ts'
+import { FunctionCatalog } from '../../wire/catalogs.ts'
 import { OperationField } from '../../wire/operations.ts'
 import {
   SchemaCompatibility,

@@ -2,7 +2,7 @@
 import { text } from '../../wire/fields.ts'
 import { AFFINITY, AFFINITY_HEADER } from '../application/callers.ts'
 import { ENVELOPE_BYTES_MAX } from '../application/invoke.ts'
-import type { Invocation, Probe } from '../application/routes.ts'
+import type { Invocation, Probe, RealtimeRoute } from '../application/routes.ts'
 import { JSON_MEDIA_TYPE } from '../management/route.ts'
 import type { Operation, Reply } from './operations.ts'
 
@@ -47,7 +47,22 @@ export function probeOperation(route: Probe): Operation {
   }
 }
 
-function repliesOf({ replies }: Invocation | Probe): Reply[] {
+/** The upgrade alone: OpenAPI has no form for the messages of a WebSocket. */
+export function realtimeOperation(route: RealtimeRoute): Operation {
+  const { method, path, name, summary, errors } = route
+  return {
+    ...COMMON,
+    ...{ method, path, name, summary, errors },
+    authorities: [],
+    headers: [],
+    body: null,
+    replies: repliesOf(route),
+    replyHeaders: [],
+    declaredErrors: false,
+  }
+}
+
+function repliesOf({ replies }: Invocation | Probe | RealtimeRoute): Reply[] {
   return Object.entries(replies).map(([status, schema]) => {
     return { status: Number(status), schema, mediaTypes: [JSON_MEDIA_TYPE] }
   })

@@ -1,8 +1,8 @@
 /** The document as it is served and shipped: the same bytes, from the routes of this version. */
-import { INVOCATIONS, PROBES } from '../application/routes.ts'
+import { INVOCATIONS, PROBES, REALTIME } from '../application/routes.ts'
 import type { Route } from '../management/route.ts'
 import { managementRoutes } from '../management/routes.ts'
-import { invocationOperation, probeOperation } from './application.ts'
+import { invocationOperation, probeOperation, realtimeOperation } from './application.ts'
 import { openApiDocument } from './document.ts'
 import { managementOperation } from './management.ts'
 
@@ -19,5 +19,6 @@ export function publishedDocument(): object {
     ...(managementRoutes as readonly Route<never>[]).map(managementOperation),
     ...INVOCATIONS.map(invocationOperation),
     ...PROBES.map(probeOperation),
+    realtimeOperation(REALTIME),
   ])
 }

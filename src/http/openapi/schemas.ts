@@ -5,12 +5,12 @@ import * as access from '../../wire/access.ts'
 import * as applicationClients from '../../wire/application-clients.ts'
 import * as audit from '../../wire/audit.ts'
 import * as auth from '../../wire/auth.ts'
+import * as catalogs from '../../wire/catalogs.ts'
 import * as channels from '../../wire/channels.ts'
 import * as configuration from '../../wire/configuration.ts'
 import * as environment from '../../wire/environment.ts'
 import * as errors from '../../wire/errors.ts'
 import * as fields from '../../wire/fields.ts'
-import * as functions from '../../wire/functions.ts'
 import * as health from '../../wire/health.ts'
 import * as invocations from '../../wire/invocations.ts'
 import * as metrics from '../../wire/metrics.ts'
@@ -27,8 +27,8 @@ import * as workspace from '../../wire/workspace.ts'
 import { VALUE_SCHEMAS } from './value-schemas.ts'
 
 const MODULES: readonly Readonly<Record<string, unknown>>[] = [
-  ...[access, applicationClients, audit, auth, channels, configuration, environment, errors],
-  ...[fields, functions, health, invocations, metrics, oidc, openapi, operations, releases],
+  ...[access, applicationClients, audit, auth, catalogs, channels, configuration, environment],
+  ...[errors, fields, health, invocations, metrics, oidc, openapi, operations, releases],
   ...[servingPolicy, status, workspace],
 ]
 

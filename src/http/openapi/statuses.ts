@@ -2,6 +2,7 @@
 import { assert } from '../../errors/assert.ts'
 
 const NAMES: Readonly<Record<number, string>> = {
+  101: 'Switching protocols',
   200: 'OK',
   201: 'Created',
   204: 'No content',
@@ -14,6 +15,7 @@ const NAMES: Readonly<Record<number, string>> = {
   410: 'Gone',
   413: 'Content too large',
   415: 'Unsupported media type',
+  426: 'Upgrade required',
   429: 'Too many requests',
   500: 'Internal server error',
   503: 'Service unavailable',

@@ -4,10 +4,13 @@
  * the event loop, so a server that stood still blames no peer for what it did not read itself.
  */
 
-/** The rate that the runtime itself demands of a body, but only over a whole idle timeout. */
-const BYTES_PER_SECOND_MIN = 16 * 1024
-/** Seconds for which a peer may send or take nothing at all. */
-const GRACE_SECONDS = 5
+/**
+ * The rate that the runtime itself demands of a body, but only over a whole idle timeout.
+ * @limit Requests: pace below which a body or a response is ended
+ */
+export const BYTES_PER_SECOND_MIN = 16 * 1024
+/** @limit Requests: time for which a peer may send or take nothing at all */
+export const GRACE_SECONDS = 5
 const TICK_SECONDS = 1
 
 export class TransferPace {

@@ -3,10 +3,14 @@
  * failed, and nothing of what the token says may reach it.
  */
 
-/** Bounds of what a token says (README, Limits). */
+/** @limit Identity and keys: a functional token */
 export const TOKEN_BYTES_MAX = 16 * 1024
-/** OpenID Connect Core 1.0, section 2. */
+/**
+ * OpenID Connect Core 1.0, section 2.
+ * @limit Identity and keys: the subject of a functional token
+ */
 export const SUBJECT_CHARACTERS_MAX = 255
+/** @limit Identity and keys: roles of a functional token */
 export const ROLES_MAX = 256
 export const CLAIMS_DEPTH_MAX = 16
 

@@ -17,6 +17,7 @@ import type { ChangePorts, RootPort } from '../ports.ts'
 
 export type { ApplicationClient } from '../../storage/control/application-clients.ts'
 
+/** @limit Identity and keys: Application Clients of an Environment */
 export const CLIENTS_MAX = 1_000
 
 export interface ClientInput {

@@ -32,6 +32,7 @@ import { requireName, requireScopes } from './application-clients.ts'
 
 export type { ApplicationCredential } from '../../storage/control/application-credentials.ts'
 
+/** @limit Identity and keys: credentials of an Application Client */
 export const CREDENTIALS_MAX = 1_000
 export const RATE_LIMIT_MAX = 1_000_000
 

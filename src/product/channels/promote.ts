@@ -9,6 +9,7 @@ import { requireStoredDocumentsFit } from '../compatibility/stored-documents.ts'
 import { requireServable } from '../releases/servable.ts'
 import { appendBinding, type BindingPorts, type BoundChannel, serveBinding } from './bindings.ts'
 
+/** @limit Workspaces and Releases: Channels of an Environment */
 export const CHANNELS_MAX = 1_000
 
 export interface PromoteInput {

@@ -6,7 +6,7 @@
 import { encodeKey } from '../../documents/keys.ts'
 import type { PhysicalIndex } from '../../documents/store.ts'
 import type { Engine } from '../../engine/engine.ts'
-import type { PreparedTable } from '../../engine/releases/prepared-release.ts'
+import type { PreparedTable } from '../../engine/releases/prepared-tables.ts'
 import type { StoredTables } from '../../engine/releases/stored-tables.ts'
 import { isFault } from '../../errors/fault.ts'
 import { listBoundReleases, type ReleaseCheck } from '../../storage/control/releases.ts'

@@ -32,6 +32,7 @@ export type {
   ConfigurationKind,
 } from '../../storage/control/configuration.ts'
 
+/** @limit Configuration: names of variables and secrets together */
 export const NAMES_MAX = 1_000
 
 export interface Configuration {

@@ -13,6 +13,7 @@ type Root = Pick<ProductRoot, 'control' | 'keyring' | 'descriptor'>
 
 export class LiveConfiguration implements ConfigurationSource {
   readonly #root: Root
+  readonly #listeners: (() => void)[] = []
   #current: ConfigurationSnapshot
 
   constructor(root: Root) {
@@ -27,6 +28,11 @@ export class LiveConfiguration implements ConfigurationSource {
   /** Replaces the state after a committed change: calls that start from now on see it. */
   reload(): void {
     this.#current = new LoadedConfiguration(this.#root)
+    for (const listener of this.#listeners) listener()
+  }
+
+  onChange(listener: () => void): void {
+    this.#listeners.push(listener)
   }
 }
 

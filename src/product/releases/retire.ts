@@ -16,7 +16,10 @@ import type { ArtifactCollection } from './artifact-collection.ts'
 import type { EngineCollection } from './engine-collection.ts'
 import type { ReleaseCache } from './release-cache.ts'
 
-/** The newest Releases, used or not, that a publication does not retire. */
+/**
+ * The newest Releases, used or not, that a publication does not retire.
+ * @limit Workspaces and Releases: newest Releases that are kept although nothing uses them
+ */
 export const RELEASES_KEPT = 100
 /** Uses of one Release that a PRODUCT_STATE_CONFLICT lists. */
 const USES_MAX = 16

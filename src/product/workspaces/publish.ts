@@ -28,6 +28,7 @@ import { retireUnused, type UnusedRetirementPorts } from '../releases/retire.ts'
 
 export type { ExpectedHead } from '../../storage/control/workspaces.ts'
 
+/** @limit Workspaces and Releases: Workspaces of an Environment */
 export const WORKSPACES_MAX = 1_000
 
 export interface Published {

@@ -69,6 +69,11 @@ function sendWrite(call: Call, op: string, name: string): Promise<unknown> {
   return sendWatched(call, op, call.isSpeculative ? null : new Error(name))
 }
 
+/** Sends a write of any size that its own bound allows; the Function must wait for it. */
+export function sendWriting(call: Call, op: string, name: string): Promise<unknown> {
+  return sendWatched(call, op, new Error(name))
+}
+
 /**
  * Pipelines a write. Every thousandth in a row waits for the server: code that writes without end
  * must notice now and then that its call was cancelled.

@@ -27,6 +27,12 @@ export const COUNTERS = {
   queryCacheMisses: 'Lookups in the query cache that found no valid result',
   queryCacheEvictions: 'Valid results that were evicted from the query cache',
 
+  subscriptionRefreshes: 'Runs of watched Queries, each for all its subscriptions',
+
+  realtimeConnectionsOpened: 'Realtime connections that were opened',
+  realtimeMessagesReceived: 'Messages from Realtime clients',
+  realtimeStatesSent: 'States that were sent to Realtime clients',
+
   commits: 'Mutations that became durable, including those that wrote nothing',
   commitBatches: 'Commit batches; each has the commits that were ready at the same time',
   commitBatchesFailed: 'Commit batches that failed or whose outcome is unknown',
@@ -67,6 +73,9 @@ export const GAUGES = {
   invocationsInFlight: 'Calls that are admitted and not finished',
   actionsRunning: 'Running Actions, including those that Actions called',
   actionsWaiting: 'Actions that wait for a permit',
+  realtimeConnections: 'Open Realtime connections',
+  subscriptions: 'Subscriptions to Queries',
+  watchedQueries: 'Distinct Queries that subscriptions watch',
   durableSequence: 'Sequence of the newest durable commit',
   releasesLoaded: 'Releases that have a runner or wait for one',
   transactionRunners: 'Runners of Queries and Mutations',

@@ -12,7 +12,9 @@ import { ValidationError } from '../validation-error.ts'
 export type Sha256 = (bytes: Uint8Array) => Uint8Array
 
 export const PACKAGE_MEDIA_TYPE = 'application/vnd.service.workspace-package.v1'
+/** @limit Workspaces and Releases: the manifest of a package */
 export const MANIFEST_BYTES_MAX = 4 * 1024 * 1024
+/** @limit Workspaces and Releases: a Workspace package */
 export const PACKAGE_BYTES_MAX = 64 * 1024 * 1024
 
 const PACKAGE_MAGIC = 'SVCPKG\0\x01'

@@ -67,6 +67,7 @@ const FunctionFields = schema({
 const ActionUses = schema({
   network: ascending(schema(['string', ':', rule('a host', isHost)]), USES_MAX),
   secrets: ascending(text(CONFIGURATION_NAME, 'the name of a secret'), USES_MAX),
+  'storage?': "'read' | 'write'",
 })
 
 const FunctionField = schema([

@@ -8,6 +8,7 @@ import { Auth } from './auth.ts'
 import { Configuration } from './configuration.ts'
 import { MutationDatabase, QueryDatabase } from './database.ts'
 import { functionCaller } from './function-calls.ts'
+import { Storage } from './storage.ts'
 
 function newDatabase(call: Call): QueryDatabase | MutationDatabase | null {
   switch (call.definition.kind) {
@@ -30,6 +31,9 @@ export function newContext(call: Call): unknown {
     },
     auth: new Auth(call),
     config: new Configuration(call),
+    get storage() {
+      return new Storage(call)
+    },
     log: newLog(call),
     runQuery: functionCaller(call, 'query'),
     runMutation: functionCaller(call, 'mutation'),

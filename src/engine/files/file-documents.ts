@@ -1,0 +1,189 @@
+/** Metadata of files and upload grants as documents: how they are read, found and written. */
+import type { StoredDocument } from '../../documents/store.ts'
+import { andThen, type MaybePromise } from '../../system/maybe-promise.ts'
+import { FILE_DOCUMENTS, UPLOAD_DOCUMENTS } from '../../value/files/files.ts'
+import { decodeStored, encodeStored } from '../../value/stored.ts'
+import { Timestamp, TypedId, type Value, type ValueObject } from '../../value/values.ts'
+import type { Transaction } from '../transactions/transaction.ts'
+
+/** The fields of a file that its author sees. */
+export interface FileFields {
+  readonly bucket: string
+  /** Null for a file that no object key names. */
+  readonly key: string | null
+  readonly contentType: string
+  readonly size: bigint
+  /** 64 lowercase hex characters. */
+  readonly sha256: string
+  /** The grant that it was uploaded with; null for any other file. */
+  readonly uploadId: string | null
+}
+
+export interface FileDocument extends FileFields {
+  readonly fileId: string
+  readonly createdAtMicros: bigint
+}
+
+export interface FilePage {
+  readonly files: readonly FileDocument[]
+  /** The key to continue after; null for the last page. */
+  readonly lastKey: string | null
+}
+
+/** An upload grant that was not used. */
+export interface UploadFields {
+  /** 32 bytes: the keyed digest of the token. */
+  readonly digest: Uint8Array
+  /** ID of the keyring's key that the digest was made with. */
+  readonly keyId: string
+  readonly bucket: string
+  readonly key: string | null
+  readonly contentType: string
+  readonly maximumBytes: bigint
+  readonly releaseId: string
+  readonly expiresAtMicros: bigint
+}
+
+type Fields = Readonly<Record<string, Value>>
+
+/** Returns the file; null where there is none. `id` is a canonical ID of a file. */
+export function readFile(transaction: Transaction, id: string): MaybePromise<FileDocument | null> {
+  return andThen(transaction.get(id), (found) => (found === null ? null : fileOf(found)))
+}
+
+/** Returns the file that an object key names; null where there is none. */
+export function findObject(
+  transaction: Transaction,
+  bucket: string,
+  key: string,
+): MaybePromise<FileDocument | null> {
+  const found = transaction.range({
+    table: FILE_DOCUMENTS,
+    index: 'byKey',
+    equal: [bucket, key],
+    order: 'asc',
+    limit: 1,
+  })
+  return andThen(found, ({ documents: [first] }) => (first === undefined ? null : fileOf(first)))
+}
+
+/** Whether any file has this content. */
+export function isContentReferenced(
+  transaction: Transaction,
+  sha256: string,
+): MaybePromise<boolean> {
+  const found = transaction.range({
+    table: FILE_DOCUMENTS,
+    index: 'byContent',
+    equal: [sha256],
+    order: 'asc',
+    limit: 1,
+  })
+  return andThen(found, ({ documents }) => documents.length > 0)
+}
+
+/** Returns a page of all files in the order of their creation. */
+export function listFiles(
+  transaction: Transaction,
+  { afterKey, limit }: { readonly afterKey: string | null; readonly limit: number },
+): MaybePromise<FilePage> {
+  const found = transaction.range({
+    table: FILE_DOCUMENTS,
+    index: null,
+    equal: [],
+    order: 'asc',
+    limit,
+    afterKey: afterKey ?? undefined,
+  })
+  return andThen(found, ({ documents, done, lastKey }) => ({
+    files: documents.map(fileOf),
+    lastKey: done ? null : lastKey,
+  }))
+}
+
+/** Inserts a file and returns its ID. */
+export function insertFile(transaction: Transaction, file: FileFields): MaybePromise<string> {
+  const { bucket, key, contentType, size, sha256, uploadId } = file
+  const upload = uploadId === null ? null : new TypedId(uploadId)
+  const fields = { bucket, key, contentType, size, sha256, uploadId: upload }
+  return transaction.insert(FILE_DOCUMENTS, storedJson(fields))
+}
+
+export function deleteFile(transaction: Transaction, id: string): MaybePromise<void> {
+  return transaction.delete(id)
+}
+
+/** Inserts an upload grant and returns its ID. */
+export function insertUpload(transaction: Transaction, upload: UploadFields): MaybePromise<string> {
+  const { expiresAtMicros, ...fields } = upload
+  const expiresAt = new Timestamp(expiresAtMicros)
+  return transaction.insert(UPLOAD_DOCUMENTS, storedJson({ ...fields, expiresAt }))
+}
+
+/** Returns the grant; null where there is none or it was used. `id` is a canonical ID. */
+export function readUpload(
+  transaction: Transaction,
+  id: string,
+): MaybePromise<UploadFields | null> {
+  return andThen(transaction.get(id), (found) => (found === null ? null : uploadOf(found)))
+}
+
+export function deleteUpload(transaction: Transaction, id: string): MaybePromise<void> {
+  return transaction.delete(id)
+}
+
+/** Deletes grants that expired before this time, at most `limit`; returns their number. */
+export async function deleteExpiredUploads(
+  transaction: Transaction,
+  beforeMicros: bigint,
+  limit: number,
+): Promise<number> {
+  const { documents } = await transaction.range({
+    table: UPLOAD_DOCUMENTS,
+    index: 'byExpiry',
+    equal: [],
+    field: 'expiresAt',
+    upper: { value: { $t: String(beforeMicros) }, inclusive: false },
+    order: 'asc',
+    limit,
+  })
+  for (const { id } of documents) await transaction.delete(id)
+  return documents.length
+}
+
+/** Reads the metadata of a stored document. */
+export function fileOf({ id, createdAtMicros, text }: StoredDocument): FileDocument {
+  return { fileId: id, createdAtMicros, ...fileFields(decodeStored(text) as ValueObject) }
+}
+
+/** Reads the metadata of decoded fields. */
+export function fileFields(fields: ValueObject): FileFields {
+  const uploadId = fields.get('uploadId') as TypedId | null
+  return {
+    bucket: fields.get('bucket') as string,
+    key: fields.get('key') as string | null,
+    contentType: fields.get('contentType') as string,
+    size: fields.get('size') as bigint,
+    sha256: fields.get('sha256') as string,
+    uploadId: uploadId === null ? null : uploadId.id,
+  }
+}
+
+function uploadOf({ text }: StoredDocument): UploadFields {
+  const fields = decodeStored(text) as ValueObject
+  return {
+    digest: fields.get('digest') as Uint8Array,
+    keyId: fields.get('keyId') as string,
+    bucket: fields.get('bucket') as string,
+    key: fields.get('key') as string | null,
+    contentType: fields.get('contentType') as string,
+    maximumBytes: fields.get('maximumBytes') as bigint,
+    releaseId: fields.get('releaseId') as string,
+    expiresAtMicros: (fields.get('expiresAt') as Timestamp).micros,
+  }
+}
+
+/** Converts fields as a transaction takes them from a runner. */
+function storedJson(fields: Fields): unknown {
+  return JSON.parse(encodeStored(new Map(Object.entries(fields))))
+}

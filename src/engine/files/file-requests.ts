@@ -1,0 +1,67 @@
+/** Checks of the arguments of `ctx.storage`, whose messages are for the author. */
+import type { DownloadOperand, ObjectOperand, UploadOperand } from '../../runner/file-operations.ts'
+import {
+  FILE_BYTES_MAX,
+  FILE_DOCUMENTS,
+  isBucketName,
+  isContentType,
+  isFileName,
+  isObjectKey,
+} from '../../value/files/files.ts'
+import { isId } from '../../value/ids.ts'
+import { OperationError } from '../invocations/operation-error.ts'
+import type { Grant, UploadGrant } from './function-storage.ts'
+
+/** Throws OperationError for an ID that is no file's, and for a name that is no file name. */
+export function checkDownload(fileId: string, { fileName }: DownloadOperand): void {
+  checkFileId('createDownload', fileId)
+  if (fileName === null || isFileName(fileName)) return
+  throw invalid('createDownload', 'fileName is a name of 1 to 255 bytes without / and \\')
+}
+
+export function checkFileId(method: string, fileId: string): void {
+  if (isId(FILE_DOCUMENTS, fileId)) return
+  throw invalid(method, `"${fileId.slice(0, 100)}" is not the ID of a file`, 'TypeError')
+}
+
+/** Throws OperationError where the method may not use these names. */
+export function checkObject(method: string, { bucket, key, contentType }: ObjectOperand): void {
+  if (!isBucketName(bucket)) {
+    const rule = '3 to 63 lower-case letters, digits and hyphens, such as "default"'
+    throw invalid(method, `bucket has ${rule}`)
+  }
+  if (key !== null && !isObjectKey(key)) {
+    throw invalid(method, 'key has 1 to 1,024 bytes of UTF-8, without NUL')
+  }
+  if (!isContentType(contentType)) {
+    throw invalid(method, 'contentType is a media type, such as "image/png"')
+  }
+}
+
+export function checkUpload(upload: UploadOperand): void {
+  checkObject('createUpload', upload)
+  const { maximumBytes } = upload
+  if (maximumBytes >= 0 && maximumBytes <= FILE_BYTES_MAX) return
+  throw invalid('createUpload', `maximumBytes is a whole number from 0 to ${FILE_BYTES_MAX}`)
+}
+
+export function noFile(method: string, fileId: string): OperationError {
+  const message = `ctx.storage.${method}: there is no file "${fileId}"`
+  return new OperationError('Error', message, 'FILE_NOT_FOUND')
+}
+
+/** Returns the stored JSON of a grant. */
+export function grantText({ path, token, expiresAtMicros }: Grant): string {
+  return JSON.stringify({ path, token, expiresAt: { $t: String(expiresAtMicros) } })
+}
+
+/** Returns the stored JSON of an upload grant. */
+export function uploadGrantText(grant: UploadGrant, maximumBytes: number): string {
+  const { path, token, uploadId, expiresAtMicros } = grant
+  const expiresAt = { $t: String(expiresAtMicros) }
+  return JSON.stringify({ path, token, expiresAt, uploadId: { $d: uploadId }, maximumBytes })
+}
+
+function invalid(method: string, rule: string, name = 'RangeError'): OperationError {
+  return new OperationError(name, `ctx.storage.${method}: ${rule}`)
+}

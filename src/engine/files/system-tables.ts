@@ -1,0 +1,91 @@
+/**
+ * The tables of stored files. They belong to the server: every Environment has them, whatever its
+ * Releases declare. Authors read metadata of files and delete it; nothing else is open to them.
+ */
+import type { DocumentStore, IndexDefinition } from '../../documents/store.ts'
+import { FILE_DOCUMENTS, UPLOAD_DOCUMENTS } from '../../value/files/files.ts'
+import type { TableManifest } from '../../value/manifest.ts'
+import type { Committer } from '../commits/committer.ts'
+import { ensureIndexes, indexDefinitions } from '../releases/physical-indexes.ts'
+import { type PreparedTable, prepareTable } from '../releases/prepared-tables.ts'
+
+/** Metadata of a file. `key` is null for a file that no object key names. */
+const FILES: TableManifest = {
+  name: FILE_DOCUMENTS,
+  fields: {
+    bucket: { type: 'string' },
+    key: { type: 'nullable', inner: { type: 'string' } },
+    contentType: { type: 'string' },
+    size: { type: 'int64' },
+    sha256: { type: 'string' },
+    uploadId: { type: 'nullable', inner: { type: 'id', table: UPLOAD_DOCUMENTS } },
+  },
+  indexes: [
+    { name: 'byContent', fields: ['sha256'], unique: false },
+    { name: 'byKey', fields: ['bucket', 'key'], unique: false },
+    { name: 'byUpload', fields: ['uploadId'], unique: false },
+  ],
+}
+
+/** Upload grants that were not used. Using one deletes it. */
+const UPLOADS: TableManifest = {
+  name: UPLOAD_DOCUMENTS,
+  fields: {
+    digest: { type: 'bytes' },
+    keyId: { type: 'string' },
+    bucket: { type: 'string' },
+    key: { type: 'nullable', inner: { type: 'string' } },
+    contentType: { type: 'string' },
+    maximumBytes: { type: 'int64' },
+    releaseId: { type: 'string' },
+    expiresAt: { type: 'timestamp' },
+  },
+  indexes: [{ name: 'byExpiry', fields: ['expiresAt'], unique: false }],
+}
+
+export const SYSTEM_INDEXES: readonly IndexDefinition[] = indexDefinitions([FILES, UPLOADS])
+
+/** Prepared system tables by name. */
+export interface SystemTables {
+  /** The tables that transactions of the server read and write. */
+  readonly all: ReadonlyMap<string, PreparedTable>
+  /** The tables that Functions of every Release see. */
+  readonly shared: ReadonlyMap<string, PreparedTable>
+}
+
+/** Prepares the system tables once, at their first use. A failure is repeated by the next use. */
+export class SystemTablesLoader {
+  readonly #store: DocumentStore
+  readonly #committer: Committer
+  #tables: SystemTables | null = null
+  #loading: Promise<SystemTables> | null = null
+
+  constructor(store: DocumentStore, committer: Committer) {
+    this.#store = store
+    this.#committer = committer
+  }
+
+  /** The tables; null before they are prepared. */
+  get tables(): SystemTables | null {
+    return this.#tables
+  }
+
+  load(): Promise<SystemTables> {
+    this.#loading ??= this.#load().catch((error: unknown) => {
+      this.#loading = null
+      throw error
+    })
+    return this.#loading
+  }
+
+  async #load(): Promise<SystemTables> {
+    const physical = await ensureIndexes(this.#store, this.#committer, SYSTEM_INDEXES)
+    const files = prepareTable(FILES, physical)
+    const uploads = prepareTable(UPLOADS, physical)
+    this.#tables = {
+      all: new Map([files, uploads].map((table) => [table.manifest.name, table])),
+      shared: new Map([[FILES.name, files]]),
+    }
+    return this.#tables
+  }
+}

@@ -1,0 +1,139 @@
+/**
+ * Removes the bytes that no file references any more. Metadata alone decides: there is no counter.
+ * A crash at any step leaves bytes for the next start, and never a file without its bytes.
+ */
+import { fileFields, isContentReferenced } from '../../engine/files/file-documents.ts'
+import type { SystemDocuments } from '../../engine/files/system-documents.ts'
+import type { BlobStore } from '../../storage/blobs/blobs.ts'
+import { CoalescingTask } from '../../system/concurrency.ts'
+import type { System } from '../../system/system.ts'
+import type { Logger } from '../../telemetry/log.ts'
+
+export interface CollectionOptions {
+  readonly system: System
+  readonly log: Logger
+  readonly documents: SystemDocuments
+  readonly blobs: BlobStore
+}
+
+/**
+ * Time from the deletion of a file to the removal of its bytes. A response opens them some
+ * milliseconds after the metadata was read, and an open file stays readable.
+ */
+const GRACE_MILLIS = 30_000
+const PERIOD_MILLIS = 10_000
+
+export class FileCollection {
+  readonly #options: CollectionOptions
+  /** Monotonic milliseconds from when on bytes may be removed, by SHA-256. */
+  readonly #candidates = new Map<string, number>()
+  /** Number of tasks that store a file with these bytes. */
+  readonly #held = new Map<string, number>()
+  /** The removal in progress. */
+  #removal: { readonly sha256: string; readonly ended: Promise<void> } | null = null
+  readonly #runs: CoalescingTask
+  readonly #stopListening: () => void
+  readonly #timer: ReturnType<typeof setInterval>
+  #hasListed = false
+
+  constructor(options: CollectionOptions) {
+    this.#options = options
+    this.#runs = new CoalescingTask(
+      () => this.#collect(),
+      (error) => options.log.warn('files.collection_failed', { error }),
+    )
+    this.#stopListening = options.documents.listen((changes) => {
+      for (const { before } of changes) {
+        if (before !== null) this.#suspect(fileFields(before).sha256, GRACE_MILLIS)
+      }
+    })
+    this.#timer = setInterval(() => this.#runs.start(), PERIOD_MILLIS)
+    this.#timer.unref()
+  }
+
+  /** Looks for bytes that an earlier process left, in the background. */
+  start(): void {
+    this.#runs.start()
+  }
+
+  /** Runs a task that stores bytes and then references them; keeps them until it has ended. */
+  async hold<T>(sha256: string, task: () => Promise<T>): Promise<T> {
+    this.#held.set(sha256, (this.#held.get(sha256) ?? 0) + 1)
+    try {
+      if (this.#removal?.sha256 === sha256) await this.#removal.ended
+      return await task()
+    } catch (error) {
+      // The bytes may be stored although no file references them.
+      this.#suspect(sha256, GRACE_MILLIS)
+      throw error
+    } finally {
+      const left = this.#held.get(sha256)! - 1
+      if (left === 0) this.#held.delete(sha256)
+      else this.#held.set(sha256, left)
+    }
+  }
+
+  /** Removes what is due now. Resolves when the run has ended. */
+  async collect(): Promise<void> {
+    this.#runs.start()
+    await this.#runs.whenIdle()
+  }
+
+  async close(): Promise<void> {
+    clearInterval(this.#timer)
+    this.#stopListening()
+    await this.#runs.close()
+  }
+
+  #suspect(sha256: string, graceMillis: number): void {
+    this.#candidates.set(sha256, this.#options.system.monotonicMillis() + graceMillis)
+  }
+
+  async #collect(): Promise<void> {
+    const { system, log } = this.#options
+    if (!this.#hasListed) await this.#list()
+    let removed = 0
+    for (const [sha256, dueAt] of this.#candidates) {
+      if (this.#runs.isClosed) break
+      if (dueAt > system.monotonicMillis() || this.#held.has(sha256)) continue
+      if (await this.#removeUnreferenced(sha256)) removed += 1
+    }
+    if (removed > 0) log.info('files.collected', { removed })
+  }
+
+  /** Suspects all stored bytes that nothing references: a killed process may have left some. */
+  async #list(): Promise<void> {
+    const { blobs } = this.#options
+    for await (const { sha256 } of blobs.list()) {
+      if (this.#runs.isClosed) return
+      if (!this.#candidates.has(sha256) && !(await this.#isReferenced(sha256))) {
+        this.#suspect(sha256, 0)
+      }
+    }
+    this.#hasListed = true
+  }
+
+  /** Returns whether it removed the bytes. */
+  async #removeUnreferenced(sha256: string): Promise<boolean> {
+    if (await this.#isReferenced(sha256)) {
+      this.#candidates.delete(sha256)
+      return false
+    }
+    // A task may have begun to hold them since. No other code runs between check and removal.
+    if (this.#held.has(sha256)) return false
+    const ended = this.#options.blobs.remove(sha256)
+    // Only `hold` waits for it; after a failure the bytes are still there, which it tolerates.
+    this.#removal = { sha256, ended: ended.catch(() => undefined) }
+    try {
+      await ended
+    } finally {
+      this.#removal = null
+    }
+    this.#candidates.delete(sha256)
+    return true
+  }
+
+  #isReferenced(sha256: string): Promise<boolean> {
+    return this.#options.documents.read((transaction) => isContentReferenced(transaction, sha256))
+  }
+}

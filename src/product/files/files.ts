@@ -1,0 +1,76 @@
+/** Stored files of one Environment: the ports of their rules, and what runs in the background. */
+import type { FunctionStorage } from '../../engine/files/function-storage.ts'
+import type { ComponentHealth } from '../../engine/usage/health.ts'
+import type { Logger } from '../../telemetry/log.ts'
+import { FileCollection } from './collection.ts'
+import { functionStorage } from './function-storage.ts'
+import type { FilePorts } from './ports.ts'
+import { Scrubber } from './scrubber.ts'
+import { removeExpiredUploads } from './uploads.ts'
+
+export interface FilesOptions extends Omit<FilePorts, 'collection'> {
+  readonly log: Logger
+}
+
+export interface Files extends FilePorts {
+  readonly collection: FileCollection
+  readonly log: Logger
+  health(): Promise<ComponentHealth>
+  /** Stops what runs in the background. */
+  close(): Promise<void>
+}
+
+type Documented = Pick<FilePorts, 'documents'>
+
+/** Opens the files of an engine that stores its files with them. */
+export function openFilesOf<E extends Documented>(
+  options: Omit<FilesOptions, 'documents'>,
+  createEngine: (storage: FunctionStorage) => E,
+): { readonly engine: E; readonly files: Files } {
+  // Functions run only after the engine was made, and so after the files.
+  const opened: { files?: Files } = {}
+  const engine = createEngine(functionStorage(() => opened.files!))
+  const files = openFiles({ ...options, documents: engine.documents })
+  opened.files = files
+  return { engine, files }
+}
+
+const EXPIRY_PERIOD_MILLIS = 60_000
+
+/** Starts the collection of unreferenced bytes, the removal of old grants, and the scrubber. */
+function openFiles(options: FilesOptions): Files {
+  const { log, blobs } = options
+  const collection = new FileCollection(options)
+  const scrubber = new Scrubber(options)
+  const ports = { ...options, collection }
+  collection.start()
+  scrubber.start()
+  let removal = Promise.resolve()
+  const timer = setInterval(() => {
+    removal = removal.then(() => removeExpired(ports, log))
+  }, EXPIRY_PERIOD_MILLIS)
+  timer.unref()
+  return {
+    ...ports,
+    health: async () => {
+      const availability = await blobs.availability()
+      const isDegraded = availability === 'full' || scrubber.damaged > 0
+      if (availability === 'unavailable') return { name: 'files', status: 'unavailable' }
+      return { name: 'files', status: isDegraded ? 'degraded' : 'healthy' }
+    },
+    async close() {
+      clearInterval(timer)
+      await removal
+      await scrubber.close()
+      await collection.close()
+    },
+  }
+}
+
+async function removeExpired(ports: FilePorts, log: Logger): Promise<void> {
+  try {
+    while (await removeExpiredUploads(ports)) await new Promise((resolve) => setImmediate(resolve))
+  } catch (error) {
+    log.warn('files.expired_grants_left', { error })
+  }
+}

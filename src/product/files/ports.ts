@@ -1,0 +1,18 @@
+/** Ports of the rules of stored files. */
+import type { SystemDocuments } from '../../engine/files/system-documents.ts'
+import type { BlobStore } from '../../storage/blobs/blobs.ts'
+import type { Keyring } from '../../storage/keyring.ts'
+import type { System } from '../../system/system.ts'
+import type { Buckets } from './buckets.ts'
+import type { FileCollection } from './collection.ts'
+
+export interface FilePorts {
+  readonly system: System
+  /** Keys of grants. */
+  readonly keyring: Keyring
+  readonly buckets: Buckets
+  /** Metadata and upload grants. */
+  readonly documents: SystemDocuments
+  readonly blobs: BlobStore
+  readonly collection: Pick<FileCollection, 'hold'>
+}

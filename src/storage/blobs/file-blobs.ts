@@ -1,0 +1,200 @@
+/**
+ * Bytes of stored files as content-addressed files under `files/sha256/<2>/<62>` of the Product
+ * root. A file appears under its name complete and durable or not at all.
+ */
+import { constants } from 'node:fs'
+import { mkdir, open, readdir, rename, stat, unlink } from 'node:fs/promises'
+import { join } from 'node:path'
+import { Fault } from '../../errors/fault.ts'
+import type {
+  BlobAvailability,
+  BlobCondition,
+  BlobStore,
+  Content,
+  Slice,
+  StagedBlob,
+} from './blobs.ts'
+import { onDisk, type StagedFile, Staging, systemCode } from './staged-files.ts'
+
+export interface FileBlobsOptions {
+  /** The directory `files` of the Product root. */
+  readonly directory: string
+  readonly freeFloorBytes: number
+}
+
+const HEAD = /^[0-9a-f]{2}$/
+const TAIL = /^[0-9a-f]{62}$/
+const READ = constants.O_RDONLY | constants.O_NOFOLLOW
+const READ_BYTES = 1024 * 1024
+
+export class FileBlobs implements BlobStore {
+  readonly #directory: string
+  readonly #staging: Staging
+
+  private constructor({ directory, freeFloorBytes }: FileBlobsOptions) {
+    this.#directory = directory
+    this.#staging = new Staging({ directory: join(directory, 'temporary'), freeFloorBytes })
+  }
+
+  /** Only the owner of the root may call it. Raises UNAVAILABLE and PRODUCT_CORRUPT. */
+  static async open(options: FileBlobsOptions): Promise<FileBlobs> {
+    const blobs = new FileBlobs(options)
+    // All directories are durable from the start, so that an upload does not have to make one.
+    for (let byte = 0; byte < 256; byte++) {
+      const path = join(blobs.#sha256(), byte.toString(16).padStart(2, '0'))
+      await onDisk(() => mkdir(path, { recursive: true, mode: 0o700 }))
+    }
+    await blobs.#staging.open()
+    await syncDirectory(blobs.#sha256())
+    await syncDirectory(options.directory)
+    return blobs
+  }
+
+  async stage(bytesExpected: number): Promise<StagedBlob> {
+    const file = await this.#staging.stage(bytesExpected)
+    return {
+      write: (bytes) => file.write(bytes),
+      finish: async () => file.finish(),
+      commit: () => this.#commit(file),
+      discard: () => file.discard(),
+    }
+  }
+
+  async #commit(file: StagedFile): Promise<void> {
+    const { directory, path } = this.#locate(file.finish().sha256)
+    await file.sync()
+    await file.moveTo(path)
+    // Without it a power failure can undo the rename.
+    await syncDirectory(directory)
+  }
+
+  async open({ sha256, size }: Content, { start, end }: Slice): Promise<Blob> {
+    const { path } = this.#locate(sha256)
+    const { size: found } = await onDisk(() => stat(path))
+    if (found !== size) throw damaged(sha256, 'has another length')
+    return Bun.file(path).slice(start, end)
+  }
+
+  async read(content: Content): Promise<Uint8Array> {
+    const { path } = this.#locate(content.sha256)
+    const bytes = await onDisk(async () => {
+      const handle = await open(path, READ)
+      try {
+        const { size } = await handle.stat()
+        return size === content.size ? await handle.readFile() : null
+      } finally {
+        await handle.close()
+      }
+    })
+    if (
+      bytes !== null &&
+      new Bun.CryptoHasher('sha256').update(bytes).digest('hex') === content.sha256
+    )
+      return bytes
+    throw damaged(content.sha256, 'is altered')
+  }
+
+  async *list(): AsyncGenerator<Content> {
+    const root = this.#sha256()
+    for (const head of await onDisk(() => readdir(root))) {
+      if (!HEAD.test(head)) continue
+      for (const tail of await onDisk(() => readdir(join(root, head)))) {
+        if (!TAIL.test(tail)) continue
+        const found = await statOrNull(join(root, head, tail))
+        if (found !== null) yield { sha256: head + tail, size: found }
+      }
+    }
+  }
+
+  async remove(sha256: string): Promise<void> {
+    const { path } = this.#locate(sha256)
+    try {
+      await unlink(path)
+    } catch (error) {
+      if (systemCode(error) === 'ENOENT') return
+      await onDisk(() => Promise.reject(error))
+    }
+  }
+
+  /** Reads all bytes: they are on this machine, so even a quick check is a whole one. */
+  async check(
+    { sha256, size }: Content,
+    { pause }: { readonly pause?: () => Promise<void> },
+  ): Promise<BlobCondition> {
+    const { path } = this.#locate(sha256)
+    if ((await statOrNull(path)) === null) return 'missing'
+    return onDisk(async () => {
+      const handle = await open(path, READ)
+      try {
+        const hasher = new Bun.CryptoHasher('sha256')
+        const buffer = new Uint8Array(READ_BYTES)
+        let length = 0
+        for (;;) {
+          const { bytesRead } = await handle.read(buffer, 0, READ_BYTES, length)
+          if (bytesRead === 0) break
+          hasher.update(buffer.subarray(0, bytesRead))
+          length += bytesRead
+          await pause?.()
+        }
+        return length === size && hasher.digest('hex') === sha256 ? 'whole' : 'damaged'
+      } finally {
+        await handle.close()
+      }
+    })
+  }
+
+  async quarantine(sha256: string): Promise<void> {
+    const { path } = this.#locate(sha256)
+    const directory = join(this.#directory, 'damaged')
+    await onDisk(async () => {
+      await mkdir(directory, { recursive: true, mode: 0o700 })
+      await rename(path, join(directory, sha256))
+    })
+    await syncDirectory(directory)
+  }
+
+  async availability(): Promise<BlobAvailability> {
+    try {
+      return (await this.#staging.hasSpace(0)) ? 'available' : 'full'
+    } catch {
+      return 'unavailable'
+    }
+  }
+
+  #sha256(): string {
+    return join(this.#directory, 'sha256')
+  }
+
+  #locate(sha256: string): { readonly directory: string; readonly path: string } {
+    const [head, tail] = [sha256.slice(0, 2), sha256.slice(2)]
+    // A path is made of nothing but a digest.
+    if (!HEAD.test(head) || !TAIL.test(tail)) throw damaged(sha256, 'is no SHA-256')
+    const directory = join(this.#sha256(), head)
+    return { directory, path: join(directory, tail) }
+  }
+}
+
+/** Returns the length of a regular file; null where there is none. */
+async function statOrNull(path: string): Promise<number | null> {
+  try {
+    return (await stat(path)).size
+  } catch (error) {
+    if (systemCode(error) === 'ENOENT') return null
+    return onDisk(() => Promise.reject(error))
+  }
+}
+
+async function syncDirectory(path: string): Promise<void> {
+  await onDisk(async () => {
+    const handle = await open(path, READ)
+    try {
+      await handle.sync()
+    } finally {
+      await handle.close()
+    }
+  })
+}
+
+function damaged(sha256: string, what: string): Fault {
+  return new Fault('PRODUCT_CORRUPT', { detail: `stored file ${sha256.slice(0, 64)} ${what}` })
+}

@@ -1,0 +1,144 @@
+/**
+ * Files that grow while bytes arrive. They are in the directory `temporary` until they are complete
+ * and durable, and a process that died leaves them there alone.
+ */
+import { constants } from 'node:fs'
+import { type FileHandle, mkdir, open, readdir, rename, statfs, unlink } from 'node:fs/promises'
+import { join } from 'node:path'
+import { Fault } from '../../errors/fault.ts'
+import type { Content } from './blobs.ts'
+
+const CREATE = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW
+/** Bytes between two checks of the free space. */
+const CHECKED_BYTES = 16 * 1024 * 1024
+/** Conditions of a disk or of this process that pass, or that an operator ends. */
+const TEMPORARY =
+  /^(ENOSPC|EDQUOT|EROFS|EIO|EACCES|EPERM|EMFILE|ENFILE|ENOMEM|EBUSY|ETIMEDOUT|ESTALE)$/
+
+export interface StagingOptions {
+  readonly directory: string
+  /** Bytes that must stay free on the disk. */
+  readonly freeFloorBytes: number
+}
+
+export class Staging {
+  readonly #options: StagingOptions
+  #count = 0
+
+  constructor(options: StagingOptions) {
+    this.#options = options
+  }
+
+  /** Removes what a killed process left. Only the owner of the root may call it. */
+  async open(): Promise<void> {
+    const { directory } = this.#options
+    await onDisk(async () => {
+      await mkdir(directory, { recursive: true, mode: 0o700 })
+      for (const name of await readdir(directory)) await unlink(join(directory, name))
+    })
+  }
+
+  /** Raises UNAVAILABLE where so many bytes more would leave less than the floor. */
+  async requireSpace(bytes: number): Promise<void> {
+    if (await this.hasSpace(bytes)) return
+    throw new Fault('UNAVAILABLE', { detail: 'the disk has less free space than the floor' })
+  }
+
+  async hasSpace(bytes: number): Promise<boolean> {
+    const { directory, freeFloorBytes } = this.#options
+    const { bavail, bsize } = await onDisk(() => statfs(directory))
+    return bavail * bsize - bytes >= freeFloorBytes
+  }
+
+  async stage(bytesExpected: number): Promise<StagedFile> {
+    await this.requireSpace(bytesExpected)
+    const path = join(this.#options.directory, String(this.#count++))
+    const handle = await onDisk(() => open(path, CREATE, 0o600))
+    return new StagedFile(path, handle, () => this.requireSpace(0))
+  }
+}
+
+/** A file with one writer, who always calls `discard`. */
+export class StagedFile {
+  readonly path: string
+  readonly #handle: FileHandle
+  readonly #requireSpace: () => Promise<void>
+  readonly #hasher = new Bun.CryptoHasher('sha256')
+  #state: 'open' | 'closed' | 'gone' = 'open'
+  #content: Content | null = null
+  #size = 0
+  #unchecked = 0
+
+  constructor(path: string, handle: FileHandle, requireSpace: () => Promise<void>) {
+    this.path = path
+    this.#handle = handle
+    this.#requireSpace = requireSpace
+  }
+
+  async write(bytes: Uint8Array): Promise<void> {
+    this.#hasher.update(bytes)
+    this.#size += bytes.length
+    this.#unchecked += bytes.length
+    if (this.#unchecked > CHECKED_BYTES) {
+      this.#unchecked = 0
+      await this.#requireSpace()
+    }
+    for (let written = 0; written < bytes.length; ) {
+      const left = bytes.length - written
+      const result = await onDisk(() => this.#handle.write(bytes, written, left))
+      written += result.bytesWritten
+    }
+  }
+
+  finish(): Content {
+    this.#content ??= { sha256: this.#hasher.digest('hex'), size: this.#size }
+    return this.#content
+  }
+
+  /** Makes the bytes durable. The name is not. */
+  sync(): Promise<void> {
+    return onDisk(() => this.#handle.sync())
+  }
+
+  /** Moves the file, which is no temporary one then. */
+  async moveTo(path: string): Promise<void> {
+    await this.close()
+    await onDisk(() => rename(this.path, path))
+    this.#state = 'gone'
+  }
+
+  async close(): Promise<void> {
+    if (this.#state !== 'open') return
+    this.#state = 'closed'
+    await onDisk(() => this.#handle.close())
+  }
+
+  /** Removes the file unless it was moved. Never throws: the next start removes what is left. */
+  async discard(): Promise<void> {
+    if (this.#state === 'gone') return
+    try {
+      await this.close()
+      await unlink(this.path)
+      this.#state = 'gone'
+    } catch {}
+  }
+}
+
+/** Reports missing and linked files as damage, and conditions of the disk as temporary. */
+export async function onDisk<T>(access: () => Promise<T>): Promise<T> {
+  try {
+    return await access()
+  } catch (cause) {
+    const code = systemCode(cause)
+    if (code === undefined || cause instanceof Fault) throw cause
+    throw new Fault(TEMPORARY.test(code) ? 'UNAVAILABLE' : 'PRODUCT_CORRUPT', {
+      cause,
+      detail: `stored file: ${code}`,
+    })
+  }
+}
+
+export function systemCode(error: unknown): string | undefined {
+  const code = (error as NodeJS.ErrnoException | null)?.code
+  return typeof code === 'string' ? code : undefined
+}

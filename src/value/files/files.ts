@@ -1,0 +1,86 @@
+/**
+ * Stored files: names, bounds and grants (Document 2, Upload and download grants; wire decisions,
+ * section 4). The metadata of a file is a document of the reserved table `files`.
+ */
+
+/** The name of the table in validators and schemas. */
+export const FILES_TABLE = 'files'
+/**
+ * The tables of the document store that hold metadata of files, and upload grants. Their names are
+ * the prefixes of their IDs, so no author can declare them.
+ */
+export const FILE_DOCUMENTS = 'fil'
+export const UPLOAD_DOCUMENTS = 'upl'
+
+/** The bucket that always exists. */
+export const DEFAULT_BUCKET = 'default'
+/** Names of buckets, which S3 clients accept as well. */
+export const BUCKET_NAME = /^[a-z0-9][a-z0-9-]{1,61}[a-z0-9]$/
+/** Bytes of the UTF-8 of an object key. */
+export const OBJECT_KEY_BYTES_MAX = 1_024
+/** Bytes of one file. */
+export const FILE_BYTES_MAX = 5 * 1024 ** 3
+/** Bytes that an Action passes to `ctx.storage.put`, and bytes that it gets from `read`. */
+export const FUNCTION_PUT_BYTES_MAX = 8 * 1024 ** 2
+export const FUNCTION_READ_BYTES_MAX = 16 * 1024 ** 2
+/** Characters of a `Content-Type`. */
+export const CONTENT_TYPE_CHARACTERS_MAX = 255
+/** Bytes of the UTF-8 of a name that a browser saves a download under. */
+export const FILE_NAME_BYTES_MAX = 255
+/** Files of one page of a list. */
+export const FILES_PAGE_MAX = 1_000
+
+/** Lifetimes of grants, in seconds. */
+export const UPLOAD_SECONDS = { default: 15 * 60, max: 24 * 3_600 }
+export const DOWNLOAD_SECONDS = { default: 5 * 60, max: 3_600 }
+
+/** RFC 9110, section 8.3.1, with optional parameters. */
+const TOKEN = "[A-Za-z0-9!#$%&'*+.^_`|~-]+"
+const PARAMETER = `[ \\t]*;[ \\t]*${TOKEN}=(?:${TOKEN}|"[\\x20\\x21\\x23-\\x5b\\x5d-\\x7e]*")`
+const MEDIA_TYPE = new RegExp(`^${TOKEN}/${TOKEN}(?:${PARAMETER})*$`)
+
+export function isBucketName(text: string): boolean {
+  return BUCKET_NAME.test(text)
+}
+
+/** Whether the text is a media type that can be sent as a header unchanged. */
+export function isContentType(text: string): boolean {
+  return text.length <= CONTENT_TYPE_CHARACTERS_MAX && MEDIA_TYPE.test(text)
+}
+
+/** Whether the text is 1 to 1,024 bytes of UTF-8 without NUL. A key is never a path of a file. */
+export function isObjectKey(text: string): boolean {
+  return text.length > 0 && !text.includes('\0') && fits(text, OBJECT_KEY_BYTES_MAX)
+}
+
+/** Whether the text is 1 to 255 bytes of UTF-8 without control characters and separators. */
+export function isFileName(text: string): boolean {
+  return /^[^\u0000-\u001f\u007f-\u009f/\\]+$/.test(text) && fits(text, FILE_NAME_BYTES_MAX)
+}
+
+function fits(text: string, bytesMax: number): boolean {
+  return text.isWellFormed() && utf8Length(text) <= bytesMax
+}
+
+/** The number of bytes in UTF-8 of a text without lone surrogates. */
+function utf8Length(text: string): number {
+  let bytes = 0
+  for (let i = 0; i < text.length; i++) {
+    const unit = text.charCodeAt(i)
+    // A surrogate is half of a character of four bytes.
+    bytes += unit < 0x80 ? 1 : unit < 0x800 ? 2 : unit >= 0xd800 && unit <= 0xdfff ? 2 : 3
+  }
+  return bytes
+}
+
+/** The smallest text, in the order of keys, above all that begin with `prefix`; null for none. */
+export function keyPrefixEnd(prefix: string): string | null {
+  const points = [...prefix]
+  while (points.length > 0) {
+    const last = points.pop()!.codePointAt(0)!
+    if (last === 0x10ffff) continue
+    const next = last === 0xd7ff ? 0xe000 : last + 1
+    return points.join('') + String.fromCodePoint(next)
+  }
+  return null
+}
