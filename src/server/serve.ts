@@ -61,8 +61,8 @@ export async function run(environment: ProcessEnvironment, io: ServerIo): Promis
     const { openServer } = await import('./composition.ts')
     const apps = await openServer({ ...world, closing })
     closing.add(() => drain(listeners, DRAIN_MILLIS))
+    // Calls are served meanwhile: it spreads the reconnections of many clients over seconds.
     closing.add(() => apps.application?.drain())
-    closing.add(() => rejectRequests(listeners))
     for (const { surface, admission } of listeners) admission.open(apps[surface]!)
     log.info('server.ready', { message: `svc-server ${VERSION} is ready.` })
     const signal = await stop
@@ -164,12 +164,9 @@ function ignoresHangups(): boolean {
   }
 }
 
-function rejectRequests(listeners: readonly AdmittingListener[]): void {
-  for (const { admission } of listeners) admission.drain()
-}
-
-/** Waits for the requests in flight; cuts them after `millis`. */
+/** Rejects new requests and waits for those in flight; cuts them after `millis`. */
 async function drain(listeners: readonly AdmittingListener[], millis: number): Promise<void> {
+  for (const { admission } of listeners) admission.drain()
   const drained = Promise.all(listeners.map((listener) => listener.drain()))
   const timer = setTimeout(() => {
     for (const listener of listeners) listener.cut()
@@ -179,7 +176,6 @@ async function drain(listeners: readonly AdmittingListener[], millis: number): P
 }
 
 async function close(listeners: readonly AdmittingListener[]): Promise<void> {
-  rejectRequests(listeners)
   await drain(listeners, LAST_ANSWERS_MILLIS)
   for (const listener of listeners) listener.cut()
 }
