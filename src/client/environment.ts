@@ -10,6 +10,7 @@ import { realSystem, type System } from '../system/system.ts'
 import { errorCode } from './files.ts'
 import { createFetch } from './network/fetch.ts'
 import { openBrowser } from './oidc/browsers.ts'
+import { pause } from './pauses.ts'
 import { type Git, runGit } from './provenance/git.ts'
 
 export interface OutputStream {
@@ -40,6 +41,8 @@ export interface ClientEnvironment {
   readonly fetch: (url: string, init: RequestInit) => Promise<Response>
   variable(name: string): string | undefined
   readonly git: Git
+  /** Waits before a request is sent again. Faults: CLIENT_INTERRUPTED when `signal` fires. */
+  readonly pause: (millis: number, signal: AbortSignal) => Promise<void>
   /** False where no browser could be started; never rejects. */
   openBrowser(url: string): Promise<boolean>
   /** Calls `listener` for the first interrupt; the next one ends the process. Answers the undo. */
@@ -60,6 +63,7 @@ export function processEnvironment(): ClientEnvironment {
     fetch: createFetch(variable),
     variable,
     git: runGit,
+    pause,
     openBrowser: (url) => openBrowser(process.platform, url),
     onInterrupt,
   }

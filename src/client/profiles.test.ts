@@ -25,6 +25,7 @@ function pathOn(platform: string, variables: Record<string, string>): string {
     variable: (name) => variables[name],
     git: unused,
     openBrowser: unused,
+    pause: unused,
     onInterrupt: unused,
   }
   return new ProfileStore({ environment, output: new Output(environment, { json: false }) }).path

@@ -12,6 +12,8 @@ export interface SurfaceCodes {
   readonly tooLarge: TableCode
   /** For a request that exceeds a memory budget, or that arrives too slowly. */
   readonly busy: TableCode
+  /** For any request while the server starts or stops. */
+  readonly unavailable: TableCode
   readonly internal: TableCode
   /** Whether responses list violations: they help operators, but also attackers of applications. */
   readonly showViolations: boolean
@@ -24,6 +26,7 @@ export const MANAGEMENT_CODES: SurfaceCodes = {
   mediaType: 'PLATFORM_MEDIA_TYPE_UNSUPPORTED',
   tooLarge: 'PLATFORM_BODY_TOO_LARGE',
   busy: 'PLATFORM_UNAVAILABLE',
+  unavailable: 'PLATFORM_UNAVAILABLE',
   internal: 'PLATFORM_INTERNAL',
   showViolations: true,
 }
@@ -35,6 +38,7 @@ export const APPLICATION_CODES: SurfaceCodes = {
   mediaType: 'MEDIA_TYPE_UNSUPPORTED',
   tooLarge: 'LIMIT_EXCEEDED',
   busy: 'BUSY',
+  unavailable: 'UNAVAILABLE',
   internal: 'INTERNAL',
   showViolations: false,
 }

@@ -15,7 +15,7 @@ export type ClientKind = 'public' | 'confidential'
 export const DECLARED_ERROR_KINDS = ['invalid', 'forbidden', 'not_found', 'conflict'] as const
 export type DeclaredErrorKind = (typeof DECLARED_ERROR_KINDS)[number]
 
-/** What an Action may reach; it gets what it names and nothing else. The lists are sorted. */
+/** Resources that an Action may use; it has no access to others. The lists are sorted. */
 export interface FunctionUses {
   /** Hosts as in a URL: a DNS name, with `:port` unless it is the default of the scheme. */
   readonly network: readonly string[]

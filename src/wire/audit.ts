@@ -25,7 +25,7 @@ export const AuditRecord = schema({
   subject: [textUpTo(512), '|', 'null'],
   /** The operator that the subject is, or that the invitation or session belongs to. */
   subjectName: [Name, '|', 'null'],
-  /** What was declared of the Release that the subject names; null without `releases:read`. */
+  /** Declared origin of the Release that the subject names; null without `releases:read`. */
   provenance: [Provenance, '|', 'null'],
   atMicros: Micros,
   requestId: [idField('req'), '|', 'null'],

@@ -31,7 +31,7 @@ export const FunctionCatalog = schema({
       arguments: FieldsField,
       returns: ValidatorField,
       errors: schema({ '[string]': "'invalid' | 'forbidden' | 'not_found' | 'conflict'" }),
-      /** What an Action may use; empty lists and `none` for other kinds. */
+      /** Resources that an Action may use; empty lists and `none` for other kinds. */
       uses: { network: 'string[]', secrets: 'string[]', storage: "'none' | 'read' | 'write'" },
     },
     '[]',

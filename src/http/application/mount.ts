@@ -3,9 +3,12 @@ import { type Context, Hono } from 'hono'
 import { Fault } from '../../errors/fault.ts'
 import type { LogFields } from '../../telemetry/log.ts'
 import type { RequestId } from '../../value/ids.ts'
+import type { Live, Ready } from '../../wire/health.ts'
 import { APPLICATION_CODES, errorResponse, toFault } from '../errors.ts'
+import { probeResponse } from '../probes.ts'
 import type { PeerBinding } from '../rate-limits.ts'
 import { answerBody } from '../transfers/answers.ts'
+import { allowOrigin } from './browser-origins.ts'
 import { authenticate, chargeBody } from './callers.ts'
 import type { Gateway } from './gateway.ts'
 import type { ApplicationBinding, Incoming } from './incoming.ts'
@@ -20,7 +23,6 @@ const PREFLIGHT_SECONDS = 600
 const CALLER_GONE = 499
 /** The close code of a connection that ended without a close frame (RFC 6455, 7.1.5). */
 const NO_CLOSE_FRAME = 1006
-const EXPOSED = 'Retry-After, X-Service-Request-Id, X-Service-Invocation-Id, X-Service-Release-Id'
 
 const INVOCATION_AT = new Map(INVOCATIONS.map((invocation) => [invocation.path, invocation]))
 /** Allow header of each path, for responses to other methods. */
@@ -60,7 +62,7 @@ function router(gateway: Gateway, realtime: Realtime): Hono {
   const hono = new Hono({ strict: true })
   const counted = ({ req }: Context, response: Response): Response => {
     gateway.counts.answered(response.status)
-    allowOrigin(gateway, response, req.raw.headers.get('origin'))
+    allowOrigin(gateway.allowedOrigins, response, req.raw.headers.get('origin'))
     return response
   }
   for (const invocation of INVOCATIONS) {
@@ -70,7 +72,7 @@ function router(gateway: Gateway, realtime: Realtime): Hono {
     })
   }
   for (const { path, asks } of PROBES) {
-    const answered = asks === 'liveness' ? () => probe(gateway, 200, 'live') : readiness
+    const answered = asks === 'liveness' ? () => probe(gateway, 'live') : readiness
     hono.get(path, async (context) => counted(context, await answered(gateway)))
   }
   hono.get(REALTIME.path, ({ req, env }) => {
@@ -107,7 +109,7 @@ async function handleCall(
     incoming.bodyMemory?.release()
     response = failRequest(gateway, error, incoming)
   }
-  allowOrigin(gateway, response, origin)
+  allowOrigin(gateway.allowedOrigins, response, origin)
   const status = countedStatus(request, response.status)
   gateway.counts.answered(status)
   if (incoming.caller !== null) gateway.keyUsage.answered(incoming.caller, status)
@@ -155,7 +157,7 @@ function openRealtime(
       response.headers.set('upgrade', 'websocket')
       response.headers.set('sec-websocket-version', '13')
     }
-    allowOrigin(gateway, response, origin)
+    allowOrigin(gateway.allowedOrigins, response, origin)
   }
   gateway.counts.answered(response.status)
   return response
@@ -291,22 +293,12 @@ function preflight(gateway: Gateway, context: Context): Response {
   return new Response(null, { status: 204, headers })
 }
 
-/** Lets pages of an allowed origin read the response, including failures. */
-function allowOrigin(gateway: Gateway, response: Response, origin: string | null): void {
-  if (origin === null || !gateway.allowedOrigins.has(origin)) return
-  const { headers } = response
-  headers.set('access-control-allow-origin', origin)
-  headers.set('access-control-expose-headers', EXPOSED)
-  headers.append('vary', 'Origin')
-}
-
 /** Checks documents too. Calls skip that check, since each reports its own failure. */
 async function readiness(gateway: Gateway): Promise<Response> {
   const ready = isReady(gateway) && (await gateway.engine.canReadDocuments())
-  return ready ? probe(gateway, 200, 'ready') : probe(gateway, 503, 'unavailable')
+  return probe(gateway, ready ? 'ready' : 'unavailable')
 }
 
-function probe({ system }: Gateway, status: 200 | 503, text: string): Response {
-  const headers = { ...commonHeaders(system.ids.make('req')), 'cache-control': 'no-store' }
-  return Response.json({ status: text }, { status, headers })
+function probe({ system }: Gateway, status: (Live | Ready)['status']): Response {
+  return probeResponse(system.ids.make('req'), status)
 }

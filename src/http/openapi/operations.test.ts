@@ -21,7 +21,7 @@ import { publishedDocument } from './published.ts'
 
 const SEED = Number(process.env.SVC_SEED ?? Date.now() % 2 ** 31)
 const contract = new Contract(publishedDocument())
-/** What a request can try; the tests of Realtime open its connections. */
+/** Operations that a request can try; the tests of Realtime open its connections. */
 const operations = contract.operations.filter(({ responses }) => !('101' in responses))
 const operationOf = (name: string): DocumentedOperation => {
   return contract.operations.find((each) => each.name === name)!

@@ -97,7 +97,7 @@ export async function logInExternally(
     return { login, linked: known === null }
   })
   // Thrown after the commit, which keeps the audit record of the replay.
-  if (entered === null) throw refused(`external token: ${TOKEN_REJECTIONS.replayed}`)
+  if (entered === null) throw rejection(`external token: ${TOKEN_REJECTIONS.replayed}`)
   return entered
 }
 
@@ -112,7 +112,7 @@ function presentedToken(
   return { digest: credentials.digestExternalToken(token), providerId, expiresAtMicros }
 }
 
-/** What one login is made of, once its token is verified. */
+/** The parts of one login, once its token is verified. */
 type VerifiedLogin = ExternalLoginInput & {
   readonly codeDigest: Uint8Array | null
   readonly provider: OidcProvider
@@ -143,7 +143,7 @@ async function lockInvitation(
   if (codeDigest !== null) return lockUsableInvitation(tx, codeDigest, atMicros)
   const invitation = await lockPendingInvitationOf(tx, identity, atMicros)
   if (invitation !== null) return invitation
-  throw refused('a subject without link, invitation and enrollment')
+  throw rejection('the subject has no link, invitation or enrollment')
 }
 
 async function enroll(
@@ -169,7 +169,7 @@ async function logInLinkedOperator(
   input: VerifiedLogin,
 ): Promise<Login> {
   const { atMicros, requestId } = input
-  if (disabled) throw refused('operator is disabled')
+  if (disabled) throw rejection('the operator is disabled')
   if (input.codeDigest !== null) {
     await lockUsableInvitation(tx, input.codeDigest, atMicros)
     throw new Fault('PLATFORM_CONFLICT', { detail: 'the subject is linked already' })
@@ -218,6 +218,6 @@ async function insertLink(
   await recordAudit(tx, core.system, 'identity.link', facts)
 }
 
-function refused(detail: string): Fault {
+function rejection(detail: string): Fault {
   return new Fault('PLATFORM_AUTHENTICATION_FAILED', { detail })
 }

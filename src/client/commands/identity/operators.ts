@@ -94,7 +94,7 @@ const disable: CommandSpec = command({
   summary: 'Take all access away from an operator and end its sessions at once',
   details: [
     'Needs operators:manage at the installation. The grants stay for `svc operators enable`, and',
-    'the audit stays. Unused invitations of the operator do not work. The last owner is rejected.',
+    'the audit stays. Unused invitations of the operator stop working. The last owner is rejected.',
   ],
   positionals: [OPERATOR],
   options: OPERATION,

@@ -40,7 +40,7 @@ const MESSAGE_LIMIT = { perSecond: 100, burst: 2 * REALTIME_SUBSCRIPTIONS_MAX }
 /** Messages that may wait while one is processed. */
 const WAITING_MAX = 2 * REALTIME_SUBSCRIPTIONS_MAX
 
-/** What a connection reports to the registry of all. */
+/** The registry of all connections, to which each reports. */
 export interface ConnectionRegistry {
   /** Counts the connection for its credential. Throws BUSY beyond the bound. */
   authenticated(connection: RealtimeConnection, caller: ApplicationCaller): void

@@ -127,9 +127,9 @@ describe('a token that does not fit', () => {
       const logged = w.t.log.records().filter((record) => record.requestId === requestId)
       const detail =
         check === null
-          ? 'a subject without link, invitation and enrollment'
+          ? 'the subject has no link, invitation or enrollment'
           : `external token: ${TOKEN_REJECTIONS[check]}`
-      const refused = logged.filter(({ event }) => event === 'http.refused')
+      const refused = logged.filter(({ event }) => event === 'http.rejected')
       expect(refused, name).toMatchObject([{ detail }])
     }
     expect(await w.stored()).toEqual(before)
