@@ -4,9 +4,10 @@
  * nearest known one.
  */
 import type { CAC, Command } from 'cac'
-import { Fault } from '../errors/fault.ts'
+import type { Fault } from '../errors/fault.ts'
 import type { CommandSpec, Invocation } from './contexts.ts'
 import { declareCommand, declareProgram, HELP_OPTIONS, JSON_OPTION, optionForm } from './program.ts'
+import { usage } from './usage.ts'
 
 export interface ParsedLine {
   /** Null for the program itself: `svc`, `svc --help`. */
@@ -14,19 +15,6 @@ export interface ParsedLine {
   readonly json: boolean
   readonly help: boolean
   readonly invocation: Invocation
-}
-
-/** A usage fault keeps the command whose help answers it. */
-export class UsageCause {
-  readonly command: string | null
-
-  constructor(command: string | null) {
-    this.command = command
-  }
-}
-
-export function usage(detail: string, command: CommandSpec | null = null): Fault {
-  return new Fault('CLIENT_USAGE', { detail, cause: new UsageCause(command?.name ?? null) })
 }
 
 /** Whether failures are to be printed as JSON, for a line that may not even parse. */

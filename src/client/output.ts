@@ -9,9 +9,9 @@ import type { Fault } from '../errors/fault.ts'
 import type { Kind } from '../errors/kinds.ts'
 import { encodeBase64Url } from '../value/base64url.ts'
 import type { Json } from '../value/strict-json.ts'
-import { UsageCause } from './arguments.ts'
 import type { ClientEnvironment } from './environment.ts'
 import { serverAnswer } from './requests.ts'
+import { UsageCause } from './usage.ts'
 import { printable, printableJson, printableLines } from './visible-text.ts'
 
 /** Exit code of a command that a signal ended (wire decisions, section 6). */

@@ -10,11 +10,11 @@ import {
   PACKAGE_BYTES_MAX,
 } from '../value/packages/workspace-package.ts'
 import { ValidationError } from '../value/validation-error.ts'
-import { usage } from './arguments.ts'
 import type { Context, WorkspaceTools } from './contexts.ts'
 import { option } from './contexts.ts'
 import { readIfPresent } from './files.ts'
 import { type Root, resolvePath } from './roots.ts'
+import { usage } from './usage.ts'
 
 export interface LoadedPackage {
   readonly frame: Uint8Array

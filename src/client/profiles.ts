@@ -20,12 +20,12 @@ import { ValidationError } from '../value/validation-error.ts'
 import { idField, text } from '../wire/fields.ts'
 import { rule } from '../wire/rules.ts'
 import { type Infer, schema } from '../wire/schema.ts'
-import { usage } from './arguments.ts'
 import type { Context } from './contexts.ts'
 import type { ClientEnvironment } from './environment.ts'
 import { readIfPresent, sweepTemporaries, withPath } from './files.ts'
 import { withLock } from './locks.ts'
 import { ALLOW_LOOPBACK_HTTP, canonicalOrigin, parseOrigin } from './origins.ts'
+import { usage } from './usage.ts'
 
 export const CREDENTIALS_FILE = 'credentials-v1.json'
 const CREDENTIALS_BYTES_MAX = 64 * 1024

@@ -1,6 +1,7 @@
 /** A secret is never an argument: the argument names the environment variable that holds it. */
-import { usage } from './arguments.ts'
+
 import type { CommandSpec, Context } from './contexts.ts'
+import { usage } from './usage.ts'
 
 const VARIABLE_NAME = /^[A-Za-z_][A-Za-z0-9_]{0,127}$/
 /** Our own secrets, some of which are names of variables too, and the parts of a JWT. */

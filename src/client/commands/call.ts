@@ -14,7 +14,6 @@ import { ValidationError } from '../../value/validation-error.ts'
 import { parseFields } from '../../value/validator-json.ts'
 import type { Value } from '../../value/values.ts'
 import { Invoked } from '../../wire/invocations.ts'
-import { usage } from '../arguments.ts'
 import {
   type CommandSpec,
   type Context,
@@ -30,6 +29,7 @@ import { openRemote, type Remote, readFunctions } from '../remotes.ts'
 import { isUnsent, send } from '../requests.ts'
 import { resolvePath } from '../roots.ts'
 import { secretFrom } from '../secret-variables.ts'
+import { usage } from '../usage.ts'
 import { printableJson } from '../visible-text.ts'
 
 const APPLICATION_KEY = /^rk_(?:pub|sec)_v1_[A-Za-z0-9_-]{43}$/

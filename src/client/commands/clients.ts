@@ -2,9 +2,9 @@
 import { isId } from '../../value/ids.ts'
 import { formatTimestamp } from '../../value/plain.ts'
 import { createClient, listClients } from '../application-clients.ts'
-import { usage } from '../arguments.ts'
 import { type CommandSpec, command, option, requiredFlag, requiredOption } from '../contexts.ts'
 import { openRemote } from '../remotes.ts'
+import { usage } from '../usage.ts'
 import { createdAtMicros, parseScopes } from './scopes.ts'
 
 const KINDS: readonly string[] = ['public', 'confidential', 'development']

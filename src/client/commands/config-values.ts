@@ -1,9 +1,9 @@
 /** Where `svc config set` takes a value from. */
 import { Fault } from '../../errors/fault.ts'
 import { CONFIGURATION_VALUE_BYTES_MAX } from '../../value/configuration.ts'
-import { usage } from '../arguments.ts'
 import type { CommandSpec, Context } from '../contexts.ts'
 import { exactSecretFrom } from '../secret-variables.ts'
+import { usage } from '../usage.ts'
 
 interface Sources {
   /** What stood on the command line. */

@@ -3,7 +3,6 @@ import { isConfigurationName } from '../../value/configuration.ts'
 import { formatTimestamp } from '../../value/plain.ts'
 import type { ConfigurationChanged, EntryField } from '../../wire/configuration.ts'
 import { PAGE_MAX } from '../../wire/fields.ts'
-import { usage } from '../arguments.ts'
 import { type CommandSpec, type Context, command, flag, option } from '../contexts.ts'
 import {
   type ConfigurationEdit,
@@ -12,6 +11,7 @@ import {
   openRemote,
   readConfigurationHistory,
 } from '../remotes.ts'
+import { usage } from '../usage.ts'
 import { printable } from '../visible-text.ts'
 import { secretValue, variableValue } from './config-values.ts'
 import { type ChangeIntent, changeIntent, changeOptions, REMOTE } from './operations.ts'

@@ -13,7 +13,6 @@ import {
   revokeCredential,
   rotateCredential,
 } from '../application-clients.ts'
-import { usage } from '../arguments.ts'
 import {
   type CommandSpec,
   type Context,
@@ -25,6 +24,7 @@ import {
 import { openRemote } from '../remotes.ts'
 import { resolvePath } from '../roots.ts'
 import { withSecretFile } from '../secret-files.ts'
+import { usage } from '../usage.ts'
 import { createdAtMicros, parseScopes } from './scopes.ts'
 
 const DEFAULT_SCOPES = 'query,mutation'

@@ -6,9 +6,9 @@ import type {
   EnvironmentState,
 } from '../../wire/environment.ts'
 import { EnvironmentConfigurationField as Configuration } from '../../wire/environment.ts'
-import { usage } from '../arguments.ts'
 import { type CommandSpec, type Context, command, flag, option } from '../contexts.ts'
 import { changeEnvironment, openRemote, type Remote, readEnvironment } from '../remotes.ts'
+import { usage } from '../usage.ts'
 import { type ChangeIntent, changeIntent, changeOptions, REMOTE } from './operations.ts'
 
 const CHANGE = changeOptions('the Environment')

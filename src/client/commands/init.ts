@@ -10,12 +10,12 @@ import {
   KEYRING_FILE,
   type RootDescriptor,
 } from '../../value/product-root.ts'
-import { usage } from '../arguments.ts'
 import { type CommandSpec, type Context, command, option, requiredOption } from '../contexts.ts'
 import { createFile, withPath } from '../files.ts'
 import { LOCAL_ORIGIN } from '../origins.ts'
 import { requireTools } from '../packages.ts'
 import { createDescriptor, readRootFile, resolvePath } from '../roots.ts'
+import { usage } from '../usage.ts'
 
 const PRIVATE_FILE = 0o600
 const PRIVATE_DIRECTORY = 0o700

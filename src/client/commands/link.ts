@@ -4,7 +4,6 @@ import { Fault } from '../../errors/fault.ts'
 import { type EnvironmentId, isId, type ProjectId } from '../../value/ids.ts'
 import { DESCRIPTOR_FILE } from '../../value/product-root.ts'
 import type { ResourceField } from '../../wire/auth.ts'
-import { usage } from '../arguments.ts'
 import { type CommandSpec, type Context, command, option, requiredOption } from '../contexts.ts'
 import { withPath } from '../files.ts'
 import { parseOrigin } from '../origins.ts'
@@ -18,6 +17,7 @@ import {
   resolvePath,
 } from '../roots.ts'
 import { OperatorSession } from '../sessions.ts'
+import { usage } from '../usage.ts'
 import { readResources } from './identity/resources.ts'
 
 interface Chosen {

@@ -4,7 +4,6 @@
  */
 import { Fault, isFault } from '../../errors/fault.ts'
 import { Secret } from '../../value/secret.ts'
-import { usage } from '../arguments.ts'
 import {
   type CommandSpec,
   type Context,
@@ -18,6 +17,7 @@ import { isExternalToken } from '../oidc/tokens.ts'
 import { ALLOW_LOOPBACK_HTTP, LOCAL_ORIGIN, parseOrigin } from '../origins.ts'
 import { secretFrom } from '../secret-variables.ts'
 import type { LoginOrigins } from '../sessions.ts'
+import { usage } from '../usage.ts'
 
 const INVITATION_CODE = /^rk_inv_v1_[A-Za-z0-9_-]{43}$/
 const EXTERNAL_LOGIN = '/v1/auth/oidc'

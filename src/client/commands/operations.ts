@@ -1,7 +1,7 @@
 /** What commands share that change the linked Environment under an Operation ID. */
 import { isId, type OperationId } from '../../value/ids.ts'
-import { usage } from '../arguments.ts'
 import { type CommandSpec, type Context, option, requiredFlag } from '../contexts.ts'
+import { usage } from '../usage.ts'
 import { createdAtMicros } from './scopes.ts'
 
 export const REMOTE = {

@@ -3,7 +3,6 @@ import { isFault } from '../../errors/fault.ts'
 import { isId, type ReleaseId } from '../../value/ids.ts'
 import type { Promoted } from '../../wire/channels.ts'
 import type { Status } from '../../wire/status.ts'
-import { usage } from '../arguments.ts'
 import {
   type CommandSpec,
   type Context,
@@ -22,6 +21,7 @@ import {
   type Remote,
   readStatus,
 } from '../remotes.ts'
+import { usage } from '../usage.ts'
 import { progressOf, serveAlone } from './serve-policy.ts'
 
 const CHANNEL = /^[a-z][a-z0-9-]{0,62}$/

@@ -1,10 +1,10 @@
 /** `svc publish`: a package becomes the head of its Workspace. It serves nobody yet. */
 import { isId, type ReleaseId, type WorkspaceRevisionId } from '../../value/ids.ts'
 import type { Status } from '../../wire/status.ts'
-import { usage } from '../arguments.ts'
 import { type CommandSpec, command, option, requiredFlag } from '../contexts.ts'
 import { loadPackage, PACKAGE_OPTIONS } from '../packages.ts'
 import { EMPTY, type Expected, openRemote, publish, readStatus } from '../remotes.ts'
+import { usage } from '../usage.ts'
 
 export const publishCommand: CommandSpec = command({
   name: 'publish',

@@ -2,8 +2,8 @@
 
 import { isApplicationScope } from '../../value/application-scopes.ts'
 import { idMillis } from '../../value/ids.ts'
-import { usage } from '../arguments.ts'
 import type { CommandSpec } from '../contexts.ts'
+import { usage } from '../usage.ts'
 
 /** Sorted, each once. */
 export function parseScopes(text: string, command: CommandSpec): string[] {

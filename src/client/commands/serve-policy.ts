@@ -2,7 +2,6 @@
 import { isId, type ReleaseId } from '../../value/ids.ts'
 import { WEIGHTS_TOTAL } from '../../value/targets.ts'
 import type { ServingPolicy } from '../../wire/serving-policy.ts'
-import { usage } from '../arguments.ts'
 import { type CommandSpec, type Context, command, requiredOption } from '../contexts.ts'
 import {
   openRemote,
@@ -11,6 +10,7 @@ import {
   readServingPolicy,
   setServingPolicy,
 } from '../remotes.ts'
+import { usage } from '../usage.ts'
 import { changeIntent, changeOptions, REMOTE } from './operations.ts'
 
 const get: CommandSpec = command({

@@ -6,7 +6,7 @@
 import { isWithin, parseNetwork } from '../../system/address-ranges.ts'
 import { literalAddress } from '../../system/guarded-fetch.ts'
 import { Secret } from '../../value/secret.ts'
-import { usage } from '../arguments.ts'
+import { usage } from '../usage.ts'
 
 /** An HTTP proxy that opens tunnels (CONNECT). */
 export interface HttpProxy {

@@ -5,9 +5,9 @@ import { ValidationError } from '../../../value/validation-error.ts'
 import { Timestamp } from '../../../value/values.ts'
 import { AuditPage } from '../../../wire/audit.ts'
 import { PAGE_MAX } from '../../../wire/fields.ts'
-import { usage } from '../../arguments.ts'
 import { type CommandSpec, command, option } from '../../contexts.ts'
 import { OperatorSession } from '../../sessions.ts'
+import { usage } from '../../usage.ts'
 
 /** 1,000 records of at most 1 KiB, and room for escapes. */
 const AUDIT_BYTES_MAX = 4 * 1024 * 1024

@@ -4,9 +4,9 @@ import { isId } from '../../../value/ids.ts'
 import { formatTimestamp } from '../../../value/plain.ts'
 import { type SessionField, Sessions } from '../../../wire/auth.ts'
 import { PAGE_MAX } from '../../../wire/fields.ts'
-import { usage } from '../../arguments.ts'
 import { type CommandSpec, command } from '../../contexts.ts'
 import { OperatorSession } from '../../sessions.ts'
+import { usage } from '../../usage.ts'
 import { forget } from '../logout.ts'
 
 const list = command({
