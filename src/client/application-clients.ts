@@ -44,7 +44,7 @@ export interface NewCredential {
   readonly rateLimit?: number
 }
 
-/** What is left out is as with the credential that is replaced. */
+/** The fields of a replacement; omitted ones keep the value of the replaced credential. */
 export type Replacement = Pick<NewCredential, 'credentialId' | 'createdAtMicros'> &
   Partial<NewCredential>
 
@@ -53,7 +53,10 @@ export interface CredentialPath {
   readonly credentialId: CredentialId
 }
 
-/** Never repeated after a lost answer: a second secret key would differ from the kept digest. */
+/**
+ * Creates a credential. The request is never repeated after a lost response: a second secret key
+ * would not match the stored digest.
+ */
 export function createCredential(
   { session, base }: Remote,
   clientId: ClientId,
@@ -68,7 +71,7 @@ export function createCredential(
   })
 }
 
-/** Never repeated after a lost answer, as with `createCredential`. */
+/** Replaces a credential. The request is never repeated, for the reason of `createCredential`. */
 export function rotateCredential(
   { session, base }: Remote,
   source: CredentialPath,

@@ -1,18 +1,18 @@
-/** What a running command is given, and how a command describes itself. */
+/** The context of a running command, and the declaration of a command. */
 import type { ProjectId } from '../value/ids.ts'
 import type { ClientEnvironment } from './environment.ts'
 import type { Output } from './output.ts'
 import type { Network } from './requests.ts'
 
-/** What needs more than Node: only the executable brings it. */
+/** Tools that only the executable has, since they need more than Node. */
 export interface WorkspaceTools {
-  /** The package frame of a Workspace; the same source gives the same bytes. */
+  /** Builds the package frame of a Workspace; equal sources give equal bytes. */
   build(input: {
     /** Absolute. */
     readonly workspaceDirectory: string
     readonly projectId: ProjectId
   }): Promise<Uint8Array>
-  /** Writes a first Workspace, overwriting nothing. Answers the paths that it made. */
+  /** Writes a first Workspace without overwriting files. Returns the paths that it created. */
   writeWorkspace(input: {
     /** Absolute. */
     readonly workspaceDirectory: string
@@ -25,13 +25,13 @@ export interface Context extends Network {
   readonly output: Output
   /** Null in the packed client. */
   readonly tools: (() => Promise<WorkspaceTools>) | null
-  /** An interrupted command waits for what is given here before it ends. */
+  /** Protects a promise: an interrupted command waits for it before it ends. */
   uninterrupted<T>(work: Promise<T>): Promise<T>
 }
 
 export interface OptionSpec {
   readonly description: string
-  /** Name of the value in the help; null for a switch. */
+  /** Name of the value in the help; null for an option without a value. */
   readonly value: string | null
   readonly required: boolean
 }
@@ -50,7 +50,7 @@ export interface Invocation {
 export interface CommandSpec {
   /** One or two words. */
   readonly name: string
-  /** A first word that means this command where no second one follows. */
+  /** A single word that stands for this command if no second word follows; null for none. */
   readonly alias: string | null
   readonly summary: string
   /** Further lines of the help. */
@@ -68,7 +68,7 @@ export function flag(description: string): Switch {
   return { description, value: null, required: false }
 }
 
-/** A switch without which the command does nothing, such as `--remote`. */
+/** Declares an option without a value that must be given, such as `--remote`. */
 export function requiredFlag(description: string): Switch & { readonly required: true } {
   return { description, value: null, required: true }
 }
@@ -89,7 +89,7 @@ type OptionValues<O extends { readonly [name: string]: OptionSpec }> = {
       : string | undefined
 }
 
-/** Ties the type of `options` in `run` to what the command declares. */
+/** Declares a command; the type of `options` in `run` follows from the declared options. */
 export function command<const O extends { readonly [name: string]: OptionSpec }>(spec: {
   readonly name: string
   readonly alias?: string

@@ -1,4 +1,4 @@
-/** What every way to log in shares: a question to the server, an exchange, a stored session. */
+/** The steps that all logins share: discovery, exchange, storage of the session. */
 import { Fault } from '../errors/fault.ts'
 import { AuthConfig, Login } from '../wire/auth.ts'
 import type { Context } from './contexts.ts'
@@ -16,7 +16,7 @@ const METHOD_NAMES: Readonly<Record<LoginMethod, string>> = {
   helper_token: 'tokens of an identity provider',
 }
 
-/** The Management origin may differ from the one that authenticates. */
+/** Asks for the accepted login methods and the Management origin, which may be another one. */
 export async function discover(
   context: Context,
   origin: string,
@@ -50,8 +50,8 @@ export type LoginCall = Pick<Call<Login>, 'path' | 'bearer'> & {
 }
 
 /**
- * Under the lock from before the exchange, and never interrupted in it: a code works once, so the
- * session that it gives must be kept.
+ * Exchanges a code or a token for a session and stores it. The lock is held before the exchange,
+ * which is never interrupted: a code works once, so its session must not be lost.
  */
 export async function logIn(
   context: Context,
@@ -62,7 +62,7 @@ export async function logIn(
   const network = { environment: context.environment, signal: new AbortController().signal }
   const login = await context.uninterrupted(
     store.change(context.signal, async () => {
-      const answer = await send(network, {
+      const response = await send(network, {
         ...call,
         method: 'POST',
         origin: origins.authenticationOrigin,
@@ -70,8 +70,8 @@ export async function logIn(
         reply: Login,
         replay: 'unsafe',
       })
-      store.write(profileOf(answer, origins))
-      return answer
+      store.write(profileOf(response, origins))
+      return response
     }),
   )
   const { operator, session, grants } = login

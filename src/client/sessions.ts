@@ -1,7 +1,7 @@
 /**
- * Requests of the logged-in operator. A token is refreshed under the lock of the profile, after
- * the file was read again, and is on the disk before it is used: parallel processes adopt each
- * other's tokens and never present one that is used up.
+ * Requests of the logged-in operator. Tokens are refreshed under the lock of the profile, after the
+ * file is read again, and are durable before they are used: parallel processes adopt each other's
+ * tokens and never send a consumed refresh token.
  */
 import { Fault, isFault } from '../errors/fault.ts'
 import { Secret } from '../value/secret.ts'
@@ -10,9 +10,9 @@ import type { Context } from './contexts.ts'
 import { isAccessToken, isRefreshToken, type Profile, ProfileStore } from './profiles.ts'
 import { type Call, send } from './requests.ts'
 
-/** An access token that ends within this time is refreshed before it is sent. */
+/** An access token that expires within this time is refreshed before the request. */
 const EXPIRY_MARGIN_MICROS = 30_000_000n
-/** Below LOCK_WAIT_MS_MAX, so that whoever waits outlives the refresh. */
+/** Below LOCK_WAIT_MS_MAX, so that other processes wait longer than a refresh takes. */
 const REFRESH_DEADLINE_MS = 20_000
 
 export type SessionCall<T> = Omit<Call<T>, 'origin' | 'bearer'>
@@ -22,10 +22,10 @@ export interface LoginOrigins {
   readonly managementOrigin: string
 }
 
-/** Faults: CLIENT_RESPONSE_INVALID for tokens that the profile could not be read back with. */
+/** Returns the profile of a login. Throws CLIENT_RESPONSE_INVALID for malformed tokens. */
 export function profileOf(login: Login, origins: LoginOrigins): Profile {
   if (!isAccessToken(login.accessToken) || !isRefreshToken(login.refreshToken)) {
-    throw new Fault('CLIENT_RESPONSE_INVALID', { detail: 'The tokens have another form.' })
+    throw new Fault('CLIENT_RESPONSE_INVALID', { detail: 'The tokens are malformed.' })
   }
   return {
     authenticationOrigin: origins.authenticationOrigin,
@@ -51,7 +51,7 @@ export class OperatorSession {
     this.#profile = profile
   }
 
-  /** Faults: CLIENT_NOT_LOGGED_IN, CLIENT_CREDENTIALS_INVALID. */
+  /** Opens the stored session. Throws CLIENT_NOT_LOGGED_IN, CLIENT_CREDENTIALS_INVALID. */
   static async open(context: Context): Promise<OperatorSession> {
     const store = new ProfileStore(context)
     const profile = await store.read()
@@ -63,12 +63,12 @@ export class OperatorSession {
     return this.#profile
   }
 
-  /** Identity routes: sessions and resources. */
+  /** Sends a request to the authentication origin: sessions and resources. */
   authentication<T>(call: SessionCall<T>): Promise<T> {
     return this.#send(call, this.#profile.authenticationOrigin)
   }
 
-  /** Routes of the Product Environment. */
+  /** Sends a request to the Management origin. */
   management<T>(call: SessionCall<T>): Promise<T> {
     return this.#send(call, this.#profile.managementOrigin)
   }
@@ -81,7 +81,7 @@ export class OperatorSession {
         const bearer = this.#profile.accessToken
         return await send(this.#context, { ...call, origin, bearer })
       } catch (error) {
-        // A refused request did nothing, so even a change may be sent again.
+        // A rejected request had no effect, so even a change may be sent again.
         if (!isFault(error, 'PLATFORM_AUTHENTICATION_FAILED') || refreshed) throw error
         refreshed = await this.#refresh()
       }
@@ -93,7 +93,7 @@ export class OperatorSession {
     return this.#profile.accessExpiresAtMicros - now < EXPIRY_MARGIN_MICROS
   }
 
-  /** True where this process refreshed; false where it adopted what another one had stored. */
+  /** Returns true if this process refreshed; false if it adopted the tokens of another one. */
   async #refresh(): Promise<boolean> {
     const stale = this.#profile
     return this.#context.uninterrupted(
@@ -110,7 +110,7 @@ export class OperatorSession {
     )
   }
 
-  /** Never interrupted: a lost answer would lose the session with it. */
+  /** Exchanges the refresh token. It is not interrupted: a lost response loses the session. */
   async #exchange(stored: Profile): Promise<Profile> {
     const login = await send(
       { environment: this.#context.environment, signal: new AbortController().signal },
@@ -133,7 +133,7 @@ export class OperatorSession {
   }
 }
 
-/** Another `svc login` may have replaced the profile meanwhile: its tokens belong elsewhere. */
+/** Throws CLIENT_ORIGIN_MISMATCH if another login has replaced the profile meanwhile. */
 function requireSameOrigins(a: LoginOrigins, b: LoginOrigins): void {
   const same =
     a.authenticationOrigin === b.authenticationOrigin && a.managementOrigin === b.managementOrigin

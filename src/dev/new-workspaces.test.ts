@@ -40,7 +40,7 @@ test('a Workspace is written with its directories', () => {
   for (const file of FILES) expect(existsSync(join(directory, file))).toBe(true)
 })
 
-test('files that are there already are all named, and nothing is written', () => {
+test('all existing files are named, and nothing is written', () => {
   mkdirSync(join(root, 'functions'))
   writeFileSync(join(root, 'schema.ts'), 'mine')
   writeFileSync(join(root, 'functions/messages.ts'), 'mine')
@@ -58,8 +58,8 @@ test('files that are there already are all named, and nothing is written', () =>
   expect(readFileSync(join(root, 'schema.ts'), 'utf8')).toBe('mine')
 })
 
-test('a failure half-way takes back what was written before it', () => {
-  // A dangling link does not exist for whoever looks, but cannot be created either.
+test('a failure removes the files that were written before it', () => {
+  // A dangling link looks like a missing file but cannot be created.
   symlinkSync(join(root, 'elsewhere'), join(root, 'svc.json'))
   expect(() => writeWorkspace(root)).toThrow(
     expect.objectContaining({ code: 'CLIENT_FILE_FAILED' }),
@@ -68,7 +68,7 @@ test('a failure half-way takes back what was written before it', () => {
   expect(existsSync(join(root, 'elsewhere'))).toBe(false)
 })
 
-test('a file in the place of a directory is named, and nothing is written', () => {
+test('a file instead of a directory is named, and nothing is written', () => {
   writeFileSync(join(root, 'functions'), 'mine')
   expect(() => writeWorkspace(root)).toThrow(
     expect.objectContaining({ code: 'CLIENT_FILE_FAILED' }),

@@ -8,9 +8,8 @@ import { TEMPLATES } from '../sdk/embedded.generated.ts'
 export const DEFAULT_TEMPLATE = 'chat'
 
 /**
- * Answers the paths that it made, relative to `directory`; the types of `_generated` are among
- * them. Throws CLIENT_FILE_FAILED, with nothing changed, where one of the files is there already or
- * cannot be written.
+ * Returns the created paths, relative to `directory`, including the types of `_generated`. Throws
+ * CLIENT_FILE_FAILED, and changes nothing, if a file exists already or cannot be written.
  */
 export function writeWorkspace(directory: string, template = DEFAULT_TEMPLATE): readonly string[] {
   const files = TEMPLATES[template]
@@ -19,7 +18,7 @@ export function writeWorkspace(directory: string, template = DEFAULT_TEMPLATE): 
   const taken = paths.filter((path) => existsSync(join(directory, path)))
   if (taken.length > 0) {
     throw new Fault('CLIENT_FILE_FAILED', {
-      detail: `Nothing was written: ${directory} has ${taken.join(', ')} already.`,
+      detail: `Nothing was written, because ${directory} already has ${taken.join(', ')}.`,
     })
   }
   const undo: (() => void)[] = []
@@ -33,7 +32,7 @@ export function writeWorkspace(directory: string, template = DEFAULT_TEMPLATE): 
   return paths
 }
 
-/** The exclusive flag refuses what appeared since it was looked at, symbolic links included. */
+/** Writes a file with the exclusive flag, which fails for existing files and symbolic links. */
 function write(path: string, text: string, undo: (() => void)[]): void {
   makeDirectory(dirname(path), undo)
   const file = openSync(path, 'wx', 0o644)
@@ -57,6 +56,6 @@ function removeEmpty(directory: string): void {
   try {
     rmdirSync(directory)
   } catch {
-    // Something else is in it by now, and stays.
+    // A directory that is not empty stays.
   }
 }

@@ -1,7 +1,6 @@
 /**
- * `svc call`: one Query, Mutation or Action with plain JSON. The Function's validators come from
- * the catalog of the target; the call itself goes the way of any application, with an Application
- * Key.
+ * `svc call`: calls a Query, Mutation or Action with plain JSON. The validators of the Function
+ * come from the catalog of the target; the call uses the application API and an Application Key.
  */
 import { Fault, isFault } from '../../errors/fault.ts'
 import { isId } from '../../value/ids.ts'
@@ -33,11 +32,11 @@ import { usage } from '../usage.ts'
 import { printableJson } from '../visible-text.ts'
 
 const APPLICATION_KEY = /^rk_(?:pub|sec)_v1_[A-Za-z0-9_-]{43}$/
-/** The public request envelope (Document 2, Limits). */
+/** Bytes of the public request envelope (Document 2, Limits). */
 const ARGUMENTS_BYTES_MAX = 2 * 1024 * 1024
-/** Ten minutes of an Action, and the way there and back. */
+/** Milliseconds: the ten minutes of an Action, and the time of the network. */
 const ACTION_MS = 630_000
-/** A result of 8 MiB in the tagged form. */
+/** Bytes of a result of 8 MiB in the tagged form. */
 const RESULT_BYTES_MAX = 32 * 1024 * 1024
 
 export const callCommand: CommandSpec = command({
@@ -101,7 +100,7 @@ function keyFrom(context: Context, variable: string): Secret {
   )
 }
 
-/** Sent as it is: whether it is good is for the server to say. */
+/** Reads the functional token, which only the server validates. */
 function tokenFrom(context: Context, variable: string | undefined): Secret | null {
   if (variable === undefined) return null
   return new Secret(secretFrom(context, callCommand, '--token-env', variable))
@@ -156,7 +155,7 @@ function tagged(json: Json): Value {
   return argumentsInvalid(() => decodeTagged(json))
 }
 
-/** Says where and what is expected there; the values are the caller's own and not repeated. */
+/** Reports a validation failure by path and rule, never by value. */
 function argumentsInvalid<T>(work: () => T): T {
   try {
     return work()
@@ -187,7 +186,7 @@ async function invoke(context: Context, input: Input, values: Value): Promise<In
   }
   const body: Json = kind === 'mutation' ? { ...envelope, operationId: operation } : envelope
   if (kind === 'mutation') await context.output.warn(`operation ${operation}`)
-  // A Mutation may be sent again, as it has its operation ID; an Action may have had effects.
+  // The operation ID makes a Mutation safe to repeat; an Action may have had effects.
   const request = send(context, {
     method: 'POST',
     origin: input.origin,
@@ -204,16 +203,18 @@ async function invoke(context: Context, input: Input, values: Value): Promise<In
   })
   const invoked = await context.output.progress(`calling ${name}`, request)
   if (invoked.metadata.kind === kind) return invoked
-  throw new Fault('CLIENT_RESPONSE_INVALID', { detail: 'The answer is of another kind of call.' })
+  throw new Fault('CLIENT_RESPONSE_INVALID', {
+    detail: 'The response belongs to another kind of call.',
+  })
 }
 
-/** A Query changes nothing, and a Mutation that was lost can be settled. */
+/** Adds the next step: a Query changes nothing, and a lost Mutation can be repeated safely. */
 function explained(error: unknown, kind: FunctionKind, operation: string): unknown {
   const interrupted = isFault(error, 'CLIENT_CHANGE_INTERRUPTED')
   if (kind === 'query' && interrupted) return new Fault('CLIENT_INTERRUPTED', { cause: error })
   const lost = interrupted || (isFault(error, 'CLIENT_SERVER_UNREACHABLE') && !isUnsent(error))
   if (kind !== 'mutation' || !lost) return error
-  const detail = `Repeat the call with --operation-id ${operation}: it takes effect once.`
+  const detail = `Repeat the call with --operation-id ${operation}: it takes effect only once.`
   const code = interrupted ? 'CLIENT_CHANGE_INTERRUPTED' : 'CLIENT_RESULT_UNCERTAIN'
   return new Fault(code, { detail, cause: error })
 }

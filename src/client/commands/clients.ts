@@ -18,9 +18,9 @@ const create: CommandSpec = command({
   options: {
     remote: requiredFlag('Act on the linked Environment'),
     root: option('DIR', 'The linked root; by default the working directory'),
-    name: requiredOption('NAME', 'What people see'),
+    name: requiredOption('NAME', 'Display name'),
     kind: requiredOption('KIND', 'public, confidential or development'),
-    scopes: option('LIST', `Most that a key of it may do; by default ${DEFAULT_SCOPES}`),
+    scopes: option('LIST', `Maximum scopes of its keys; by default ${DEFAULT_SCOPES}`),
     'client-id': option('app_ID', 'The identifier; a new one by default'),
   },
   examples: ['svc clients create --remote --name web --kind public --scopes query,mutation'],

@@ -1,15 +1,15 @@
-/** `svc health`: whether the parts of the linked Environment do their work. */
+/** `svc health`: shows the health of the linked Environment and its components. */
 import { command } from '../contexts.ts'
 import { openRemote, readHealth } from '../remotes.ts'
 import { REMOTE } from './operations.ts'
 
 export const healthCommand = command({
   name: 'health',
-  summary: 'Show whether the parts of the Environment do their work',
+  summary: 'Show the health of the Environment and its components',
   details: [
-    'The runtime is degraded where the system cannot contain Functions, or runners keep breaking;',
-    'documents are degraded while commits fail, as on a full disk, and unavailable where their',
-    'store does not answer. The server log says why.',
+    'The runtime is degraded if the system cannot sandbox Functions or if runners keep failing.',
+    'Documents are degraded while commits fail, for example on a full disk, and unavailable if',
+    'their store does not respond. The server log has the reason.',
   ],
   options: REMOTE,
   async run(context, { root }) {

@@ -31,8 +31,8 @@ function file(name: string): string {
   return readFileSync(join(client.root, name), 'utf8')
 }
 
-describe('link', () => {
-  it('initializes the directory after the status succeeded', async () => {
+describe('svc link', () => {
+  it('initializes the directory after a successful status request', async () => {
     expect(await link(...ids())).toMatchObject({ exit: 0 })
     expect(server.asked('GET', `${server.base}/status`)).toHaveLength(1)
     expect(parseRootDescriptor(file('service.json'))).toMatchObject({
@@ -55,18 +55,18 @@ describe('link', () => {
     },
   )
 
-  it('needs the identifiers where there is no terminal', async () => {
+  it('needs the identifiers without a terminal', async () => {
     expect(await link()).toMatchObject({ exit: 2 })
     expect(await link('--project-id', server.projectId)).toMatchObject({ exit: 2 })
   })
 
-  it('takes the identifiers of an initialized root', async () => {
+  it('uses the identifiers of an initialized root', async () => {
     await link(...ids())
     rmSync(join(client.root, 'management.json'))
     expect(await link()).toMatchObject({ exit: 0 })
   })
 
-  it('does not move a root to another Environment', async () => {
+  it('does not link a root to another Environment', async () => {
     await link(...ids())
     const before = file('service.json')
     const ran = await link(...ids(newId.make('env')))
@@ -88,7 +88,7 @@ describe('link', () => {
     ['', 2],
     ['1x', 2],
     ['01', 2],
-  ])('with the selection %j ends with %i', async (typed, exit) => {
+  ])('for the selection %j ends with %i', async (typed, exit) => {
     client.typed = [typed]
     const ran = await link()
     expect([ran.exit, existsSync(client.root)]).toEqual([exit, exit === 0])
@@ -97,7 +97,7 @@ describe('link', () => {
 })
 
 describe('a linked root', () => {
-  it('is refused with a session of another Management origin', async () => {
+  it('is rejected with a session of another Management origin', async () => {
     await link(...ids())
     const link_ = { version: 1, managementOrigin: 'https://other.example.com' }
     writeFileSync(join(client.root, 'management.json'), JSON.stringify(link_))
@@ -111,10 +111,10 @@ describe('a linked root', () => {
     expect(server.requests).toEqual([])
   })
 
-  it('refuses --url with another origin', async () => {
+  it('rejects --url with another origin', async () => {
     const ran = await link(...ids(), '--url', 'https://other.example.com')
     expect([ran.exit, existsSync(client.root)]).toEqual([4, false])
-    const said = `--url names https://other.example.com; the session is of ${server.origin}.`
+    const said = `--url names https://other.example.com; the session belongs to ${server.origin}.`
     expect(ran.err).toContain(said)
     expect(ran.err).not.toContain('root is linked')
   })
@@ -125,14 +125,14 @@ describe('a linked root', () => {
     ['management.json', '{"version":1}'],
     ['management.json', '{"version":1,"managementOrigin":"https://x/y"}'],
     ['management.json', '{"version":1,"managementOrigin":"https://x","a":1}'],
-  ])('with a damaged %s is refused', async (name, content) => {
+  ])('is rejected with a damaged %s', async (name, content) => {
     await link(...ids())
     writeFileSync(join(client.root, name), content)
     const ran = await client.run('status', '--remote', '--root', client.root)
     expect([ran.exit, ran.err]).toEqual([8, expect.stringContaining(join(client.root, name))])
   })
 
-  it('whose descriptor cannot be read is not taken for none', async () => {
+  it('is not replaced if its descriptor cannot be read', async () => {
     await link(...ids())
     rmSync(join(client.root, 'service.json'))
     mkdirSync(join(client.root, 'service.json'))
@@ -141,7 +141,7 @@ describe('a linked root', () => {
     expect(ran.err).not.toContain('svc init')
   })
 
-  it('that is not linked says how to link it', async () => {
+  it('is missing for an initialized root, and the message says how to link it', async () => {
     await link(...ids())
     rmSync(join(client.root, 'management.json'))
     const ran = await client.run('status', '--remote', '--root', 'root')

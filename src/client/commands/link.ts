@@ -1,4 +1,4 @@
-/** `svc link`: ties a directory to one Environment after the server has shown that it may. */
+/** `svc link`: links a directory to one Environment after a successful status request. */
 import { mkdirSync } from 'node:fs'
 import { Fault } from '../../errors/fault.ts'
 import { type EnvironmentId, isId, type ProjectId } from '../../value/ids.ts'
@@ -27,7 +27,7 @@ interface Chosen {
 
 export const linkCommand: CommandSpec = command({
   name: 'link',
-  summary: 'Tie a directory to one Environment',
+  summary: 'Link a directory to one Environment',
   details: [
     'Reads the status of the Environment first; only when that succeeds are service.json (where',
     'there is none) and management.json written. Without identifiers they come from service.json,',
@@ -91,7 +91,7 @@ async function findResource(session: OperatorSession, chosen: Chosen): Promise<R
   })
 }
 
-/** One-based; anything but a number of the list fails closed. */
+/** Asks for a one-based number of the list. Any other input fails closed. */
 async function choose(context: Context, session: OperatorSession): Promise<Chosen> {
   const { environment, output } = context
   if (!environment.stdin.isTTY || !environment.stderr.isTTY || output.json) {
@@ -109,12 +109,16 @@ async function choose(context: Context, session: OperatorSession): Promise<Chose
   const line = await environment.stdin.readLine({ echo: true })
   if (line === null) throw new Fault('CLIENT_INTERRUPTED')
   const chosen = /^[1-9][0-9]{0,3}$/.test(line.trim()) ? resources[Number(line) - 1] : undefined
-  if (chosen === undefined) throw usage('That is not a number of the list.', linkCommand)
+  if (chosen === undefined)
+    throw usage(
+      'The list has no such number. Type one of the numbers in front of the names.',
+      linkCommand,
+    )
   requireOrigin(session, managementOriginOf(session, chosen), 'The Environment is managed at')
   return idsOf(chosen.projectId, chosen.environmentId)!
 }
 
-/** A resource that names no origin is managed where the operator authenticates. */
+/** Returns the Management origin; a resource without one uses the authentication origin. */
 function managementOriginOf(session: OperatorSession, resource: ResourceField): string {
   return resource.managementOrigin ?? session.profile.authenticationOrigin
 }
@@ -125,7 +129,7 @@ interface Link {
   readonly origin: string
 }
 
-/** The link comes last: it is what makes the directory usable. */
+/** Writes the files. The link is last, since it makes the directory usable. */
 async function write(
   context: Context,
   link: Link & { readonly resource: ResourceField | null },

@@ -1,6 +1,6 @@
 /**
- * `svc login`: an invitation code, the browser or a token of an identity provider for a session of
- * this machine. Neither a code nor a token is ever an argument.
+ * `svc login`: exchanges an invitation code, a browser login or a token of an identity provider for
+ * a session of this machine. Codes and tokens are never arguments.
  */
 import { Fault, isFault } from '../../errors/fault.ts'
 import { Secret } from '../../value/secret.ts'
@@ -26,11 +26,11 @@ export const loginCommand: CommandSpec = command({
   name: 'login',
   summary: 'Log this machine in, with an invitation code or an identity provider',
   details: [
-    'An invitation code is read from the environment variable that --code-env names, or typed on',
-    'a terminal without being shown. It works once. --browser logs in at the identity provider of',
-    'the server; --oidc-token-env takes an access token that was fetched there. The first such',
-    'login of a person also needs --code-env. The token goes to the server and is kept nowhere.',
-    'A second login replaces the stored session.',
+    'An invitation code works once. It is read from the environment variable that --code-env',
+    'names, or typed on a terminal, which does not show it. --browser logs in at the identity',
+    'provider of the server; --oidc-token-env takes an access token of that provider. The first',
+    'such login of a person also needs --code-env. The token is sent to the server and not stored.',
+    'A login replaces the stored session.',
     `ORIGIN is HTTPS, or exactly ${LOCAL_ORIGIN} for a local server; with`,
     `${ALLOW_LOOPBACK_HTTP}=true any port of http://127.0.0.1 and http://[::1] is accepted.`,
   ],
@@ -38,9 +38,12 @@ export const loginCommand: CommandSpec = command({
     url: requiredOption('ORIGIN', 'Origin of the management service'),
     device: option('NAME', 'Name of the session, such as the machine'),
     'code-env': option('VAR', 'Environment variable that holds the invitation code'),
-    browser: flag('Log in at the identity provider, in the browser'),
+    browser: flag('Log in at the identity provider with a browser'),
     'no-open': flag('With --browser: print the address on stderr instead of opening it'),
-    'oidc-token-env': option('VAR', 'Environment variable that holds a token of the provider'),
+    'oidc-token-env': option(
+      'VAR',
+      'Environment variable that holds an access token of the provider',
+    ),
   },
   examples: [
     `SVC_CODE=... svc login --url ${LOCAL_ORIGIN} --code-env SVC_CODE`,
@@ -53,7 +56,7 @@ export const loginCommand: CommandSpec = command({
     if (browser && tokenVariable !== undefined) {
       throw usage('Give --browser or --oidc-token-env, not both.', loginCommand)
     }
-    if (!open && !browser) throw usage('--no-open goes with --browser.', loginCommand)
+    if (!open && !browser) throw usage('--no-open needs --browser.', loginCommand)
     const code = codeVariable === undefined ? null : codeFrom(context, codeVariable)
     const login = { origin, device, code }
     if (browser) return browserLogin(context, login, open)
@@ -104,7 +107,7 @@ async function externalLogin(
   } catch (error) {
     if (!isFault(error, 'PLATFORM_AUTHENTICATION_FAILED') || login.code !== null) throw error
     throw new Fault('PLATFORM_AUTHENTICATION_FAILED', {
-      detail: 'The first login of a person with the identity provider also needs --code-env.',
+      detail: 'The first login of a person with the identity provider also needs --code-env VAR.',
       cause: error.cause,
     })
   }
@@ -124,14 +127,17 @@ function codeFrom(context: Context, variable: string): Secret {
 
 function requireTerminal({ environment, output }: Context): void {
   if (environment.stdin.isTTY && environment.stderr.isTTY && !output.json) return
-  throw usage('Without a terminal the code comes from --code-env VAR.', loginCommand)
+  throw usage(
+    'There is no terminal to type the code on. Pass it with --code-env VAR.',
+    loginCommand,
+  )
 }
 
 async function askForCode({ environment, output }: Context): Promise<Secret> {
   await output.prompt('Invitation code: ')
   const line = await environment.stdin.readLine({ echo: false })
   if (line === null) throw new Fault('CLIENT_INTERRUPTED')
-  return invitationCode(line.trim(), 'What was typed')
+  return invitationCode(line.trim(), 'The typed text')
 }
 
 function invitationCode(text: string, where: string): Secret {

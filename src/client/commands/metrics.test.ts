@@ -51,12 +51,12 @@ afterEach(() => {
   client[Symbol.dispose]()
 })
 
-function answers(body: Json) {
+function respondWith(body: Json) {
   server.intercept = () => ({ status: 200, body })
 }
 
-it('health shows each part and the worst of them', async () => {
-  answers(HEALTH)
+it('svc health shows each component and the worst status', async () => {
+  respondWith(HEALTH)
   const { out, exit } = await client.run('health', ...REMOTE)
   expect(exit).toBe(0)
   expect(out).toMatch(/^env_\w+ {2}degraded$/m)
@@ -66,8 +66,8 @@ it('health shows each part and the worst of them', async () => {
   expect(JSON.parse((await client.run('health', '--json', ...REMOTE)).out)).toEqual(HEALTH)
 })
 
-it('metrics shows every figure that is not 0, with its unit', async () => {
-  answers(METRICS)
+it('svc metrics shows every figure that is not 0, with its unit', async () => {
+  respondWith(METRICS)
   const { out, exit } = await client.run('metrics', ...REMOTE)
   expect(exit).toBe(0)
   expect(out).toMatch(/^queriesSucceeded +9007199254740993$/m)
@@ -80,12 +80,12 @@ it('metrics shows every figure that is not 0, with its unit', async () => {
   expect(server.requests.map(({ path }) => path)).toEqual([`${server.base}/metrics`])
 })
 
-it('metrics --json is the answer of the server, to the last digit', async () => {
-  answers(METRICS)
+it('svc metrics --json prints the exact response of the server', async () => {
+  respondWith(METRICS)
   expect(JSON.parse((await client.run('metrics', '--json', ...REMOTE)).out)).toEqual(METRICS)
 })
 
-it.each(['health', 'metrics'])('%s without the capability ends with 3', async (command) => {
+it.each(['health', 'metrics'])('svc %s without the capability ends with 3', async (command) => {
   server.intercept = () => failure('PLATFORM_ACCESS_DENIED')
   expect((await client.run(command, ...REMOTE)).exit).toBe(3)
 })

@@ -1,4 +1,4 @@
-/** What commands share that change the linked Environment under an Operation ID. */
+/** Shared by the commands that change the linked Environment under an Operation ID. */
 import { isId, type OperationId } from '../../value/ids.ts'
 import { type CommandSpec, type Context, option, requiredFlag } from '../contexts.ts'
 import { usage } from '../usage.ts'
@@ -11,11 +11,11 @@ export const REMOTE = {
 
 const REVISION = /^(?:0|[1-9][0-9]{0,15})$/
 
-/** `of` names what has the revision. */
+/** Declares the options of a change; `of` names what has the revision. */
 export function changeOptions(of: string) {
   return {
     ...REMOTE,
-    expected: option('REVISION', `Change only this revision of ${of}; by default the newest`),
+    expected: option('REVISION', `Revision of ${of} to replace; by default the newest`),
     'operation-id': option('opn_ID', 'Operation ID; a new one by default'),
   } as const
 }
@@ -23,11 +23,11 @@ export function changeOptions(of: string) {
 export interface ChangeIntent {
   readonly operationId: OperationId
   readonly changedAtMicros: string
-  /** The revision to change, where the line names one. */
+  /** The value of --expected. */
   readonly expected: string | undefined
 }
 
-/** The same line with the same --operation-id and --expected is the same request. */
+/** Reads the options, so that equal --operation-id and --expected make an equal request. */
 export function changeIntent(
   { environment }: Context,
   command: CommandSpec,

@@ -30,16 +30,16 @@ export const promoteCommand: CommandSpec = command({
   name: 'promote',
   summary: 'Bind a Channel to a validated Release',
   details: [
-    'With --expected the Channel moves only if that Release is bound to it now. With --serve the',
-    'Release then serves everybody who calls environment:default.',
+    'With --expected the Channel is only bound if it is bound to that Release now. With --serve',
+    'the Release then serves all calls of environment:default.',
   ],
   options: {
     remote: requiredFlag('Act on the linked Environment'),
     root: option('DIR', 'The linked root; by default the working directory'),
     channel: requiredOption('NAME', 'The Channel'),
     release: requiredOption('rel_ID', 'The Release'),
-    expected: option('empty|rel_ID', 'The Release that the Channel must be bound to'),
-    serve: flag('Let the Release serve environment:default, alone'),
+    expected: option('empty|rel_ID', 'The Release that the Channel must be bound to now'),
+    serve: flag('Let only this Release serve environment:default'),
   },
   examples: ['svc promote --remote --channel production --release rel_... --expected empty'],
   async run(context, options) {
@@ -47,7 +47,11 @@ export const promoteCommand: CommandSpec = command({
     const releaseId = parseReleaseId(options.release, promoteCommand)
     const expectedReleaseId = parseExpected(options.expected)
     const remote = await openRemote(context, options.root)
-    const bound = await promoteSettled(context, remote, { channel, releaseId, expectedReleaseId })
+    const bound = await promoteOrReconcile(context, remote, {
+      channel,
+      releaseId,
+      expectedReleaseId,
+    })
     const served = options.serve ? await serve(context, remote, releaseId) : null
     const policy = served === null ? null : served.desired.revision
     await context.output.result({ version: 1, ...bound, servingPolicyRevision: policy }, [
@@ -80,11 +84,11 @@ export interface Bound {
   readonly channel: string
   readonly releaseId: string
   readonly revision: string
-  /** False where the Channel was bound to the Release before. */
+  /** False if the Channel was bound to the Release before. */
   readonly changed: boolean
 }
 
-/** What the status says of the Channel now; null where it is not bound to the Release. */
+/** Returns the binding in the status; null if the Channel is not bound to the Release. */
 export function boundIn(status: Status, { channel, releaseId }: Binding): Bound | null {
   const found = status.channels.find((item) => item.channel === channel)
   if (found?.releaseId !== releaseId) return null
@@ -93,17 +97,17 @@ export function boundIn(status: Status, { channel, releaseId }: Binding): Bound 
 
 type Binding = Pick<Promotion, 'channel' | 'releaseId'>
 
-export function promoteSettled(
+export function promoteOrReconcile(
   context: Context,
   remote: Remote,
   promotion: Promotion,
 ): Promise<Bound> {
   const request = promote(remote, promotion)
-  return settled(context, remote, { ...promotion, label: 'promoting', request })
+  return bindOrReconcile(context, remote, { ...promotion, label: 'promoting', request })
 }
 
-/** When the answer is lost the status tells whether the Channel moved. */
-export async function settled(
+/** Waits for the response. If it is lost, the status tells whether the Channel is bound. */
+export async function bindOrReconcile(
   context: Context,
   remote: Remote,
   asked: Binding & { readonly label: string; readonly request: Promise<Promoted> },
@@ -116,7 +120,7 @@ export async function settled(
     return { channel, releaseId, revision, changed: true }
   } catch (error) {
     if (!isFault(error, 'CLIENT_RESULT_UNCERTAIN')) throw error
-    await context.output.note('the answer was lost; reading the status')
+    await context.output.note('The response was lost. Reading the status.')
     const status = await readStatus(remote).catch(() => null)
     const bound = status === null ? null : boundIn(status, asked)
     if (bound === null) throw error

@@ -1,4 +1,4 @@
-/** `svc publish`: a package becomes the head of its Workspace. It serves nobody yet. */
+/** `svc publish`: makes a package the head of its Workspace, without serving it. */
 import { isId, type ReleaseId, type WorkspaceRevisionId } from '../../value/ids.ts'
 import type { Status } from '../../wire/status.ts'
 import { type CommandSpec, command, option, requiredFlag } from '../contexts.ts'
@@ -10,14 +10,14 @@ export const publishCommand: CommandSpec = command({
   name: 'publish',
   summary: 'Publish a package to the linked Environment',
   details: [
-    'The expected head is read from the status unless it is given. The same package with the same',
-    'expected head publishes once, however often it is sent.',
+    'The expected head is read from the status unless it is given. Publishing the same package',
+    'again with the same expected head changes nothing.',
   ],
   options: {
     remote: requiredFlag('Act on the linked Environment'),
     root: option('DIR', 'The linked root; by default the working directory'),
     ...PACKAGE_OPTIONS,
-    'expected-head': option('empty|wsr_ID', 'Publish only if this is the head of the Workspace'),
+    'expected-head': option('empty|wsr_ID', 'The head that the Workspace must have now'),
   },
   examples: ['svc publish --remote --root . --package app.svcpkg --expected-head empty'],
   async run(context, options) {
@@ -47,7 +47,7 @@ function parseHead(text: string | undefined): Expected<WorkspaceRevisionId> | un
 
 export interface Head {
   readonly expectedHead: Expected<WorkspaceRevisionId>
-  /** Null where the Workspace has no revision. */
+  /** Null if the Workspace has no revision. */
   readonly releaseId: ReleaseId | null
 }
 

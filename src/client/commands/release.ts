@@ -1,6 +1,6 @@
 /**
- * `svc release`: build, publish, validate and, with a Channel, promote. Each step first looks at
- * whether it was done before, so that a broken run is simply run again.
+ * `svc release`: builds, publishes, validates and, with a Channel, promotes. Each step first checks
+ * whether it is done already, so that an interrupted run can be repeated.
  */
 
 import type { ReleaseId } from '../../value/ids.ts'
@@ -17,15 +17,15 @@ import {
   readStatus,
   validate,
 } from '../remotes.ts'
-import { type Bound, boundIn, parseChannel, parseReleaseId, promoteSettled } from './promote.ts'
+import { type Bound, boundIn, parseChannel, parseReleaseId, promoteOrReconcile } from './promote.ts'
 import { headOf } from './publish.ts'
 
 export const releaseCommand: CommandSpec = command({
   name: 'release',
   summary: 'Build, publish, validate and promote in one step',
   details: [
-    'Without --channel nothing is promoted. With --release an already published Release is',
-    'validated instead of building one. Every step may be repeated.',
+    'Without --channel nothing is promoted. With --release a published Release is validated and no',
+    'package is built. Every step may be repeated.',
   ],
   options: {
     remote: requiredFlag('Act on the linked Environment'),
@@ -59,7 +59,7 @@ function optionalChannel(name: string | undefined): string | undefined {
   return name === undefined ? undefined : parseChannel(name, releaseCommand)
 }
 
-/** A head that was made of the same package is the publication that this run would make. */
+/** Publishes the package, unless it is the head of its Workspace already. */
 async function publishOnce(
   context: Context,
   remote: Remote,
@@ -83,7 +83,7 @@ async function publishOnce(
   return { releaseId, status }
 }
 
-/** Expects the Release that the status showed: whoever deployed meanwhile is not overwritten. */
+/** Binds the Channel, which must still be bound as the status showed, to the Release. */
 async function bind(
   context: Context,
   remote: Remote,
@@ -95,7 +95,7 @@ async function bind(
   const expectedReleaseId: Expected<ReleaseId> = current ?? EMPTY
   const promotion = { channel, releaseId, expectedReleaseId }
   const before = boundIn(status, promotion)
-  const bound = before ?? (await promoteSettled(context, remote, promotion))
+  const bound = before ?? (await promoteOrReconcile(context, remote, promotion))
   const remark = bound.changed ? `expected ${expectedReleaseId}` : 'bound before'
   await context.output.note(`promote   ${channel} revision ${bound.revision} (${remark})`)
   return bound

@@ -1,4 +1,4 @@
-/** `svc releases`: what was published, and giving up what nothing uses. */
+/** `svc releases`: lists Releases and retires unused ones. */
 import { formatTimestamp } from '../../value/plain.ts'
 import type { ServingPolicy } from '../../wire/serving-policy.ts'
 import type { Status } from '../../wire/status.ts'
@@ -8,7 +8,7 @@ import { parseReleaseId } from './promote.ts'
 
 const list: CommandSpec = command({
   name: 'releases list',
-  summary: 'List the Releases, newest first, and what uses each',
+  summary: 'List the Releases, newest first, with what uses each of them',
   options: {
     remote: requiredFlag('Act on the linked Environment'),
     root: option('DIR', 'The linked root; by default the working directory'),
@@ -33,7 +33,7 @@ const list: CommandSpec = command({
   },
 })
 
-/** Channels that are bound to it, its share of 10,000 callers, Workspaces whose HEAD it is. */
+/** Finds the Channels, the weight in the policy and the Workspaces that use a Release. */
 function usesOf({ channels, workspaces }: Status, policy: ServingPolicy | null, releaseId: string) {
   const served = policy?.desired.releases.find((item) => item.releaseId === releaseId)
   return {
@@ -45,8 +45,8 @@ function usesOf({ channels, workspaces }: Status, policy: ServingPolicy | null, 
 
 const retire: CommandSpec = command({
   name: 'releases retire',
-  summary: 'Give up a Release that nothing uses, for good',
-  details: ['Whoever addresses it afterwards is told that it is gone. Its code is removed.'],
+  summary: 'Retire an unused Release permanently',
+  details: ['Later calls of the Release fail as gone. Its code is removed.'],
   options: {
     remote: requiredFlag('Act on the linked Environment'),
     root: option('DIR', 'The linked root; by default the working directory'),

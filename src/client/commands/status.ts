@@ -1,4 +1,4 @@
-/** `svc status`: what is published and what serves. */
+/** `svc status`: shows what is published and what serves. */
 import { formatTimestamp } from '../../value/plain.ts'
 import type { ServingPolicy } from '../../wire/serving-policy.ts'
 import type { Status } from '../../wire/status.ts'
@@ -27,7 +27,7 @@ type Shown = Omit<Status, 'servingPolicy'> & {
   readonly servingPolicy: ReturnType<typeof policyOf> | null
 }
 
-/** The status names the revisions alone. */
+/** Combines revisions and Releases of the policy, since the status only has the revisions. */
 function policyOf({ desired, observed }: ServingPolicy) {
   const { revision: desiredRevision, mode, releases } = desired
   return { desiredRevision, observedRevision: observed.revision, mode, releases }

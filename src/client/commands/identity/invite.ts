@@ -1,7 +1,7 @@
 /**
- * `svc invite`: a delegated invitation. The code is shown once, by the first answer alone, so an
- * answer that is lost is settled by the look-up of the Operation ID (Document 1, Invitation
- * operation): not committed, the same bytes are sent again; committed, the code is gone.
+ * `svc invite`: issues a delegated invitation. Only the first response carries the code, so a lost
+ * response is reconciled by its Operation ID (Document 1, Invitation operation): if nothing is
+ * committed, the same bytes are sent again; if the invitation is committed, its code is lost.
  */
 import { Fault, isFault } from '../../../errors/fault.ts'
 import { isRole, ROLES, type Role } from '../../../value/capabilities.ts'
@@ -26,10 +26,10 @@ export const inviteCommand: CommandSpec = command({
   name: 'invite',
   summary: 'Issue an invitation code for a new operator',
   details: [
-    'The code works once, within 30 minutes, and is printed once; with --code-out it goes into a',
-    'new file (0600) instead. Nobody can give more than they have at the scope themselves.',
-    'The Operation ID is shown on stderr first. After a lost answer it is looked up; where the',
-    'invitation was made and its code is lost, the command ends with 9 and says what to revoke.',
+    'The code works once, within 30 minutes, and is printed once; with --code-out it is written to',
+    'a new file (0600) instead. An operator can only delegate capabilities that it has itself at',
+    'the scope. The Operation ID is shown on stderr first. A lost response is reconciled with it:',
+    'if the invitation exists without its code, the command ends with 9 and names what to revoke.',
   ],
   options: {
     'operator-name': requiredOption('NAME', 'Name of the new operator'),
@@ -57,7 +57,7 @@ export const inviteCommand: CommandSpec = command({
       root: options.root,
     })
     const session = await OperatorSession.open(context)
-    // Before anything is sent: whatever happens, the issuance can be looked up.
+    // Printed before the request, so that the issuance can always be found.
     await context.output.warn(`operation ${operationId}`)
     const request = { operatorName, role, scope }
     const issuance = (): Promise<Delivered> =>
@@ -76,12 +76,12 @@ export const inviteCommand: CommandSpec = command({
 function nameOf(text: string): string {
   const name = text.normalize('NFC')
   if (isName(name)) return name
-  throw usage('--operator-name has 1 to 128 characters, none of them a control one.', inviteCommand)
+  throw usage('--operator-name needs 1 to 128 printable characters.', inviteCommand)
 }
 
 function roleOf(text: string): Role {
   if (isRole(text)) return text
-  throw usage(`--role is one of ${ROLES.join(', ')}.`, inviteCommand)
+  throw usage(`--role must be one of ${ROLES.join(', ')}.`, inviteCommand)
 }
 
 interface ScopeOptions {
@@ -91,7 +91,7 @@ interface ScopeOptions {
   readonly root: string | undefined
 }
 
-/** Identifiers come all from the line or all from the root: a mix would name a foreign place. */
+/** Takes all identifiers from the options or all from the root; a mix could name another scope. */
 async function scopeOf(
   context: Context,
   { kind, projectId, environmentId, root }: ScopeOptions,
@@ -118,13 +118,13 @@ async function scopeOf(
         return environmentScope(projectId, environmentId)
       }
       if (projectId !== undefined || environmentId !== undefined) {
-        throw usage('--project-id and --environment-id go together.', inviteCommand)
+        throw usage('Give --project-id and --environment-id together, or neither.', inviteCommand)
       }
       const { descriptor } = await openRemote(context, root)
       return environmentScope(descriptor.projectId, descriptor.environmentId)
     }
     default:
-      throw usage('--scope is installation, project or environment.', inviteCommand)
+      throw usage('--scope must be installation, project or environment.', inviteCommand)
   }
 }
 
@@ -136,7 +136,10 @@ interface Request {
 
 type Delivered = InvitationIssued & { readonly code: string }
 
-/** Faults: CLIENT_CODE_UNDELIVERED, _CHANGE_INTERRUPTED, PLATFORM_IDENTITY_RESULT_UNCERTAIN. */
+/**
+ * Issues the invitation. Throws CLIENT_CODE_UNDELIVERED, CLIENT_CHANGE_INTERRUPTED,
+ * PLATFORM_IDENTITY_RESULT_UNCERTAIN.
+ */
 async function issue(
   session: OperatorSession,
   operationId: OperationId,
@@ -152,7 +155,7 @@ async function issue(
       if (!isUncertain(error)) throw error
       const committed = await lookUp(session, operationId)
       if (committed !== null) throw undelivered(committed)
-      // The Operation ID makes a repeat harmless, even if the first request is still on its way.
+      // The Operation ID makes a repeat safe, even while the first request is in flight.
       if (attempt === ATTEMPTS_MAX) throw uncertain(operationId, error.cause)
     }
   }
@@ -173,7 +176,7 @@ function sendIssuance(
   })
 }
 
-/** An answer that cannot be read may have had the code in it. */
+/** Tells whether the code may be lost; an unreadable response may have carried it. */
 function isUncertain(error: unknown): error is Fault {
   return isFault(
     error,
@@ -183,7 +186,7 @@ function isUncertain(error: unknown): error is Fault {
   )
 }
 
-/** Null where the server has proved that nothing was committed. */
+/** Returns null if the server has committed nothing under the Operation ID. */
 async function lookUp(
   session: OperatorSession,
   operationId: OperationId,
