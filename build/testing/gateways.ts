@@ -22,7 +22,7 @@ import { createCredential } from '../../src/product/application-clients/applicat
 import { promote } from '../../src/product/channels/promote.ts'
 import { openJwtProviders } from '../../src/product/functional-tokens/providers.ts'
 import { FunctionalTokens } from '../../src/product/functional-tokens/tokens.ts'
-import { resolveTarget } from '../../src/product/serving/targets.ts'
+import { resolveTarget, unservedReason } from '../../src/product/serving/targets.ts'
 import { Cursors } from '../../src/storage/cursors.ts'
 import { realSystem } from '../../src/system/system.ts'
 import { createLog, type Logger } from '../../src/telemetry/log.ts'
@@ -121,7 +121,7 @@ export async function openTestGateway(input: GatewayInput): Promise<TestGateway>
     authenticateKey: (key) => product.keys.authenticate(key),
     explainKey: (key) => product.keys.explain(key),
     resolveTarget: (target, caller, affinity) => resolveTarget(product, caller, target, affinity),
-    serving: () => product.serving.isStarted,
+    unservedReason: () => unservedReason(product),
   })
   return {
     application,

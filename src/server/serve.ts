@@ -14,7 +14,7 @@ import { requestCounts } from '../http/request-counts.ts'
 import { Transfers } from '../http/transfers/transfers.ts'
 import { type Identity, openIdentity } from '../identity/identity.ts'
 import { readLinkable } from '../product/environments/environments.ts'
-import { resolveTarget } from '../product/serving/targets.ts'
+import { resolveTarget, unservedReason } from '../product/serving/targets.ts'
 import { parseSettings, type ServerSettings } from '../settings/settings.ts'
 import { realSystem, type System } from '../system/system.ts'
 import { createLog, type Logger } from '../telemetry/log.ts'
@@ -183,7 +183,7 @@ function applicationApp(
     authenticateKey: (key) => product.keys.authenticate(key),
     explainKey: (key) => product.keys.explain(key),
     resolveTarget: (target, caller, source) => resolveTarget(product, caller, target, source),
-    serving: () => product.serving.isStarted,
+    unservedReason: () => unservedReason(product),
   })
 }
 

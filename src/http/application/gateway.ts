@@ -96,6 +96,6 @@ export interface Gateway {
     caller: ApplicationCaller,
     source: AffinitySource,
   ): Release | Promise<Release>
-  /** Whether anything is: not before the first promotion or policy, nor while archived. */
-  serving(): boolean
+  /** Reason for the log why nothing is served; null while something is. */
+  unservedReason(): string | null
 }

@@ -119,8 +119,8 @@ function countedStatus(request: Request, status: number): number {
   return status >= 500 && request.signal.aborted ? CALLER_GONE : status
 }
 
-function isReady({ engine, serving }: Gateway): boolean {
-  return engine.ready() && serving()
+function isReady({ engine, unservedReason }: Gateway): boolean {
+  return engine.ready() && unservedReason() === null
 }
 
 /** No parameter belongs in the URL: it would end in logs. */
@@ -129,7 +129,9 @@ function checkRequest(gateway: Gateway, request: Request, origin: string | null)
   if (request.url.includes('?')) {
     throw new Fault('REQUEST_INVALID', { detail: 'query parameters are not accepted' })
   }
-  if (!isReady(gateway)) throw new Fault('UNAVAILABLE', { detail: 'nothing is served yet' })
+  if (isReady(gateway)) return
+  const detail = gateway.unservedReason() ?? 'the engine is not ready yet'
+  throw new Fault('UNAVAILABLE', { detail })
 }
 
 /** Of every answer; those of failures are in errors.ts. */
