@@ -65,6 +65,7 @@ export function createCredential(
   return session.management({
     method: 'POST',
     path: `${base}/application-clients/${clientId}/credentials`,
+    subjects: { clientId },
     body: { ...credential },
     reply: CredentialCreated,
     replay: 'unsafe',
@@ -80,6 +81,7 @@ export function rotateCredential(
   return session.management({
     method: 'POST',
     path: `${base}${credentialPath(source)}/rotate`,
+    subjects: { ...source },
     body: { ...replacement },
     reply: CredentialCreated,
     replay: 'unsafe',
@@ -90,6 +92,7 @@ export function revealKey({ session, base }: Remote, credential: CredentialPath)
   return session.management({
     method: 'POST',
     path: `${base}${credentialPath(credential)}/reveal`,
+    subjects: { ...credential },
     reply: CredentialCreated,
     replay: 'safe',
   })
@@ -99,6 +102,7 @@ export function revokeCredential({ session, base }: Remote, credential: Credenti
   return session.management({
     method: 'POST',
     path: `${base}${credentialPath(credential)}/revoke`,
+    subjects: { ...credential },
     reply: CredentialRevoked,
     replay: 'safe',
   })
@@ -111,6 +115,7 @@ export async function deleteCredential(
   await session.management({
     method: 'DELETE',
     path: `${base}${credentialPath(credential)}`,
+    subjects: { ...credential },
     reply: null,
     replay: 'safe',
   })
@@ -124,6 +129,7 @@ export function listCredentials({ session, base }: Remote, clientId: ClientId) {
   return session.management({
     method: 'GET',
     path: `${base}/application-clients/${clientId}/credentials`,
+    subjects: { clientId },
     reply: CredentialList,
     replay: 'safe',
   })

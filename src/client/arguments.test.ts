@@ -187,7 +187,6 @@ describe('the command line', () => {
     [['status', '--remote=true'], '--remote takes no value.'],
     [['status', '--remote='], '--remote takes no value.'],
     [['login', '--url', 'x', '--no-open=1'], '--no-open takes no value.'],
-    [['status'], '--remote is required: Act on the linked Environment.'],
     [['login'], '--url <ORIGIN> is required: Origin of the management service.'],
     [['status', '--remote', 'extra'], 'Unexpected extra.'],
     [['status', '--remote', '--', '--extra'], 'Unexpected --extra.'],

@@ -4,14 +4,21 @@ import type { ClientEnvironment } from './environment.ts'
 import type { Output } from './output.ts'
 import type { Network } from './requests.ts'
 
+export interface BuiltWorkspace {
+  /** The package frame; equal sources give equal bytes. */
+  readonly frame: Uint8Array
+  /** Problems that do not fail the build, each with its location and its fix. */
+  readonly warnings: readonly string[]
+}
+
 /** Tools that only the executable has, since they need more than Node. */
 export interface WorkspaceTools {
-  /** Builds the package frame of a Workspace; equal sources give equal bytes. */
+  /** Builds a Workspace. */
   build(input: {
     /** Absolute. */
     readonly workspaceDirectory: string
     readonly projectId: ProjectId
-  }): Promise<Uint8Array>
+  }): Promise<BuiltWorkspace>
   /** Writes a first Workspace without overwriting files. Returns the paths that it created. */
   writeWorkspace(input: {
     /** Absolute. */
@@ -68,10 +75,8 @@ export function flag(description: string): Switch {
   return { description, value: null, required: false }
 }
 
-/** Declares an option without a value that must be given, such as `--remote`. */
-export function requiredFlag(description: string): Switch & { readonly required: true } {
-  return { description, value: null, required: true }
-}
+/** Names what all commands that have it act on, so it may be left out. */
+export const REMOTE_FLAG = flag('Act on the linked Environment; this is the default')
 
 export function option(value: string, description: string): Valued<false> {
   return { description, value, required: false }

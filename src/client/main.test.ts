@@ -40,10 +40,12 @@ describe('a failure', () => {
     server.intercept = () => failure(code)
     const human = await client.run('promote', ...STATUS.slice(1), '--channel', 'main', ...RELEASE)
     const { kind, message, next } = CODES[code]
+    const denied = ` The operator is owner, the scope ${server.environmentId}.`
+    const detail = code === 'PLATFORM_ACCESS_DENIED' ? denied : ''
     expect(human).toEqual({
       exit: KINDS[kind].exit,
       out: '',
-      err: `svc: ${code}: ${message}\n  ${next}\n  request ${REQUEST_ID}\n`,
+      err: `svc: ${code}: ${message}${detail}\n  ${next}\n  request ${REQUEST_ID}\n`,
     })
   })
 
@@ -223,7 +225,7 @@ describe('help', () => {
   })
 
   it('is printed for -h, and the version for --version', async () => {
-    expect((await client.run('status', '-h')).out).toMatch(/^Usage:\n {2}\$ svc status --remote/)
+    expect((await client.run('status', '-h')).out).toMatch(/^Usage:\n {2}\$ svc status \[options\]/)
     expect((await client.run('--version')).out).toBe(`svc ${VERSION}\n`)
   })
 })
@@ -248,7 +250,10 @@ describe('the process', () => {
       run('invite', ...invite),
       run(...STATUS, '--json'),
     ])
-    expect([key.exit, key.err]).toEqual([1, expect.stringMatching(/ENOSPC\. Revoke crd_\w+, /)])
+    expect([key.exit, key.err]).toEqual([
+      1,
+      expect.stringMatching(/ENOSPC\.\n {2}Revoke crd_\w+, /),
+    ])
     expect([code.exit, code.err]).toEqual([9, expect.stringContaining('invitations revoke opi_')])
     expect([json.exit, json.err]).toEqual([1, expect.stringContaining('CLIENT_FILE_FAILED')])
     closeSync(full)

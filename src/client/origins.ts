@@ -20,6 +20,11 @@ export function parseOrigin(
   throw new Fault('CLIENT_ORIGIN_INVALID')
 }
 
+/** Tells whether only programs on this machine can reach an accepted origin. */
+export function isLoopback(origin: string): boolean {
+  return LOOPBACK.test(origin)
+}
+
 /** Returns null unless the text is a canonical origin; one final slash is accepted. */
 export function canonicalOrigin(text: string): string | null {
   const url = URL.canParse(text) ? new URL(text) : null

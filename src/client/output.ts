@@ -9,8 +9,7 @@ import type { Kind } from '../errors/kinds.ts'
 import { encodeBase64Url } from '../value/base64url.ts'
 import type { Json } from '../value/strict-json.ts'
 import type { ClientEnvironment } from './environment.ts'
-import { serverErrorOf } from './requests.ts'
-import { UsageCause } from './usage.ts'
+import { explanationOf } from './explanations.ts'
 import { printable, printableJson, printableLines } from './visible-text.ts'
 
 /** Exit code of a command that a signal ended (wire decisions, section 6). */
@@ -125,7 +124,11 @@ export class Output {
     }
     const name = `${this.#styled('red', 'svc')}: ${this.#styled('bold', fault.code)}`
     const lines = [`${name}: ${printable(message)}`]
-    for (const { path, rule } of fault.violations) lines.push(`  ${printable(`${path}: ${rule}`)}`)
+    const { subjects } = explanationOf(fault)
+    for (const { path, rule } of fault.violations) {
+      const named = Object.hasOwn(subjects, path) ? `${path} ${subjects[path]}` : path
+      lines.push(`  ${printable(`${named}: ${rule}`)}`)
+    }
     lines.push(`  ${next}`)
     if (requestId !== null) lines.push(`  ${this.#styled('dim', `request ${requestId}`)}`)
     await this.warn(lines.join('\n'))
@@ -164,17 +167,16 @@ const NEXT_OF_KIND: Partial<Record<Kind, string>> = {
 
 /** Returns what happened and what to do next, from the table, the server and the detail. */
 function describe(fault: Fault): { message: string; next: string; requestId: string | null } {
-  const reported = serverErrorOf(fault)
+  const explanation = explanationOf(fault)
+  const { requestId } = explanation
   const row = Object.hasOwn(CODES, fault.code) ? CODES[fault.code as TableCode] : null
-  const requestId = reported?.requestId ?? null
+  const next = explanation.next ?? row?.next ?? nextOfUnknown(fault)
+  // The detail of a usage fault is a complete message.
   if (fault.code === 'CLIENT_USAGE' && fault.detail !== undefined) {
-    const command = fault.cause instanceof UsageCause ? fault.cause.command : null
-    const next = `See \`svc ${command === null ? '' : `${command} `}--help\`.`
     return { message: fault.detail, next, requestId }
   }
-  const text = row?.message ?? reported?.message ?? fault.message
+  const text = row?.message ?? explanation.message ?? fault.message
   const message = fault.detail === undefined ? text : `${text} ${fault.detail}`
-  const next = row?.next ?? nextOfUnknown(fault)
   return { message, next, requestId }
 }
 

@@ -10,7 +10,7 @@ import {
   PACKAGE_BYTES_MAX,
 } from '../value/packages/workspace-package.ts'
 import { ValidationError } from '../value/validation-error.ts'
-import type { Context, WorkspaceTools } from './contexts.ts'
+import type { BuiltWorkspace, Context, WorkspaceTools } from './contexts.ts'
 import { option } from './contexts.ts'
 import { readIfPresent } from './files.ts'
 import { type Root, resolvePath } from './roots.ts'
@@ -68,7 +68,7 @@ function frameOf(
     return readRequired(resolvePath(environment, options.package), PACKAGE_BYTES_MAX)
   }
   if (options.manifest === undefined && options.artifact === undefined) {
-    return buildWorkspace(context, root, options.workspace)
+    return buildNoted(context, root, options.workspace)
   }
   if (options.manifest === undefined || options.artifact === undefined) {
     throw usage('Give --manifest and --artifact together.')
@@ -80,12 +80,22 @@ function frameOf(
   )
 }
 
-/** Builds the package frame. Throws CLIENT_USAGE, WORKSPACE_INVALID. */
-export async function buildWorkspace(
+async function buildNoted(
   context: Context,
   root: Root,
   workspace: string | undefined,
 ): Promise<Uint8Array> {
+  const { frame, warnings } = await buildWorkspace(context, root, workspace)
+  for (const warning of warnings) await context.output.note(`warning: ${warning}`)
+  return frame
+}
+
+/** Builds a Workspace. Throws CLIENT_USAGE, WORKSPACE_INVALID. */
+export async function buildWorkspace(
+  context: Context,
+  root: Root,
+  workspace: string | undefined,
+): Promise<BuiltWorkspace> {
   const { directory, descriptor } = root
   if (workspace === undefined && descriptor.workspace === null) {
     throw usage('The root names no Workspace. Give --workspace DIR or --package FILE.')

@@ -22,6 +22,7 @@ import { ServingPolicy, ServingPolicyChanged } from '../wire/serving-policy.ts'
 import { Status } from '../wire/status.ts'
 import { EXPECTED_HEAD_HEADER, Published } from '../wire/workspace.ts'
 import type { Context } from './contexts.ts'
+import { explanation } from './explanations.ts'
 import { openRoot, type Root, readLink } from './roots.ts'
 import { OperatorSession } from './sessions.ts'
 
@@ -51,7 +52,8 @@ export async function openRemote(context: Context, path: string | undefined): Pr
   const origin = await readLink(root.directory)
   if (origin === null) {
     throw new Fault('CLIENT_ROOT_INVALID', {
-      detail: `${root.directory} is not linked. Run \`svc link --root ${path ?? '.'}\`.`,
+      detail: `${root.directory} is not linked to a server.`,
+      cause: explanation({ next: `Run \`svc link --root ${path ?? '.'}\`.` }),
     })
   }
   const session = await OperatorSession.open(context)
@@ -136,15 +138,17 @@ export async function validate(
       method: 'POST',
       path: `${base}/releases/${releaseId}`,
       body: against === undefined ? {} : { against },
+      subjects: { releaseId, ...(against !== undefined && { against }) },
       reply: Validated,
       replay: 'safe',
       deadlineMs: VALIDATE_DEADLINE_MS,
     })
   } catch (error) {
     if (!isFault(error, 'CLIENT_SERVER_UNREACHABLE')) throw error
-    const again = `Repeat the command with \`--release ${releaseId}\``
-    const detail = `The server may still validate it. ${again}.`
-    throw new Fault('CLIENT_RESULT_UNCERTAIN', { detail, cause: error })
+    throw new Fault('CLIENT_RESULT_UNCERTAIN', {
+      detail: 'The server may still validate it.',
+      cause: explanation({ next: `Repeat the command with \`--release ${releaseId}\`.` }),
+    })
   }
 }
 
@@ -163,6 +167,7 @@ export function promote(
     method: 'PUT',
     path: `${base}/channels/${channel}`,
     body: expectedReleaseId === undefined ? { releaseId } : { releaseId, expectedReleaseId },
+    subjects: { channel, releaseId },
     reply: Promoted,
     replay: 'unsafe',
   })
@@ -180,6 +185,7 @@ export function rollback({ session, base }: Remote, { channel, ...body }: Rollba
     method: 'POST',
     path: `${base}/channels/${channel}/rollback`,
     body,
+    subjects: { channel, targetReleaseId: body.targetReleaseId },
     reply: Promoted,
     replay: 'unsafe',
   })
@@ -189,6 +195,7 @@ export function retire({ session, base }: Remote, releaseId: ReleaseId) {
   return session.management({
     method: 'POST',
     path: `${base}/releases/${releaseId}/retire`,
+    subjects: { releaseId },
     reply: Retired,
     replay: 'safe',
   })
@@ -198,6 +205,7 @@ export function readFunctions({ session, base }: Remote, target: string) {
   return session.management({
     method: 'GET',
     path: `${base}/functions?target=${encodeURIComponent(target)}`,
+    subjects: { target },
     reply: FunctionCatalog,
     replay: 'safe',
     responseBytesMax: CATALOG_BYTES_MAX,
@@ -246,6 +254,7 @@ export function editConfiguration(
   return session.management({
     method: content === null ? 'DELETE' : 'PUT',
     path: `${base}/configuration/${name}`,
+    subjects: { name },
     headers: { [OPERATION_ID_HEADER]: operationId },
     body: { ...expected, ...content },
     reply: ConfigurationChanged,

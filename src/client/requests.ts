@@ -14,6 +14,7 @@ import { text } from '../wire/fields.ts'
 import { isJson } from '../wire/media-types.ts'
 import { type Schema, schema } from '../wire/schema.ts'
 import type { ClientEnvironment } from './environment.ts'
+import { explanation } from './explanations.ts'
 import { ConnectFailure } from './network/connections.ts'
 import { pause } from './pauses.ts'
 
@@ -48,26 +49,6 @@ export interface Network {
   readonly environment: ClientEnvironment
   /** Fires when the command is interrupted. */
   readonly signal: AbortSignal
-}
-
-/** The request ID and the message of an error response; the cause of its Fault. */
-export interface ServerError {
-  readonly requestId: string | null
-  readonly message: string | null
-}
-
-export function serverErrorOf(fault: Fault): ServerError | null {
-  return fault.cause instanceof ServerErrorCause ? fault.cause : null
-}
-
-class ServerErrorCause implements ServerError {
-  readonly requestId: string | null
-  readonly message: string | null
-
-  constructor(requestId: string | null, message: string | null) {
-    this.requestId = requestId
-    this.message = message
-  }
 }
 
 /**
@@ -252,7 +233,7 @@ async function failureOf(
     kind: kindOfStatus(response.status),
     retryable,
     violations,
-    cause: new ServerErrorCause(envelope.requestId, message),
+    cause: explanation({ requestId: envelope.requestId, message }),
     retryAfterSeconds: retryAfter >= 0 ? retryAfter : undefined,
   })
 }

@@ -7,6 +7,7 @@ import { Fault, isFault } from '../errors/fault.ts'
 import { Secret } from '../value/secret.ts'
 import { Login } from '../wire/auth.ts'
 import type { Context } from './contexts.ts'
+import { type Explanation, explained, isReported } from './explanations.ts'
 import { isAccessToken, isRefreshToken, type Profile, ProfileStore } from './profiles.ts'
 import { type Call, send } from './requests.ts'
 
@@ -15,7 +16,10 @@ const EXPIRY_MARGIN_MICROS = 30_000_000n
 /** Below LOCK_WAIT_MS_MAX, so that other processes wait longer than a refresh takes. */
 const REFRESH_DEADLINE_MS = 20_000
 
-export type SessionCall<T> = Omit<Call<T>, 'origin' | 'bearer'>
+export type SessionCall<T> = Omit<Call<T>, 'origin' | 'bearer'> & {
+  /** Identifiers and names in the request that messages about a failure repeat. */
+  readonly subjects?: Explanation['subjects']
+}
 
 export interface LoginOrigins {
   readonly authenticationOrigin: string
@@ -73,7 +77,28 @@ export class OperatorSession {
     return this.#send(call, this.#profile.managementOrigin)
   }
 
-  async #send<T>(call: SessionCall<T>, origin: string): Promise<T> {
+  async #send<T>({ subjects = {}, ...call }: SessionCall<T>, origin: string): Promise<T> {
+    try {
+      return await this.#sendRefreshed(call, origin)
+    } catch (error) {
+      throw isFault(error) && isReported(error)
+        ? this.#explained(error, call.path, subjects)
+        : error
+    }
+  }
+
+  /** Adds the operator and the Environment of the path, which the server does not repeat. */
+  #explained(fault: Fault, path: string, subjects: Explanation['subjects']): Fault {
+    const environment = /\/environments\/(env_[0-9A-Z]+)/.exec(path)?.[1]
+    const named = { ...(environment !== undefined && { environment }), ...subjects }
+    if (fault.code !== 'PLATFORM_ACCESS_DENIED') return explained(fault, { subjects: named })
+    const scope = subjects.scope ?? environment
+    const where = scope === undefined ? '' : `, the scope ${scope}`
+    const detail = `The operator is ${this.#profile.operatorName}${where}.`
+    return explained(fault, { detail, subjects: named })
+  }
+
+  async #sendRefreshed<T>(call: Omit<Call<T>, 'origin' | 'bearer'>, origin: string): Promise<T> {
     let refreshed = false
     if (this.#endsSoon()) refreshed = await this.#refresh()
     for (;;) {

@@ -50,8 +50,8 @@ const EXPLANATIONS: readonly Explanation[] = [
   {
     codes: /CERT|SELF_SIGNED|UNABLE_TO_VERIFY|ALTNAME/,
     reason:
-      'TLS: the certificate of PostgreSQL is not trusted or is for another host; correct the host, ' +
-      'or name a file of its authority with NODE_EXTRA_CA_CERTS',
+      'TLS: the certificate of PostgreSQL is not trusted or is for another host; correct the ' +
+      'host, or name a file of its authority with NODE_EXTRA_CA_CERTS',
   },
 ]
 

@@ -57,7 +57,7 @@ async function rejectionOf(files: Readonly<Record<string, string>>): Promise<str
 
 test('the template builds into a package that a server accepts', async () => {
   const directory = join(newDirectory(), 'chat')
-  writeWorkspace(directory)
+  writeWorkspace(directory, { name: 'Chat' })
   const built = await build(directory)
   expect(built.diagnostics).toEqual([])
   const decoded = decodePackage(encodeWorkspacePackage(built, PROJECT), sha256)

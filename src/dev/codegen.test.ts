@@ -15,7 +15,7 @@ let chat = ''
 beforeAll(() => {
   root = mkdtempSync(join(tmpdir(), 'svc-types-'))
   chat = join(root, 'chat')
-  writeWorkspace(chat)
+  writeWorkspace(chat, { name: 'Chat' })
 })
 afterAll(() => rmSync(root, { recursive: true, force: true }))
 

@@ -10,6 +10,7 @@ import { buildWorkspace, type Describe, type WorkspaceBuild } from './build.ts'
 import { generateFiles } from './codegen.ts'
 import { writeWorkspace } from './new-workspaces.ts'
 import { encodeWorkspacePackage } from './package.ts'
+import { formatProblem } from './problems.ts'
 
 export interface BuildRequest {
   readonly workspaceDirectory: string
@@ -55,9 +56,11 @@ export function workspaceTools({ describe }: { readonly describe: Describe }): W
   return {
     async build({ workspaceDirectory, projectId }) {
       const { build } = await runBuild({ workspaceDirectory, describe })
-      return encodeWorkspacePackage(build, projectId)
+      const frame = encodeWorkspacePackage(build, projectId)
+      return { frame, warnings: build.diagnostics.map(formatProblem) }
     },
-    writeWorkspace: async ({ workspaceDirectory }) => writeWorkspace(workspaceDirectory),
+    writeWorkspace: async ({ workspaceDirectory, name }) =>
+      writeWorkspace(workspaceDirectory, { name }),
   }
 }
 

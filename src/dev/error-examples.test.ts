@@ -18,7 +18,7 @@ const EXAMPLE = /```ts\n([\s\S]*?)```/.exec(SECTION)?.[1] ?? ''
 let workspace = ''
 beforeAll(() => {
   workspace = join(mkdtempSync(join(tmpdir(), 'svc-examples-')), 'chat')
-  writeWorkspace(workspace)
+  writeWorkspace(workspace, { name: 'Chat' })
 })
 afterAll(() => rmSync(join(workspace, '..'), { recursive: true, force: true }))
 

@@ -36,7 +36,7 @@ const FILES = [
 
 test('a Workspace is written with its directories', () => {
   const directory = join(root, 'a/b')
-  expect([...writeWorkspace(directory)].sort()).toEqual(FILES.toSorted())
+  expect([...writeWorkspace(directory, { name: 'Chat' })].sort()).toEqual(FILES.toSorted())
   for (const file of FILES) expect(existsSync(join(directory, file))).toBe(true)
 })
 
@@ -44,7 +44,7 @@ test('all existing files are named, and nothing is written', () => {
   mkdirSync(join(root, 'functions'))
   writeFileSync(join(root, 'schema.ts'), 'mine')
   writeFileSync(join(root, 'functions/messages.ts'), 'mine')
-  expect(() => writeWorkspace(root)).toThrow(
+  expect(() => writeWorkspace(root, { name: 'Chat' })).toThrow(
     expect.objectContaining({
       code: 'CLIENT_FILE_FAILED',
       detail: expect.stringContaining('functions/messages.ts, schema.ts'),
@@ -61,7 +61,7 @@ test('all existing files are named, and nothing is written', () => {
 test('a failure removes the files that were written before it', () => {
   // A dangling link looks like a missing file but cannot be created.
   symlinkSync(join(root, 'elsewhere'), join(root, 'svc.json'))
-  expect(() => writeWorkspace(root)).toThrow(
+  expect(() => writeWorkspace(root, { name: 'Chat' })).toThrow(
     expect.objectContaining({ code: 'CLIENT_FILE_FAILED' }),
   )
   expect(readdirSync(root)).toEqual(['svc.json'])
@@ -70,8 +70,15 @@ test('a failure removes the files that were written before it', () => {
 
 test('a file instead of a directory is named, and nothing is written', () => {
   writeFileSync(join(root, 'functions'), 'mine')
-  expect(() => writeWorkspace(root)).toThrow(
+  expect(() => writeWorkspace(root, { name: 'Chat' })).toThrow(
     expect.objectContaining({ code: 'CLIENT_FILE_FAILED' }),
   )
   expect(readdirSync(root)).toEqual(['functions'])
+})
+
+test('the README of a Workspace has its name as the title', () => {
+  const directory = join(root, 'named')
+  writeWorkspace(directory, { name: 'Zoë & *Co* #1' })
+  const [title] = readFileSync(join(directory, 'README.md'), 'utf8').split('\n')
+  expect(title).toBe('# Zoë \\& \\*Co\\* \\#1')
 })

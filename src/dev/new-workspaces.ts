@@ -6,12 +6,28 @@ import { Fault } from '../errors/fault.ts'
 import { TEMPLATES } from '../sdk/embedded.generated.ts'
 
 export const DEFAULT_TEMPLATE = 'chat'
+const README = 'README.md'
+
+export interface NewWorkspace {
+  /** Title of its README. */
+  readonly name: string
+  readonly template?: string
+}
+
+/** Replaces the title. Characters with a meaning in Markdown are escaped. */
+function withTitle(text: string, name: string): string {
+  const title = name.replace(/[\\`*_{}[\]<>#|&!]/g, '\\$&')
+  return text.replace(/^# .*/, () => `# ${title}`)
+}
 
 /**
  * Returns the created paths, relative to `directory`, including the types of `_generated`. Throws
  * CLIENT_FILE_FAILED, and changes nothing, if a file exists already or cannot be written.
  */
-export function writeWorkspace(directory: string, template = DEFAULT_TEMPLATE): readonly string[] {
+export function writeWorkspace(
+  directory: string,
+  { name, template = DEFAULT_TEMPLATE }: NewWorkspace,
+): readonly string[] {
   const files = TEMPLATES[template]
   assert(files !== undefined, `there is no template ${template}`)
   const paths = Object.keys(files)
@@ -23,7 +39,10 @@ export function writeWorkspace(directory: string, template = DEFAULT_TEMPLATE): 
   }
   const undo: (() => void)[] = []
   try {
-    for (const path of paths) write(join(directory, path), files[path]!, undo)
+    for (const path of paths) {
+      const text = path === README ? withTitle(files[path]!, name) : files[path]!
+      write(join(directory, path), text, undo)
+    }
   } catch (error) {
     for (const step of undo.reverse()) step()
     const detail = `Nothing was written: ${error instanceof Error ? error.message : 'unknown'}.`

@@ -7,7 +7,7 @@ import { Fault } from '../errors/fault.ts'
 export interface ResourceFaultOptions {
   /** The member of the request that names the resource, such as `releaseId`. */
   readonly path: string
-  /** What the member must name. */
+  /** The resource that the member must name, and its state. */
   readonly rule: string
   /** For the log only. */
   readonly detail: string

@@ -22,11 +22,12 @@ export const buildCommand = command({
   },
   examples: ['svc build --root . --out app.svcpkg'],
   async run(context, { root, workspace, out }) {
-    const frame = await buildWorkspace(
+    const { frame, warnings } = await buildWorkspace(
       context,
       await openRoot(context.environment, root),
       workspace,
     )
+    for (const warning of warnings) await context.output.note(`warning: ${warning}`)
     const { manifest, packageDigest } = await check(frame)
     const path = out === undefined ? null : resolvePath(context.environment, out)
     if (path !== null) {
@@ -45,6 +46,7 @@ export const buildCommand = command({
         functions,
         tables,
         file: path,
+        warnings: [...warnings],
       },
       [
         `Built ${manifest.workspace}: ${functions} Functions, ${tables} tables, ${bytes} bytes.`,

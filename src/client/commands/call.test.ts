@@ -189,7 +189,10 @@ describe('svc call', () => {
 
   it.each([
     ['messages.list', 'CLIENT_INTERRUPTED: The command was interrupted.\n  Run the command again.'],
-    ['messages.send', 'CLIENT_CHANGE_INTERRUPTED: .+ Repeat the call with --operation-id opn_'],
+    [
+      'messages.send',
+      'CLIENT_CHANGE_INTERRUPTED: .+\n {2}Repeat the call with --operation-id opn_',
+    ],
     ['outside.pay', 'CLIENT_CHANGE_INTERRUPTED: .+ may have been made.\n  Read the current state'],
   ])('says after an interrupt of %s what is safe to do', async (name, said) => {
     const action = { ...FUNCTION, name: 'outside.pay', kind: 'action', clients: [], arguments: {} }

@@ -19,12 +19,13 @@ import {
   command,
   flag,
   option,
-  requiredFlag,
+  REMOTE_FLAG,
   requiredOption,
 } from '../contexts.ts'
+import { explained, explanation } from '../explanations.ts'
 import { readIfPresent } from '../files.ts'
 import { parseOrigin } from '../origins.ts'
-import { openRemote, type Remote, readFunctions } from '../remotes.ts'
+import { openRemote, type Remote, readFunctions, readStatus } from '../remotes.ts'
 import { isUnsent, send } from '../requests.ts'
 import { resolvePath } from '../roots.ts'
 import { secretFrom } from '../secret-variables.ts'
@@ -53,7 +54,7 @@ export const callCommand: CommandSpec = command({
     { name: 'ARGUMENTS', description: 'A JSON object, or - for stdin', required: false },
   ],
   options: {
-    remote: requiredFlag('Take the validators from the linked Environment'),
+    remote: REMOTE_FLAG,
     root: option('DIR', 'The linked root; by default the working directory'),
     url: requiredOption('ORIGIN', 'Origin of the application API'),
     'key-env': requiredOption('VAR', 'Environment variable that holds the Application Key'),
@@ -86,7 +87,9 @@ export const callCommand: CommandSpec = command({
     const { target } = options
     const input = { origin, key, token, kind, target, name, operationId }
     const values = options.tagged ? tagged(json) : plain(json, declared.arguments as Json)
-    const invoked = await invoke(context, input, values)
+    const invoked = await invoke(context, input, values).catch(async (error) => {
+      throw isFault(error, 'UNAVAILABLE') ? await whyUnavailable(remote, error) : error
+    })
     await report(context, invoked, options.tagged)
   },
 })
@@ -199,7 +202,7 @@ async function invoke(context: Context, input: Input, values: Value): Promise<In
     responseBytesMax: RESULT_BYTES_MAX,
     ...(kind === 'action' && { deadlineMs: ACTION_MS }),
   }).catch((error) => {
-    throw explained(error, kind, operation)
+    throw withNextStep(error, kind, operation)
   })
   const invoked = await context.output.progress(`calling ${name}`, request)
   if (invoked.metadata.kind === kind) return invoked
@@ -208,15 +211,25 @@ async function invoke(context: Context, input: Input, values: Value): Promise<In
   })
 }
 
+/** Says that the Environment is archived, which the application origin tells no caller. */
+async function whyUnavailable(remote: Remote, fault: Fault): Promise<Fault> {
+  const status = await readStatus(remote).catch(() => null)
+  if (status?.lifecycle !== 'archived') return fault
+  return explained(fault, {
+    detail: 'The Environment is archived.',
+    next: 'Run `svc environments restore` to serve again.',
+  })
+}
+
 /** Adds the next step: a Query changes nothing, and a lost Mutation can be repeated safely. */
-function explained(error: unknown, kind: FunctionKind, operation: string): unknown {
+function withNextStep(error: unknown, kind: FunctionKind, operation: string): unknown {
   const interrupted = isFault(error, 'CLIENT_CHANGE_INTERRUPTED')
   if (kind === 'query' && interrupted) return new Fault('CLIENT_INTERRUPTED', { cause: error })
   const lost = interrupted || (isFault(error, 'CLIENT_SERVER_UNREACHABLE') && !isUnsent(error))
   if (kind !== 'mutation' || !lost) return error
-  const detail = `Repeat the call with --operation-id ${operation}: it takes effect only once.`
+  const next = `Repeat the call with --operation-id ${operation}: it takes effect only once.`
   const code = interrupted ? 'CLIENT_CHANGE_INTERRUPTED' : 'CLIENT_RESULT_UNCERTAIN'
-  return new Fault(code, { detail, cause: error })
+  return new Fault(code, { cause: explanation({ next }) })
 }
 
 async function report(context: Context, invoked: Invoked, isTagged: boolean): Promise<void> {

@@ -2,7 +2,7 @@
 import { isId } from '../../value/ids.ts'
 import { formatTimestamp } from '../../value/plain.ts'
 import { createClient, listClients } from '../application-clients.ts'
-import { type CommandSpec, command, option, requiredFlag, requiredOption } from '../contexts.ts'
+import { type CommandSpec, command, option, REMOTE_FLAG, requiredOption } from '../contexts.ts'
 import { openRemote } from '../remotes.ts'
 import { usage } from '../usage.ts'
 import { createdAtMicros, parseScopes } from './scopes.ts'
@@ -16,7 +16,7 @@ const create: CommandSpec = command({
   summary: 'Create an Application Client',
   details: ['The same --client-id with the same options creates once, however often it is sent.'],
   options: {
-    remote: requiredFlag('Act on the linked Environment'),
+    remote: REMOTE_FLAG,
     root: option('DIR', 'The linked root; by default the working directory'),
     name: requiredOption('NAME', 'Display name'),
     kind: requiredOption('KIND', 'public, confidential or development'),
@@ -53,7 +53,7 @@ const list: CommandSpec = command({
   name: 'clients list',
   summary: 'List the Application Clients',
   options: {
-    remote: requiredFlag('Act on the linked Environment'),
+    remote: REMOTE_FLAG,
     root: option('DIR', 'The linked root; by default the working directory'),
   },
   async run(context, { root }) {

@@ -156,11 +156,18 @@ describe('svc config set', () => {
     expect(sent[0]!.headers['idempotency-key']).toBe(sent[1]!.headers['idempotency-key'])
   })
 
+  it('says how to change the kind of a name', async () => {
+    server.intercept = ({ method }) => (method === 'PUT' ? failure('PRODUCT_STATE_CONFLICT') : null)
+    const ran = await set('GREETING', 'hello')
+    const next = 'Run `svc config unset GREETING`, then set it as a variable again.'
+    expect([ran.exit, ran.err]).toEqual([4, expect.stringContaining(next)])
+  })
+
   it('ends with 4 after a concurrent change, and says how to read the revision', async () => {
     server.intercept = (request) =>
       request.method === 'PUT' ? failure('PRODUCT_CAS_CONFLICT') : null
     const ran = await set('GREETING', 'hello')
-    expect([ran.exit, ran.err]).toEqual([4, expect.stringContaining('svc config list --remote')])
+    expect([ran.exit, ran.err]).toEqual([4, expect.stringContaining('svc config history')])
   })
 })
 

@@ -1,9 +1,11 @@
 /** `svc config`: variables and secrets of the linked Environment. A secret is never an argument. */
+import { type Fault, isFault } from '../../errors/fault.ts'
 import { isConfigurationName } from '../../value/configuration.ts'
 import { formatTimestamp } from '../../value/plain.ts'
 import type { ConfigurationChanged, EntryField } from '../../wire/configuration.ts'
 import { PAGE_MAX } from '../../wire/fields.ts'
 import { type CommandSpec, type Context, command, flag, option } from '../contexts.ts'
+import { explained } from '../explanations.ts'
 import {
   type ConfigurationEdit,
   editConfiguration,
@@ -141,11 +143,33 @@ async function apply(
       '0'
     return editConfiguration(remote, { ...edit, expectedRevision })
   }
-  const changed = await context.output.progress('changing the configuration', work())
+  const changed = await context.output
+    .progress('changing the configuration', work())
+    .catch((error) => {
+      throw isFault(error) ? withNext(error, edit) : error
+    })
   const { action, kind, name, revision } = changed.change
   const verb = action === 'set' ? 'Set' : 'Deleted'
   const when = changed.operation.replayed ? ' before' : ''
   await context.output.result(changed, [`${verb}${when}: ${kind} ${name}, revision ${revision}.`])
+}
+
+function withNext(fault: Fault, { name, content }: Pick<ConfigurationEdit, 'name' | 'content'>) {
+  switch (fault.code) {
+    case 'PRODUCT_STATE_CONFLICT':
+      if (content === null) return fault
+      return explained(fault, {
+        next: `Run \`svc config unset ${name}\`, then set it as a ${content.kind} again.`,
+      })
+    case 'PRODUCT_NOT_FOUND':
+      return explained(fault, { next: 'Run `svc config list` to see the names that are set.' })
+    case 'PRODUCT_CAS_CONFLICT':
+      return explained(fault, {
+        next: 'Read the revision with `svc config history`, then repeat the change from there.',
+      })
+    default:
+      return fault
+  }
 }
 
 function shownValue(entry: EntryField): string {

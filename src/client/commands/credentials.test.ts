@@ -97,7 +97,7 @@ describe('svc credentials create', () => {
     const ran = await create()
     expect(ran.exit).toBe(9)
     expect(server.requests).toHaveLength(1)
-    expect(ran.err).toContain(`svc credentials list --remote --client ${clientId}`)
+    expect(ran.err).toContain(`svc credentials list --client ${clientId}`)
   })
 })
 

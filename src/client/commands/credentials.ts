@@ -1,6 +1,5 @@
 /** `svc credentials`: manages Application Keys. A confidential key is shown once and not stored. */
-import type { TableCode } from '../../errors/codes.ts'
-import { Fault, isFault } from '../../errors/fault.ts'
+import { isFault } from '../../errors/fault.ts'
 import { type ClientId, type CredentialId, isId } from '../../value/ids.ts'
 import { formatTimestamp } from '../../value/plain.ts'
 import type { CredentialCreated } from '../../wire/application-clients.ts'
@@ -18,9 +17,10 @@ import {
   type Context,
   command,
   option,
-  requiredFlag,
+  REMOTE_FLAG,
   requiredOption,
 } from '../contexts.ts'
+import { explained } from '../explanations.ts'
 import { openRemote } from '../remotes.ts'
 import { resolvePath } from '../roots.ts'
 import { withSecretFile } from '../secret-files.ts'
@@ -30,7 +30,7 @@ import { createdAtMicros, parseScopes } from './scopes.ts'
 const DEFAULT_SCOPES = 'query,mutation'
 
 const REMOTE = {
-  remote: requiredFlag('Act on the linked Environment'),
+  remote: REMOTE_FLAG,
   root: option('DIR', 'The linked root; by default the working directory'),
   client: requiredOption('app_ID', 'The Application Client'),
 }
@@ -148,7 +148,10 @@ const remove: CommandSpec = command({
   async run(context, options) {
     const credential = pathOf(options, remove)
     const request = deleteCredential(await openRemote(context, options.root), credential)
-    await context.output.progress('deleting the credential', request)
+    await context.output.progress('deleting the credential', request).catch((error) => {
+      if (!isFault(error, 'PRODUCT_STATE_CONFLICT')) throw error
+      throw explained(error, { next: 'Revoke it with `svc credentials revoke`, then delete it.' })
+    })
     const { credentialId } = credential
     const document = { version: 1, credentialId, state: 'deleted' }
     await context.output.result(document, [`${credentialId} is deleted.`])
@@ -173,7 +176,7 @@ async function receiveKey(
     context.output.progress(
       label,
       request().catch((error) => {
-        throw explained(error, wanted)
+        throw withList(error, wanted)
       }),
     )
   const created = await withSecretFile(file, creation, ({ key }) => key)
@@ -188,18 +191,16 @@ async function receiveKey(
 /** Explains a key that is active although it was not delivered. */
 function unshown(error: unknown, { credentialId }: CredentialPath): unknown {
   if (!isFault(error, 'CLIENT_FILE_FAILED')) return error
-  const again = `Revoke ${credentialId}, which was created, and create another one.`
-  const detail = `${error.detail} ${again}`
-  return new Fault('CLIENT_FILE_FAILED', { detail, cause: error })
+  const next = `Revoke ${credentialId}, which was created, and create another one.`
+  return explained(error, { next })
 }
 
-function explained(error: unknown, { clientId, credentialId }: CredentialPath): unknown {
+function withList(error: unknown, { clientId, credentialId }: CredentialPath): unknown {
   if (!isFault(error, 'CLIENT_RESULT_UNCERTAIN', 'CLIENT_CHANGE_INTERRUPTED')) return error
-  return new Fault(error.code as TableCode, {
-    detail:
-      `Run \`svc credentials list --remote --client ${clientId}\`. If it lists ` +
+  return explained(error, {
+    next:
+      `Run \`svc credentials list --client ${clientId}\`. If it lists ` +
       `${credentialId}, revoke that and create another one.`,
-    cause: error,
   })
 }
 

@@ -1,7 +1,7 @@
 /** `svc health`: shows the health of the linked Environment and its components. */
 import { command } from '../contexts.ts'
-import { openRemote, readHealth } from '../remotes.ts'
-import { REMOTE } from './operations.ts'
+import { openRemote, readEnvironment, readHealth } from '../remotes.ts'
+import { ARCHIVED, REMOTE } from './operations.ts'
 
 export const healthCommand = command({
   name: 'health',
@@ -15,11 +15,14 @@ export const healthCommand = command({
   async run(context, { root }) {
     const { output } = context
     const remote = await openRemote(context, root)
-    const health = await output.progress('reading the health', readHealth(remote))
+    const request = Promise.all([readHealth(remote), readEnvironment(remote)])
+    const [health, { desired }] = await output.progress('reading the health', request)
+    const isArchived = desired.lifecycle === 'archived'
     const rows = health.components.map(({ name, status }) => [name, status])
     const { environmentId } = remote.descriptor
-    await output.result(health, [
-      `${output.bold(environmentId)}  ${health.status}`,
+    await output.result({ ...health, lifecycle: desired.lifecycle }, [
+      `${output.bold(environmentId)}  ${health.status}${isArchived ? ', archived' : ''}`,
+      ...(isArchived ? [ARCHIVED] : []),
       '',
       ...output.table(['COMPONENT', 'STATUS'], rows),
     ])

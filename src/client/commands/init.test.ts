@@ -10,7 +10,7 @@ let client: TestClient
 beforeEach(() => {
   client = new TestClient()
   client.tools = {
-    build: async () => new Uint8Array(),
+    build: async () => ({ frame: new Uint8Array(), warnings: [] }),
     writeWorkspace: async ({ workspaceDirectory }) => {
       mkdirSync(workspaceDirectory, { recursive: true })
       writeFileSync(join(workspaceDirectory, 'schema.ts'), '')

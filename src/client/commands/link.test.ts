@@ -55,8 +55,25 @@ describe('svc link', () => {
     },
   )
 
-  it('needs the identifiers without a terminal', async () => {
-    expect(await link()).toMatchObject({ exit: 2 })
+  it('links the only Environment without a terminal', async () => {
+    expect(await link()).toMatchObject({ exit: 0 })
+    expect(file('service.json')).toContain(server.environmentId)
+    expect(JSON.parse((await link('--json')).out)).toMatchObject({
+      environmentId: server.environmentId,
+    })
+  })
+
+  it('needs the identifiers without a terminal if there are several Environments', async () => {
+    server.resources = 2
+    const several = await link()
+    expect(several).toMatchObject({ exit: 2, err: expect.stringContaining('2 Environments') })
+    expect(several.err).toContain('`svc resources` lists them')
+    server.resources = 0
+    expect(await link()).toMatchObject({ exit: 7, err: expect.stringContaining('invitation') })
+    expect(existsSync(client.root)).toBe(false)
+  })
+
+  it('needs both identifiers or none', async () => {
     expect(await link('--project-id', server.projectId)).toMatchObject({ exit: 2 })
   })
 

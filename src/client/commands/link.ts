@@ -5,6 +5,7 @@ import { type EnvironmentId, isId, type ProjectId } from '../../value/ids.ts'
 import { DESCRIPTOR_FILE } from '../../value/product-root.ts'
 import type { ResourceField } from '../../wire/auth.ts'
 import { type CommandSpec, type Context, command, option, requiredOption } from '../contexts.ts'
+import { explanation } from '../explanations.ts'
 import { withPath } from '../files.ts'
 import { parseOrigin } from '../origins.ts'
 import { basePath, readStatus, requireOrigin } from '../remotes.ts'
@@ -30,8 +31,8 @@ export const linkCommand: CommandSpec = command({
   summary: 'Link a directory to one Environment',
   details: [
     'Reads the status of the Environment first; only when that succeeds are service.json (where',
-    'there is none) and management.json written. Without identifiers they come from service.json,',
-    'or on a terminal from a list.',
+    'there is none) and management.json written. Without identifiers they come from service.json.',
+    'Without that a terminal shows a list; elsewhere the only Environment there is is linked.',
   ],
   options: {
     root: requiredOption('DIR', 'The directory'),
@@ -91,13 +92,28 @@ async function findResource(session: OperatorSession, chosen: Chosen): Promise<R
   })
 }
 
-/** Asks for a one-based number of the list. Any other input fails closed. */
+/**
+ * Asks for a one-based number of the list on a terminal; any other input fails closed. Without a
+ * terminal only a single Environment can be meant.
+ */
 async function choose(context: Context, session: OperatorSession): Promise<Chosen> {
   const { environment, output } = context
-  if (!environment.stdin.isTTY || !environment.stderr.isTTY || output.json) {
-    throw usage('Without a terminal --project-id and --environment-id are needed.', linkCommand)
-  }
   const { resources } = await output.progress('reading the resources', readResources(session))
+  if (resources.length === 0) {
+    throw new Fault('PRODUCT_NOT_FOUND', {
+      detail: 'The grants of this operator contain no Environment of this server.',
+      cause: explanation({ next: 'Ask an owner for an invitation to the Environment.' }),
+    })
+  }
+  if (!environment.stdin.isTTY || !environment.stderr.isTTY || output.json) {
+    const [only, ...others] = resources
+    if (others.length === 0) return requireLinkable(session, only!)
+    throw usage(
+      `There are ${resources.length} Environments and no terminal to choose one. Give ` +
+        '--project-id and --environment-id; `svc resources` lists them.',
+      linkCommand,
+    )
+  }
   const rows = resources.map((resource, i) => [
     String(i + 1),
     resource.name,
@@ -114,8 +130,12 @@ async function choose(context: Context, session: OperatorSession): Promise<Chose
       'The list has no such number. Type one of the numbers in front of the names.',
       linkCommand,
     )
-  requireOrigin(session, managementOriginOf(session, chosen), 'The Environment is managed at')
-  return idsOf(chosen.projectId, chosen.environmentId)!
+  return requireLinkable(session, chosen)
+}
+
+function requireLinkable(session: OperatorSession, resource: ResourceField): Chosen {
+  requireOrigin(session, managementOriginOf(session, resource), 'The Environment is managed at')
+  return idsOf(resource.projectId, resource.environmentId)!
 }
 
 /** Returns the Management origin; a resource without one uses the authentication origin. */

@@ -135,7 +135,9 @@ describe('svc login', () => {
     const before = readFileSync(client.credentials, 'utf8')
     server.intercept = ({ path }) =>
       path === '/v1/auth/exchange' ? failure('PLATFORM_AUTHENTICATION_FAILED') : null
-    expect((await client.login(server)).exit).toBe(3)
+    const ran = await client.login(server)
+    expect(ran.exit).toBe(3)
+    expect(ran.err).toContain('The invitation code is wrong, used or expired.\n  Ask an owner')
     expect(readFileSync(client.credentials, 'utf8')).toBe(before)
   })
 

@@ -12,6 +12,7 @@ import {
   option,
   requiredOption,
 } from '../contexts.ts'
+import { explained } from '../explanations.ts'
 import { discover, logIn } from '../logins.ts'
 import { isExternalToken } from '../oidc/tokens.ts'
 import { ALLOW_LOOPBACK_HTTP, LOCAL_ORIGIN, parseOrigin } from '../origins.ts'
@@ -21,6 +22,17 @@ import { usage } from '../usage.ts'
 
 const INVITATION_CODE = /^rk_inv_v1_[A-Za-z0-9_-]{43}$/
 const EXTERNAL_LOGIN = '/v1/auth/oidc'
+
+const ASK_FOR_INVITATION =
+  'Ask an owner for a new invitation (`svc invite`), then log in with its code.'
+const UNLINKED = {
+  detail: 'The token is not valid for this server, or this person never logged in with it before.',
+  next: 'For the first login of a person add --code-env VAR with the code of an invitation.',
+}
+const REJECTED_WITH_CODE = {
+  detail: 'The token is not valid for this server, or the code is wrong, used or expired.',
+  next: ASK_FOR_INVITATION,
+}
 
 export const loginCommand: CommandSpec = command({
   name: 'login',
@@ -75,7 +87,14 @@ async function invitationLogin(context: Context, login: LoginOptions): Promise<v
   if (login.code === null) requireTerminal(context)
   const origins = await discover(context, login.origin, 'invitation')
   const code = login.code ?? (await askForCode(context))
-  await logIn(context, origins, { path: '/v1/auth/exchange', body: bodyOf({ ...login, code }) })
+  const body = bodyOf({ ...login, code })
+  await logIn(context, origins, { path: '/v1/auth/exchange', body }).catch((error) => {
+    if (!isFault(error, 'PLATFORM_AUTHENTICATION_FAILED')) throw error
+    throw explained(error, {
+      detail: 'The invitation code is wrong, used or expired.',
+      next: ASK_FOR_INVITATION,
+    })
+  })
 }
 
 async function browserLogin(context: Context, login: LoginOptions, open: boolean): Promise<void> {
@@ -105,11 +124,8 @@ async function externalLogin(
   try {
     await logIn(context, origins, { path: EXTERNAL_LOGIN, bearer, body: bodyOf(login) })
   } catch (error) {
-    if (!isFault(error, 'PLATFORM_AUTHENTICATION_FAILED') || login.code !== null) throw error
-    throw new Fault('PLATFORM_AUTHENTICATION_FAILED', {
-      detail: 'The first login of a person with the identity provider also needs --code-env VAR.',
-      cause: error.cause,
-    })
+    if (!isFault(error, 'PLATFORM_AUTHENTICATION_FAILED')) throw error
+    throw explained(error, login.code === null ? UNLINKED : REJECTED_WITH_CODE)
   }
 }
 

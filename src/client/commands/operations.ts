@@ -1,13 +1,17 @@
 /** Shared by the commands that change the linked Environment under an Operation ID. */
 import { isId, type OperationId } from '../../value/ids.ts'
-import { type CommandSpec, type Context, option, requiredFlag } from '../contexts.ts'
+import { type CommandSpec, type Context, option, REMOTE_FLAG } from '../contexts.ts'
 import { usage } from '../usage.ts'
 import { createdAtMicros } from './scopes.ts'
 
 export const REMOTE = {
-  remote: requiredFlag('Act on the linked Environment'),
+  remote: REMOTE_FLAG,
   root: option('DIR', 'The linked root; by default the working directory'),
 } as const
+
+/** The remark of commands whose effect is not served for now. */
+export const ARCHIVED =
+  'The Environment is archived and serves no calls. Run `svc environments restore` to serve again.'
 
 const REVISION = /^(?:0|[1-9][0-9]{0,15})$/
 

@@ -1,5 +1,5 @@
 /** `svc promote`: binds a Channel to a validated Release. */
-import { isFault } from '../../errors/fault.ts'
+import { type Fault, isFault } from '../../errors/fault.ts'
 import { isId, type ReleaseId } from '../../value/ids.ts'
 import type { Promoted } from '../../wire/channels.ts'
 import type { Status } from '../../wire/status.ts'
@@ -9,9 +9,10 @@ import {
   command,
   flag,
   option,
-  requiredFlag,
+  REMOTE_FLAG,
   requiredOption,
 } from '../contexts.ts'
+import { explained } from '../explanations.ts'
 import {
   EMPTY,
   type Expected,
@@ -34,7 +35,7 @@ export const promoteCommand: CommandSpec = command({
     'the Release then serves all calls of environment:default.',
   ],
   options: {
-    remote: requiredFlag('Act on the linked Environment'),
+    remote: REMOTE_FLAG,
     root: option('DIR', 'The linked root; by default the working directory'),
     channel: requiredOption('NAME', 'The Channel'),
     release: requiredOption('rel_ID', 'The Release'),
@@ -97,6 +98,29 @@ export function boundIn(status: Status, { channel, releaseId }: Binding): Bound 
 
 type Binding = Pick<Promotion, 'channel' | 'releaseId'>
 
+/** Adds the current state, which the error response does not repeat, and what it calls for. */
+async function withState(
+  remote: Remote,
+  fault: Fault,
+  { channel, releaseId }: Binding,
+): Promise<Fault> {
+  const status = await readStatus(remote).catch(() => null)
+  if (status === null) return fault
+  if (fault.code === 'PRODUCT_CAS_CONFLICT') {
+    const bound = status.channels.find((item) => item.channel === channel)?.releaseId
+    return explained(fault, { detail: `${channel} is bound to ${bound ?? 'no Release'}.` })
+  }
+  const state = status.releases.find((item) => item.releaseId === releaseId)?.state
+  const release = `Run \`svc release --release ${releaseId}\``
+  const next = {
+    published: `${release} to validate it, then repeat the command.`,
+    rejected: `${release} to see the failed checks, then correct and publish the Workspace.`,
+    validated: 'Choose an earlier Release of the history that `svc status` shows.',
+    retired: null,
+  }
+  return explained(fault, { next: state === undefined ? null : next[state] })
+}
+
 export function promoteOrReconcile(
   context: Context,
   remote: Remote,
@@ -119,6 +143,9 @@ export async function bindOrReconcile(
     )
     return { channel, releaseId, revision, changed: true }
   } catch (error) {
+    if (isFault(error, 'PRODUCT_STATE_CONFLICT', 'PRODUCT_CAS_CONFLICT')) {
+      throw await withState(remote, error, asked)
+    }
     if (!isFault(error, 'CLIENT_RESULT_UNCERTAIN')) throw error
     await context.output.note('The response was lost. Reading the status.')
     const status = await readStatus(remote).catch(() => null)

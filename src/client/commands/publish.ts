@@ -1,7 +1,9 @@
 /** `svc publish`: makes a package the head of its Workspace, without serving it. */
+import { type Fault, isFault } from '../../errors/fault.ts'
 import { isId, type ReleaseId, type WorkspaceRevisionId } from '../../value/ids.ts'
 import type { Status } from '../../wire/status.ts'
-import { type CommandSpec, command, option, requiredFlag } from '../contexts.ts'
+import { type CommandSpec, command, option, REMOTE_FLAG } from '../contexts.ts'
+import { explained } from '../explanations.ts'
 import { loadPackage, PACKAGE_OPTIONS } from '../packages.ts'
 import { EMPTY, type Expected, openRemote, publish, readStatus } from '../remotes.ts'
 import { usage } from '../usage.ts'
@@ -14,7 +16,7 @@ export const publishCommand: CommandSpec = command({
     'again with the same expected head changes nothing.',
   ],
   options: {
-    remote: requiredFlag('Act on the linked Environment'),
+    remote: REMOTE_FLAG,
     root: option('DIR', 'The linked root; by default the working directory'),
     ...PACKAGE_OPTIONS,
     'expected-head': option('empty|wsr_ID', 'The head that the Workspace must have now'),
@@ -28,7 +30,9 @@ export const publishCommand: CommandSpec = command({
       given ?? headOf(await readStatus(remote), loaded.manifest.workspace).expectedHead
     if (given === undefined) await context.output.note(`expected head ${expectedHead}`)
     const request = publish(remote, { frame: loaded.frame, expectedHead })
-    const published = await context.output.progress('publishing', request)
+    const published = await context.output.progress('publishing', request).catch((error) => {
+      throw isFault(error, 'PRODUCT_CAS_CONFLICT') ? staleHead(error, expectedHead) : error
+    })
     await context.output.result({ ...published, expectedHead }, [
       `${published.replayed ? 'Published before' : 'Published'}: ${published.workspace}`,
       ...context.output.table(
@@ -39,6 +43,13 @@ export const publishCommand: CommandSpec = command({
     ])
   },
 })
+
+function staleHead(fault: Fault, expectedHead: string): Fault {
+  return explained(fault, {
+    detail: `The head of the Workspace is not ${expectedHead}.`,
+    next: 'Read the head with `svc status`, check what was published, then publish again.',
+  })
+}
 
 function parseHead(text: string | undefined): Expected<WorkspaceRevisionId> | undefined {
   if (text === undefined || text === EMPTY || isId('wsr', text)) return text

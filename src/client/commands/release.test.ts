@@ -145,6 +145,15 @@ describe('svc release', () => {
     expect(server.asked('PUT', `${server.base}/channels/production`)).toHaveLength(1)
   })
 
+  it('says that the Environment is archived', async () => {
+    server.lifecycle = 'archived'
+    const human = await client.run('release', ...PACKAGE, '--channel', 'production')
+    expect([human.exit, human.err]).toEqual([0, expect.stringContaining('is archived and serves')])
+    expect(human.out).toMatch(/^rel_\w+ is bound to production\.\n$/)
+    const status = await client.run('status', '--root', 'root')
+    expect(status.out).toMatch(/^env_\w+ {2}archived .*\nThe Environment is archived/)
+  })
+
   it('prints every step for people', async () => {
     const ran = await client.run('release', ...PACKAGE, '--channel', 'production')
     expect(ran.err.split('\n').map((line) => line.split(' ')[0])).toEqual([
@@ -194,9 +203,8 @@ describe('svc release', () => {
       expect(ran.exit).toBe(9)
       const { error } = JSON.parse(ran.out)
       expect(error).toMatchObject({ code: 'CLIENT_RESULT_UNCERTAIN', retryable: false })
-      expect(error.message).toContain(
-        `still validate it. Repeat the command with \`--release ${releaseId}\``,
-      )
+      expect(error.message).toContain('still validate it.')
+      expect(error.next).toBe(`Repeat the command with \`--release ${releaseId}\`.`)
     })
 
     it('can be interrupted', async () => {
@@ -218,23 +226,23 @@ describe('svc release', () => {
     expect(ran.err).toContain('--package FILE')
   })
 
-  it('builds from source with the tools of the executable', async () => {
+  it('builds from source with the tools of the executable, and prints their warnings', async () => {
     const asked: unknown[] = []
     client.tools = {
       build: async (input) => {
         asked.push(input)
-        return packageFrame(input.projectId, 'built')
+        return { frame: packageFrame(input.projectId, 'built'), warnings: ['a.ts: unused.'] }
       },
       writeWorkspace: async () => [],
     }
     const ran = await client.run('release', ...REMOTE, '--workspace', 'app')
-    expect(ran.exit).toBe(0)
+    expect([ran.exit, ran.err]).toEqual([0, expect.stringContaining('warning: a.ts: unused.')])
     const workspaceDirectory = join(client.home, 'app')
     expect(asked).toEqual([{ workspaceDirectory, projectId: server.projectId }])
   })
 
   it('names the missing directory of the package file', async () => {
-    const build = async () => packageFrame(server.projectId)
+    const build = async () => ({ frame: packageFrame(server.projectId), warnings: [] })
     client.tools = { build, writeWorkspace: async () => [] }
     const out = join(client.home, 'nodir', 'x.pkg')
     const ran = await client.run('build', '--root', 'root', '--workspace', 'app', '--out', out)
@@ -280,6 +288,45 @@ describe('svc promote', () => {
     expect(sent).toEqual([
       JSON.stringify({ releaseId }),
       JSON.stringify({ releaseId, expectedReleaseId: 'empty' }),
+    ])
+  })
+
+  it.each([
+    ['published', 'to validate it'],
+    ['rejected', 'to see the failed checks'],
+    ['validated', 'Choose an earlier Release'],
+  ])('says what to do with a Release that is %s', async (state, next) => {
+    const releaseId = newId.make('rel')
+    server.releases.set(releaseId, { state, packageDigest: `sha256:${'0'.repeat(64)}` })
+    const reply = failure('PRODUCT_STATE_CONFLICT')
+    const { error } = reply.body as { error: object }
+    const violations = [{ path: 'releaseId', rule: 'a validated Release' }]
+    server.intercept = ({ method }) =>
+      method === 'PUT'
+        ? { ...reply, body: { ...(reply.body as object), error: { ...error, violations } } }
+        : null
+    const ran = await client.run(
+      'promote',
+      '--root',
+      'root',
+      '--channel',
+      'c',
+      '--release',
+      releaseId,
+    )
+    expect(ran.exit).toBe(4)
+    expect(ran.err).toContain(`\n  releaseId ${releaseId}: a validated Release\n`)
+    expect(ran.err).toContain(next)
+  })
+
+  it('names the Release that the Channel is bound to after a stale expectation', async () => {
+    const releaseId = newId.make('rel')
+    server.channels.set('main', { releaseId, revision: 1 })
+    const line = ['--channel', 'main', '--release', newId.make('rel'), '--expected', 'empty']
+    const ran = await client.run('promote', ...REMOTE, ...line)
+    expect([ran.exit, ran.err]).toEqual([
+      4,
+      expect.stringContaining(`main is bound to ${releaseId}.`),
     ])
   })
 })

@@ -6,7 +6,7 @@
 import type { ReleaseId } from '../../value/ids.ts'
 import type { Validated } from '../../wire/releases.ts'
 import type { Status } from '../../wire/status.ts'
-import { type CommandSpec, type Context, command, option, requiredFlag } from '../contexts.ts'
+import { type CommandSpec, type Context, command, option, REMOTE_FLAG } from '../contexts.ts'
 import { loadPackage, PACKAGE_OPTIONS, type PackageOptions } from '../packages.ts'
 import {
   EMPTY,
@@ -17,6 +17,7 @@ import {
   readStatus,
   validate,
 } from '../remotes.ts'
+import { ARCHIVED } from './operations.ts'
 import { type Bound, boundIn, parseChannel, parseReleaseId, promoteOrReconcile } from './promote.ts'
 import { headOf } from './publish.ts'
 
@@ -28,7 +29,7 @@ export const releaseCommand: CommandSpec = command({
     'package is built. Every step may be repeated.',
   ],
   options: {
-    remote: requiredFlag('Act on the linked Environment'),
+    remote: REMOTE_FLAG,
     root: option('DIR', 'The linked root; by default the working directory'),
     ...PACKAGE_OPTIONS,
     release: option('rel_ID', 'A published Release, instead of a package'),
@@ -46,12 +47,14 @@ export const releaseCommand: CommandSpec = command({
         ? await publishOnce(context, remote, options)
         : { releaseId: parseReleaseId(given, releaseCommand), status: await readStatus(remote) }
     const { releaseId, status } = published
+    if (status.lifecycle === 'archived') await context.output.note(ARCHIVED)
     const request = validate(remote, { releaseId, against })
     const validated = await context.output.progress('validating', request)
     await context.output.note(`validate  ${validated.state} (${validated.checks.length} checks)`)
     const bound =
       channel === undefined ? null : await bind(context, remote, releaseId, channel, status)
-    await report(context, { releaseId, validated, bound })
+    const { lifecycle } = status
+    await report(context, { releaseId, validated, bound, lifecycle })
   },
 })
 
@@ -105,13 +108,18 @@ interface Outcome {
   readonly releaseId: ReleaseId
   readonly validated: Validated
   readonly bound: Bound | null
+  readonly lifecycle: Status['lifecycle']
 }
 
-async function report(context: Context, { releaseId, validated, bound }: Outcome): Promise<void> {
+async function report(
+  context: Context,
+  { releaseId, validated, bound, lifecycle }: Outcome,
+): Promise<void> {
   const { state, checks } = validated
   const channel = bound === null ? null : { ...bound }
-  const tail = bound === null ? `${state}; no Channel was given.` : `serves ${bound.channel}.`
-  await context.output.result({ version: 1, releaseId, state, checks, channel }, [
-    `${releaseId} ${bound === null ? 'is ' : ''}${tail}`,
+  const serves = lifecycle === 'archived' ? 'is bound to' : 'serves'
+  const tail = bound === null ? `is ${state}; no Channel was given.` : `${serves} ${bound.channel}.`
+  await context.output.result({ version: 1, releaseId, state, checks, channel, lifecycle }, [
+    `${releaseId} ${tail}`,
   ])
 }

@@ -1,8 +1,10 @@
 /** `svc releases`: lists Releases and retires unused ones. */
+import { isFault } from '../../errors/fault.ts'
 import { formatTimestamp } from '../../value/plain.ts'
 import type { ServingPolicy } from '../../wire/serving-policy.ts'
 import type { Status } from '../../wire/status.ts'
-import { type CommandSpec, command, option, requiredFlag, requiredOption } from '../contexts.ts'
+import { type CommandSpec, command, option, REMOTE_FLAG, requiredOption } from '../contexts.ts'
+import { explained } from '../explanations.ts'
 import { openRemote, readStatusAndPolicy, retire as retireRemote } from '../remotes.ts'
 import { parseReleaseId } from './promote.ts'
 
@@ -10,7 +12,7 @@ const list: CommandSpec = command({
   name: 'releases list',
   summary: 'List the Releases, newest first, with what uses each of them',
   options: {
-    remote: requiredFlag('Act on the linked Environment'),
+    remote: REMOTE_FLAG,
     root: option('DIR', 'The linked root; by default the working directory'),
   },
   async run(context, { root }) {
@@ -48,7 +50,7 @@ const retire: CommandSpec = command({
   summary: 'Retire an unused Release permanently',
   details: ['Later calls of the Release fail as gone. Its code is removed.'],
   options: {
-    remote: requiredFlag('Act on the linked Environment'),
+    remote: REMOTE_FLAG,
     root: option('DIR', 'The linked root; by default the working directory'),
     release: requiredOption('rel_ID', 'The Release'),
   },
@@ -56,7 +58,11 @@ const retire: CommandSpec = command({
   async run(context, options) {
     const releaseId = parseReleaseId(options.release, retire)
     const request = retireRemote(await openRemote(context, options.root), releaseId)
-    const retired = await context.output.progress('retiring', request)
+    const retired = await context.output.progress('retiring', request).catch((error) => {
+      if (!isFault(error, 'PRODUCT_STATE_CONFLICT')) throw error
+      const next = 'Remove the uses that `svc releases list` shows, then retire the Release.'
+      throw explained(error, { next })
+    })
     await context.output.result(retired, [`${releaseId} is retired.`])
   },
 })

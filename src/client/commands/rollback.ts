@@ -1,5 +1,5 @@
 /** `svc rollback`: binds a Channel to a Release that it was bound to before. */
-import { type CommandSpec, command, option, requiredFlag, requiredOption } from '../contexts.ts'
+import { type CommandSpec, command, option, REMOTE_FLAG, requiredOption } from '../contexts.ts'
 import { openRemote, rollback } from '../remotes.ts'
 import { bindOrReconcile, parseChannel, parseReleaseId } from './promote.ts'
 
@@ -11,7 +11,7 @@ export const rollbackCommand: CommandSpec = command({
     'read them. Calls in flight finish on their Release.',
   ],
   options: {
-    remote: requiredFlag('Act on the linked Environment'),
+    remote: REMOTE_FLAG,
     root: option('DIR', 'The linked root; by default the working directory'),
     channel: requiredOption('NAME', 'The Channel'),
     expected: requiredOption('rel_ID', 'The Release that the Channel must be bound to now'),

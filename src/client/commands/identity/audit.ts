@@ -46,6 +46,7 @@ export const auditCommand: CommandSpec = command({
       path: `/v1/access/audit${query.size === 0 ? '' : `?${query}`}`,
       reply: AuditPage,
       replay: 'safe',
+      subjects: { scope: 'installation' },
       responseBytesMax: AUDIT_BYTES_MAX,
     })
     const page = await context.output.progress('reading the audit', request)

@@ -122,7 +122,7 @@ describe('svc login --browser', () => {
     server.linked = false
     const without = await login()
     expect(without.exit).toBe(3)
-    expect(without.err).toContain('also needs --code-env')
+    expect(without.err).toContain('add --code-env VAR')
     expect(existsSync(client.credentials)).toBe(false)
     expect(await page()).toContain('The login failed')
 
@@ -239,7 +239,7 @@ describe('svc login --browser', () => {
     server.externalToken = 'another'
     const ran = await login('--code-env', 'SVC_CODE')
     expect([ran.exit, ran.err]).toEqual([3, expect.stringContaining('PLATFORM_AUTHENTICATION')])
-    expect(ran.err).not.toContain('also needs --code-env')
+    expect(ran.err).not.toContain('add --code-env VAR')
     expect(await page()).toContain('The login failed')
     expectNoSecret(ran)
   })
@@ -309,7 +309,7 @@ describe('svc login --oidc-token-env', () => {
   it('links a person for the first time with an invitation', async () => {
     server.linked = false
     client.variables.TOKEN = provider.accessToken
-    expect((await tokenLogin()).err).toContain('also needs --code-env')
+    expect((await tokenLogin()).err).toContain('add --code-env VAR')
     expect((await tokenLogin('--code-env', 'SVC_CODE')).exit).toBe(0)
   })
 

@@ -65,7 +65,21 @@ describe('svc invite', () => {
     })
     const human = await client.run('invite', ...INSTALLATION)
     expect(human.out.split('\n')).toContain(INVITATION)
-    expect(human.out).toContain(`svc login --url ${server.origin} --code-env VAR`)
+    expect(human.out).toContain(`\n  svc login --url ${server.origin}\n`)
+    expect(human.err).toContain('SERVICE_PUBLIC_MANAGEMENT_URL')
+  })
+
+  it('prints the public management URL', async () => {
+    server.managementOrigin = 'https://manage.example.com'
+    await client.login(server)
+    const { fetch } = client
+    client.fetch = (url, init) =>
+      fetch(url.replace('https://manage.example.com', server.origin), init)
+    const human = await client.run('invite', ...INSTALLATION)
+    expect(human.out).toContain('\n  svc login --url https://manage.example.com\n')
+    expect(human.err).not.toContain('SERVICE_PUBLIC_MANAGEMENT_URL')
+    const json = await client.run('invite', ...INSTALLATION, '--json')
+    expect(JSON.parse(json.out).loginUrl).toBe('https://manage.example.com')
   })
 
   it('writes the code to a new private file instead', async () => {
@@ -170,9 +184,9 @@ describe('an issuance whose response is lost', () => {
     }
     const ran = await invite('--code-out', 'ana.code', '--json')
     expect(ran.exit).toBe(9)
-    const { code, message } = JSON.parse(ran.out).error
+    const { code, next } = JSON.parse(ran.out).error
     expect(code).toBe('CLIENT_CODE_UNDELIVERED')
-    expect(message).toContain(`svc invitations revoke ${invitationId()}`)
+    expect(next).toContain(`svc invitations revoke ${invitationId()}`)
     expect(issuances()).toHaveLength(1)
     expect(existsSync(join(client.home, 'ana.code'))).toBe(false)
   })

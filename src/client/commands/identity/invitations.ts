@@ -1,9 +1,10 @@
 /** `svc invitations`: shows and revokes invitations. invite.ts issues them. */
-import { Fault, isFault } from '../../../errors/fault.ts'
+import { isFault } from '../../../errors/fault.ts'
 import { type InvitationId, isId, type OperationId } from '../../../value/ids.ts'
 import { formatTimestamp } from '../../../value/plain.ts'
 import { InvitationOperation } from '../../../wire/access.ts'
 import { type CommandSpec, command } from '../../contexts.ts'
+import { explained } from '../../explanations.ts'
 import { OperatorSession } from '../../sessions.ts'
 import { usage } from '../../usage.ts'
 import { printable } from '../../visible-text.ts'
@@ -74,9 +75,9 @@ async function revokeInvitation(
     })
   } catch (error) {
     if (!isFault(error, 'PLATFORM_CONFLICT')) throw error
-    throw new Fault('PLATFORM_CONFLICT', {
-      detail: 'The invitation was used. Revoke the session of the new operator instead.',
-      cause: error.cause,
+    throw explained(error, {
+      detail: 'The invitation was used.',
+      next: 'Revoke the session of the new operator with `svc sessions revoke` instead.',
     })
   }
 }

@@ -11,6 +11,8 @@ import { formatTimestamp } from '../../../value/plain.ts'
 import { environmentScope, INSTALLATION, type Scope } from '../../../value/scope.ts'
 import { InvitationIssued, type InvitationOperation } from '../../../wire/access.ts'
 import { type CommandSpec, type Context, command, option, requiredOption } from '../../contexts.ts'
+import { type Explanation, explanation, explanationOf } from '../../explanations.ts'
+import { isLoopback } from '../../origins.ts'
 import { openRemote } from '../../remotes.ts'
 import { resolvePath } from '../../roots.ts'
 import { withSecretFile } from '../../secret-files.ts'
@@ -57,15 +59,18 @@ export const inviteCommand: CommandSpec = command({
       root: options.root,
     })
     const session = await OperatorSession.open(context)
+    const loginUrl = session.profile.managementOrigin
     // Printed before the request, so that the issuance can always be found.
     await context.output.warn(`operation ${operationId}`)
     const request = { operatorName, role, scope }
     const issuance = (): Promise<Delivered> =>
       context.output.progress('issuing the invitation', issue(session, operationId, request))
     const issued = await withSecretFile(file, issuance, ({ code }) => code)
-    const document = { ...issued, code: file === null ? issued.code : null, codeFile: file }
+    const code = file === null ? issued.code : null
+    const document = { ...issued, code, codeFile: file, loginUrl }
     try {
-      await context.output.result(document, humanResult(session, issued, file))
+      await context.output.result(document, humanResult(issued, file, loginUrl))
+      if (isLoopback(loginUrl)) await context.output.note(LOOPBACK_REMARK)
     } catch (error) {
       if (file !== null || !isFault(error, 'CLIENT_FILE_FAILED')) throw error
       throw undelivered(issued)
@@ -156,7 +161,7 @@ async function issue(
       const committed = await lookUp(session, operationId)
       if (committed !== null) throw undelivered(committed)
       // The Operation ID makes a repeat safe, even while the first request is in flight.
-      if (attempt === ATTEMPTS_MAX) throw uncertain(operationId, error.cause)
+      if (attempt === ATTEMPTS_MAX) throw uncertain(operationId, explanationOf(error))
     }
   }
 }
@@ -170,6 +175,7 @@ function sendIssuance(
     method: 'POST',
     path: '/v1/access/invitations',
     headers: { 'idempotency-key': operationId },
+    subjects: { scope: scopeText(scope) },
     body: { operatorName, role, scope: { ...scope } },
     reply: InvitationIssued,
     replay: 'unsafe',
@@ -197,24 +203,24 @@ async function lookUp(
     if (isFault(error, 'PLATFORM_NOT_FOUND')) return null
     if (isFault(error, 'CLIENT_INTERRUPTED')) throw interrupted(operationId)
     if (!isFault(error)) throw error
-    throw uncertain(operationId, error.cause)
+    throw uncertain(operationId, explanationOf(error))
   }
 }
 
 function undelivered({ invitationId }: Pick<InvitationIssued, 'invitationId'>): Fault {
-  return new Fault('CLIENT_CODE_UNDELIVERED', {
-    detail: `Run \`svc invitations revoke ${invitationId}\` and then \`svc invite\` again.`,
-  })
+  const next = `Run \`svc invitations revoke ${invitationId}\` and then \`svc invite\` again.`
+  return new Fault('CLIENT_CODE_UNDELIVERED', { cause: explanation({ next }) })
 }
 
 function interrupted(operationId: OperationId): Fault {
-  return new Fault('CLIENT_CHANGE_INTERRUPTED', { detail: lookUpAdvice(operationId) })
+  const next = lookUpAdvice(operationId)
+  return new Fault('CLIENT_CHANGE_INTERRUPTED', { cause: explanation({ next }) })
 }
 
-function uncertain(operationId: OperationId, cause: unknown): Fault {
+function uncertain(operationId: OperationId, { requestId }: Explanation): Fault {
+  const next = lookUpAdvice(operationId)
   return new Fault('PLATFORM_IDENTITY_RESULT_UNCERTAIN', {
-    detail: lookUpAdvice(operationId),
-    cause,
+    cause: explanation({ next, requestId }),
   })
 }
 
@@ -222,12 +228,17 @@ function lookUpAdvice(operationId: OperationId): string {
   return `Look it up with \`svc invitations show ${operationId}\`.`
 }
 
-function humanResult({ profile }: OperatorSession, issued: Delivered, file: string | null) {
+const LOOPBACK_REMARK =
+  'Only programs on this machine reach that address. Set SERVICE_PUBLIC_MANAGEMENT_URL on the ' +
+  'server and log in again to have the public address printed.'
+
+function humanResult(issued: Delivered, file: string | null, loginUrl: string) {
   const { invitationId, operatorName, role, scope, expiresAtMicros } = issued
   return [
     `Invited ${printable(operatorName)} as ${role} at ${scopeText(scope)}: ${invitationId}.`,
     file === null ? issued.code : `The code is in ${file}.`,
     `It works once, until ${formatTimestamp(BigInt(expiresAtMicros))}, and is not shown again.`,
-    `Its holder runs: svc login --url ${profile.authenticationOrigin} --code-env VAR`,
+    'The new operator runs this command, which asks for the code:',
+    `  svc login --url ${loginUrl}`,
   ]
 }

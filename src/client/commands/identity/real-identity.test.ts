@@ -109,7 +109,7 @@ test('a lost response is reconciled by its Operation ID, and its code can be rev
   lost.push('POST')
   const ran = await owner.run(...INVITE, 'installation', '--json')
   expect([ran.exit, JSON.parse(ran.out).error.code]).toEqual([9, 'CLIENT_CODE_UNDELIVERED'])
-  const [invitationId] = /opi_\w{26}/.exec(JSON.parse(ran.out).error.message) ?? []
+  const [invitationId] = /opi_\w{26}/.exec(JSON.parse(ran.out).error.next) ?? []
   expect((await owner.run('invitations', 'revoke', String(invitationId))).exit).toBe(0)
   const [operationId] = /opn_\w{26}/.exec(ran.err) ?? []
   const shown = await owner.run('invitations', 'show', String(operationId), '--json')

@@ -72,6 +72,7 @@ const revoke: CommandSpec = command({
       .authentication({
         method: 'DELETE',
         path: `/v1/auth/sessions/${sessionId}`,
+        subjects: { scope: 'installation' },
         reply: null,
         replay: 'safe',
       })
