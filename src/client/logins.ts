@@ -1,15 +1,16 @@
 /** The steps that all logins share: discovery, exchange, storage of the session. */
-import { Fault } from '../errors/fault.ts'
 import { AuthConfig, Login } from '../wire/auth.ts'
 import type { Context } from './contexts.ts'
 import { parseOrigin } from './origins.ts'
 import { ProfileStore } from './profiles.ts'
 import { type Call, send } from './requests.ts'
 import { type LoginOrigins, profileOf } from './sessions.ts'
+import { usage } from './usage.ts'
 import { printable } from './visible-text.ts'
 
 export type LoginMethod = AuthConfig['methods'][number]
 
+const LOGIN_COMMAND = { name: 'login' }
 const METHOD_NAMES: Readonly<Record<LoginMethod, string>> = {
   invitation: 'invitation codes',
   browser_oidc: 'a login in the browser',
@@ -34,9 +35,10 @@ export async function discover(
   )
   if (!config.methods.includes(method)) {
     const accepted = config.methods.map((each) => METHOD_NAMES[each]).join(', ')
-    throw new Fault('CLIENT_RESPONSE_INVALID', {
-      detail: `${origin} does not accept ${METHOD_NAMES[method]}; it accepts ${accepted}.`,
-    })
+    throw usage(
+      `${origin} does not accept ${METHOD_NAMES[method]}; it accepts ${accepted}.`,
+      LOGIN_COMMAND,
+    )
   }
   const management = config.managementOrigin
   return {

@@ -113,17 +113,19 @@ export class Output {
 
   /** Prints the failure and returns the exit code. */
   async fail(fault: Fault): Promise<number> {
-    const { message, next, requestId } = describe(fault)
+    const { text, detail, next, requestId } = describe(fault)
     const exit = INTERRUPTED.includes(fault.code) ? EXIT_INTERRUPTED : fault.exit
     if (this.json) {
       const { code, retryable } = fault
       const violations = fault.violations.map(({ path, rule }) => ({ path, rule }))
+      const message = joined(text, detail)
       const error = { code, message, retryable, requestId, next }
       const document = { error: violations.length === 0 ? error : { ...error, violations } }
       if (await this.#isPrinted(document)) return exit
     }
     const name = `${this.#styled('red', 'svc')}: ${this.#styled('bold', fault.code)}`
-    const lines = [`${name}: ${printable(message)}`]
+    // A server may have written the text, so it stays on one line.
+    const lines = [`${name}: ${joined(printable(text), detail)}`]
     const { subjects } = explanationOf(fault)
     for (const { path, rule } of fault.violations) {
       const named = Object.hasOwn(subjects, path) ? `${path} ${subjects[path]}` : path
@@ -165,19 +167,31 @@ const NEXT_OF_KIND: Partial<Record<Kind, string>> = {
   corrupt: 'Stop the server, keep a copy of its data, then investigate or restore a backup.',
 }
 
+interface Description {
+  readonly text: string
+  /** May have several lines, such as the problems of a Workspace. */
+  readonly detail: string | undefined
+  readonly next: string
+  readonly requestId: string | null
+}
+
+function joined(text: string, detail: string | undefined): string {
+  if (detail === undefined) return text
+  return `${text}${detail.includes('\n') ? '\n' : ' '}${detail}`
+}
+
 /** Returns what happened and what to do next, from the table, the server and the detail. */
-function describe(fault: Fault): { message: string; next: string; requestId: string | null } {
+function describe(fault: Fault): Description {
   const explanation = explanationOf(fault)
   const { requestId } = explanation
   const row = Object.hasOwn(CODES, fault.code) ? CODES[fault.code as TableCode] : null
   const next = explanation.next ?? row?.next ?? nextOfUnknown(fault)
   // The detail of a usage fault is a complete message.
   if (fault.code === 'CLIENT_USAGE' && fault.detail !== undefined) {
-    return { message: fault.detail, next, requestId }
+    return { text: fault.detail, detail: undefined, next, requestId }
   }
   const text = row?.message ?? explanation.message ?? fault.message
-  const message = fault.detail === undefined ? text : `${text} ${fault.detail}`
-  return { message, next, requestId }
+  return { text, detail: fault.detail, next, requestId }
 }
 
 /** Returns the next step for a code that is not in the table. */

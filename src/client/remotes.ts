@@ -321,6 +321,9 @@ export function setServingPolicy(
     path: `${base}/serving-policy`,
     headers: { [OPERATION_ID_HEADER]: operationId },
     body: { ...change, releases: releases.map((release) => ({ ...release })) },
+    subjects: Object.fromEntries(
+      releases.map(({ releaseId }, i) => [`releases[${i}].releaseId`, releaseId]),
+    ),
     reply: ServingPolicyChanged,
     replay: 'safe',
   })

@@ -2,6 +2,7 @@
 import { rmSync } from 'node:fs'
 import { Fault } from '../errors/fault.ts'
 import { writeFileAtomic } from '../system/files.ts'
+import { explanation } from './explanations.ts'
 import { createFile, withPath } from './files.ts'
 
 const PRIVATE_FILE = 0o600
@@ -19,6 +20,7 @@ export async function withSecretFile<T>(
   if (!createFile(file, '', PRIVATE_FILE)) {
     throw new Fault('CLIENT_FILE_FAILED', {
       detail: `${file} exists already, and svc does not overwrite it.`,
+      cause: explanation({ next: 'Name another file.' }),
     })
   }
   try {

@@ -16,6 +16,19 @@ const EXPIRY_MARGIN_MICROS = 30_000_000n
 /** Below LOCK_WAIT_MS_MAX, so that other processes wait longer than a refresh takes. */
 const REFRESH_DEADLINE_MS = 20_000
 
+/** Commands that list what a violation of PRODUCT_NOT_FOUND names. */
+const LISTS: Readonly<Record<string, string>> = {
+  environment: 'svc resources',
+  releaseId: 'svc releases list',
+  targetReleaseId: 'svc releases list',
+  channel: 'svc status',
+  against: 'svc status',
+  target: 'svc status',
+  name: 'svc config list',
+  clientId: 'svc clients list',
+  credentialId: 'svc credentials list --client ID',
+}
+
 export type SessionCall<T> = Omit<Call<T>, 'origin' | 'bearer'> & {
   /** Identifiers and names in the request that messages about a failure repeat. */
   readonly subjects?: Explanation['subjects']
@@ -91,6 +104,11 @@ export class OperatorSession {
   #explained(fault: Fault, path: string, subjects: Explanation['subjects']): Fault {
     const environment = /\/environments\/(env_[0-9A-Z]+)/.exec(path)?.[1]
     const named = { ...(environment !== undefined && { environment }), ...subjects }
+    if (fault.code === 'PRODUCT_NOT_FOUND') {
+      const list = LISTS[fault.violations[0]?.path ?? '']
+      const next = list === undefined ? null : `Run \`${list}\` to see what exists.`
+      return explained(fault, { next, subjects: named })
+    }
     if (fault.code !== 'PLATFORM_ACCESS_DENIED') return explained(fault, { subjects: named })
     const scope = subjects.scope ?? environment
     const where = scope === undefined ? '' : `, the scope ${scope}`

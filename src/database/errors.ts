@@ -90,7 +90,10 @@ export function toStartupFault(
     return new Fault(code, { detail: reason ?? error.message })
   }
   if (error instanceof Fault && error.code.startsWith('PLATFORM_')) {
-    return new Fault(code, { detail: `${error.code}: ${error.detail ?? 'no detail'}` })
+    const { detail = 'no detail' } = error
+    return new Fault(code, {
+      detail: error.code === 'PLATFORM_UNAVAILABLE' ? detail : `${error.code}: ${detail}`,
+    })
   }
   return error
 }

@@ -206,6 +206,25 @@ describe('svc call', () => {
     expect([ran.exit, ran.err]).toEqual([130, expect.stringMatching(said)])
   })
 
+  it('says that the Environment is archived', async () => {
+    server.lifecycle = 'archived'
+    server.intercept = ({ method }) => (method === 'POST' ? failure('UNAVAILABLE') : null)
+    const ran = await call(...SEND)
+    expect([ran.exit, ran.err]).toEqual([
+      5,
+      expect.stringContaining('The Environment is archived.\n  Run `svc environments restore`'),
+    ])
+  })
+
+  it('says to write an integer beyond 2^53 as a string', async () => {
+    for (const limit of ['9007199254740993', '1e300']) {
+      const ran = await call('messages.list', `{"limit":${limit}}`)
+      expect([ran.exit, ran.err]).toEqual([8, expect.stringMatching(/2\^53.* string/)])
+    }
+    await call('messages.list', '{"limit":"9007199254740993"}')
+    expect(server.asked('POST', '/v1/query')).toHaveLength(1)
+  })
+
   it('names the scopes and kinds that a denied call needs', async () => {
     server.intercept = ({ path }) =>
       path === '/v1/mutation' ? failure('AUTH_POLICY_DENIED') : null

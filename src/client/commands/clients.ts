@@ -26,7 +26,7 @@ const create: CommandSpec = command({
   examples: ['svc clients create --remote --name web --kind public --scopes query,mutation'],
   async run(context, options) {
     const { name, kind } = options
-    if (!KINDS.includes(kind)) throw usage(`--kind is one of ${KINDS.join(', ')}.`, create)
+    if (!KINDS.includes(kind)) throw usage(`--kind must be one of ${KINDS.join(', ')}.`, create)
     const clientId = options['client-id'] ?? context.environment.system.ids.make('app')
     if (!isId('app', clientId)) throw usage('--client-id needs an app_ identifier.', create)
     const maximumScopes = parseScopes(

@@ -1,5 +1,5 @@
 /** `svc config`: variables and secrets of the linked Environment. A secret is never an argument. */
-import { type Fault, isFault } from '../../errors/fault.ts'
+import { isFault } from '../../errors/fault.ts'
 import { isConfigurationName } from '../../value/configuration.ts'
 import { formatTimestamp } from '../../value/plain.ts'
 import type { ConfigurationChanged, EntryField } from '../../wire/configuration.ts'
@@ -16,7 +16,13 @@ import {
 import { usage } from '../usage.ts'
 import { printable } from '../visible-text.ts'
 import { secretValue, variableValue } from './config-values.ts'
-import { type ChangeIntent, changeIntent, changeOptions, REMOTE } from './operations.ts'
+import {
+  type ChangeIntent,
+  changeIntent,
+  changeOptions,
+  REMOTE,
+  rethrowChange,
+} from './operations.ts'
 
 const EDIT = changeOptions('the configuration')
 const NAME = { name: 'NAME', description: 'The name, such as API_KEY', required: true } as const
@@ -145,31 +151,22 @@ async function apply(
   }
   const changed = await context.output
     .progress('changing the configuration', work())
-    .catch((error) => {
-      throw isFault(error) ? withNext(error, edit) : error
-    })
+    .catch((error) => rethrowEdit(error, edit))
   const { action, kind, name, revision } = changed.change
   const verb = action === 'set' ? 'Set' : 'Deleted'
   const when = changed.operation.replayed ? ' before' : ''
   await context.output.result(changed, [`${verb}${when}: ${kind} ${name}, revision ${revision}.`])
 }
 
-function withNext(fault: Fault, { name, content }: Pick<ConfigurationEdit, 'name' | 'content'>) {
-  switch (fault.code) {
-    case 'PRODUCT_STATE_CONFLICT':
-      if (content === null) return fault
-      return explained(fault, {
-        next: `Run \`svc config unset ${name}\`, then set it as a ${content.kind} again.`,
-      })
-    case 'PRODUCT_NOT_FOUND':
-      return explained(fault, { next: 'Run `svc config list` to see the names that are set.' })
-    case 'PRODUCT_CAS_CONFLICT':
-      return explained(fault, {
-        next: 'Read the revision with `svc config history`, then repeat the change from there.',
-      })
-    default:
-      return fault
+function rethrowEdit(
+  error: unknown,
+  { name, content }: Pick<ConfigurationEdit, 'name' | 'content'>,
+): never {
+  if (!isFault(error, 'PRODUCT_STATE_CONFLICT') || content === null) {
+    return rethrowChange(error, 'svc config history')
   }
+  const next = `Run \`svc config unset ${name}\`, then set it as a ${content.kind} again.`
+  throw explained(error, { next })
 }
 
 function shownValue(entry: EntryField): string {

@@ -118,7 +118,11 @@ const reveal: CommandSpec = command({
     const credential = pathOf(options, reveal)
     const remote = await openRemote(context, options.root)
     const file = keyFileOf(context, options['key-out'])
-    const request = () => context.output.progress('reading the key', revealKey(remote, credential))
+    const request = () =>
+      context.output.progress('reading the key', revealKey(remote, credential)).catch((error) => {
+        if (!isFault(error, 'PRODUCT_INVALID')) throw error
+        throw explained(error, { next: 'Replace a lost key with `svc credentials rotate`.' })
+      })
     const revealed = await withSecretFile(file, request, ({ key }) => key)
     const { credentialId } = credential
     await context.output.result(

@@ -9,7 +9,13 @@ import { EnvironmentConfigurationField as Configuration } from '../../wire/envir
 import { type CommandSpec, type Context, command, flag, option } from '../contexts.ts'
 import { changeEnvironment, openRemote, type Remote, readEnvironment } from '../remotes.ts'
 import { usage } from '../usage.ts'
-import { type ChangeIntent, changeIntent, changeOptions, REMOTE } from './operations.ts'
+import {
+  type ChangeIntent,
+  changeIntent,
+  changeOptions,
+  REMOTE,
+  rethrowChange,
+} from './operations.ts'
 
 const CHANGE = changeOptions('the Environment')
 
@@ -118,7 +124,9 @@ async function change(
     const expectedRevision = expected ?? state.desired.revision
     return changeEnvironment(remote, { ...intent, expectedRevision }, await asked(state))
   }
-  const changed = await context.output.progress('changing the Environment', work())
+  const changed = await context.output
+    .progress('changing the Environment', work())
+    .catch((error) => rethrowChange(error, 'svc environments get'))
   const when = changed.operation.replayed ? 'Changed before' : 'Changed'
   await context.output.result(changed, [`${when}: ${progressOf(changed)}`])
 }

@@ -77,6 +77,7 @@ function requireSame(directory: string, known: Chosen | null, chosen: Chosen): v
   if (known.projectId === chosen.projectId && known.environmentId === chosen.environmentId) return
   throw new Fault('CLIENT_ROOT_INVALID', {
     detail: `${directory} belongs to ${known.projectId} and ${known.environmentId}.`,
+    cause: explanation({ next: 'Link another directory, or leave the identifiers out.' }),
   })
 }
 

@@ -1,6 +1,8 @@
 /** Shared by the commands that change the linked Environment under an Operation ID. */
+import { isFault } from '../../errors/fault.ts'
 import { isId, type OperationId } from '../../value/ids.ts'
 import { type CommandSpec, type Context, option, REMOTE_FLAG } from '../contexts.ts'
+import { explained } from '../explanations.ts'
 import { usage } from '../usage.ts'
 import { createdAtMicros } from './scopes.ts'
 
@@ -12,6 +14,14 @@ export const REMOTE = {
 /** The remark of commands whose effect is not served for now. */
 export const ARCHIVED =
   'The Environment is archived and serves no calls. Run `svc environments restore` to serve again.'
+
+/** Rethrows a failed change; a stale revision names the command that shows the newest one. */
+export function rethrowChange(error: unknown, shows: string): never {
+  if (!isFault(error, 'PRODUCT_CAS_CONFLICT')) throw error
+  throw explained(error, {
+    next: `Read the revision with \`${shows}\`, then repeat the change from there.`,
+  })
+}
 
 const REVISION = /^(?:0|[1-9][0-9]{0,15})$/
 

@@ -11,7 +11,7 @@ import {
   setServingPolicy,
 } from '../remotes.ts'
 import { usage } from '../usage.ts'
-import { changeIntent, changeOptions, REMOTE } from './operations.ts'
+import { changeIntent, changeOptions, REMOTE, rethrowChange } from './operations.ts'
 
 const get: CommandSpec = command({
   name: 'serve-policy get',
@@ -51,7 +51,9 @@ const set: CommandSpec = command({
       const expectedRevision = expected ?? (await readServingPolicy(remote)).desired.revision
       return setServingPolicy(remote, { ...intent, expectedRevision, mode, releases })
     }
-    const changed = await context.output.progress('setting the policy', work())
+    const changed = await context.output
+      .progress('setting the policy', work())
+      .catch((error) => rethrowChange(error, 'svc serve-policy get'))
     const when = changed.operation.replayed ? 'Set before' : 'Set'
     await context.output.result(changed, [`${when}: ${progressOf(changed)}`])
   },

@@ -23,7 +23,15 @@ const show: CommandSpec = command({
   async run(context, _, [operationId]) {
     if (!isId('opn', operationId)) throw usage('OPERATION needs an opn_ identifier.', show)
     const request = readInvitation(await OperatorSession.open(context), operationId)
-    const found = await context.output.progress('reading the invitation', request)
+    const found = await context.output
+      .progress('reading the invitation', request)
+      .catch((error) => {
+        if (!isFault(error, 'PLATFORM_NOT_FOUND')) throw error
+        throw explained(error, {
+          detail: 'No invitation was issued under this Operation ID.',
+          next: 'Check the identifier, or run `svc invite` with it.',
+        })
+      })
     await context.output.result(found, [
       `${found.invitationId}  ${context.output.bold(found.state)}`,
       `${printable(found.operatorName)} as ${found.role} at ${scopeText(found.scope)}`,
