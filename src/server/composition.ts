@@ -11,7 +11,7 @@ import type { RequestCounts } from '../http/request-counts.ts'
 import { Transfers } from '../http/transfers/transfers.ts'
 import { type Identity, openIdentity } from '../identity/identity.ts'
 import { readLinkable } from '../product/environments/environments.ts'
-import { resolveTarget } from '../product/serving/targets.ts'
+import { resolveTarget, unservedReason } from '../product/serving/targets.ts'
 import { findSubjectProvenance } from '../product/workspaces/provenance.ts'
 import type { ServerSettings } from '../settings/settings.ts'
 import type { System } from '../system/system.ts'
@@ -131,7 +131,7 @@ function applicationApp(
     explainKey: (key) => product.keys.explain(key),
     resolveTarget: (target, caller, source) => resolveTarget(product, caller, target, source),
     revision: () => product.root.control.changes + product.serving.changes,
-    serving: () => product.serving.isStarted,
+    unservedReason: () => unservedReason(product),
   }
   return mountApplication(gateway, new Realtime(gateway, configuration.realtime, metrics))
 }

@@ -1,14 +1,13 @@
 /**
- * `svc release`: build, publish, validate and, with a Channel, promote. Each step first looks at
- * whether it was done before, so that a broken run is simply run again.
+ * `svc release`: builds, publishes, validates and, with a Channel, promotes. Each step first checks
+ * whether it is done already, so that an interrupted run can be repeated.
  */
 
 import type { ReleaseId } from '../../value/ids.ts'
 import type { Provenance } from '../../wire/provenance.ts'
 import type { Validated } from '../../wire/releases.ts'
 import type { Status } from '../../wire/status.ts'
-import { usage } from '../arguments.ts'
-import { type CommandSpec, type Context, command, flag, option, requiredFlag } from '../contexts.ts'
+import { type CommandSpec, type Context, command, flag, option, REMOTE_FLAG } from '../contexts.ts'
 import { loadPackage, PACKAGE_OPTIONS, type PackageOptions, sourceDirectory } from '../packages.ts'
 import { PROVENANCE_DETAILS, PROVENANCE_OPTIONS, readProvenance } from '../provenance/provenance.ts'
 import {
@@ -20,7 +19,9 @@ import {
   readStatus,
   validate,
 } from '../remotes.ts'
-import { type Bound, boundIn, parseChannel, parseReleaseId, promoteSettled } from './promote.ts'
+import { usage } from '../usage.ts'
+import { ARCHIVED } from './operations.ts'
+import { type Bound, boundIn, parseChannel, parseReleaseId, promoteOrReconcile } from './promote.ts'
 import { headOf } from './publish.ts'
 import { checkOnly } from './releases/dry-run.ts'
 import { publishedBefore } from './releases/published.ts'
@@ -29,13 +30,13 @@ export const releaseCommand: CommandSpec = command({
   name: 'release',
   summary: 'Build, publish, validate and promote in one step',
   details: [
-    'Without --channel nothing is promoted. With --release an already published Release is',
-    'validated instead of building one. Every step may be repeated. With --dry-run the server',
-    'makes the same checks and changes nothing; a package that would be rejected ends with 8.',
+    'Without --channel nothing is promoted. With --release a published Release is validated and no',
+    'package is built. Every step may be repeated. With --dry-run the server makes the same checks',
+    'and changes nothing; a package that would be rejected ends with 8.',
     ...PROVENANCE_DETAILS,
   ],
   options: {
-    remote: requiredFlag('Act on the linked Environment'),
+    remote: REMOTE_FLAG,
     root: option('DIR', 'The linked root; by default the working directory'),
     ...PACKAGE_OPTIONS,
     ...PROVENANCE_OPTIONS,
@@ -65,12 +66,14 @@ export const releaseCommand: CommandSpec = command({
         ? await publishOnce(context, remote, options)
         : releaseIn(await readStatus(remote), parseReleaseId(given, releaseCommand))
     const { releaseId, status } = published
+    if (status.lifecycle === 'archived') await context.output.note(ARCHIVED)
     const request = validate(remote, { releaseId, against })
     const validated = await context.output.progress('validating', request)
     await context.output.note(`validate  ${validated.state} (${validated.checks.length} checks)`)
     const bound =
       channel === undefined ? null : await bind(context, remote, releaseId, channel, status)
-    await report(context, remote, { published, validated, bound })
+    const { lifecycle } = status
+    await report(context, remote, { published, validated, bound, lifecycle })
   },
 })
 
@@ -111,7 +114,7 @@ function releaseIn(status: Status, releaseId: ReleaseId): PublishedRelease {
   }
 }
 
-/** A head that was made of the same package is the publication that this run would make. */
+/** Publishes the package, unless it is the head of its Workspace already. */
 async function publishOnce(
   context: Context,
   remote: Remote,
@@ -135,7 +138,7 @@ async function publishOnce(
   return { releaseId, revisionId, workspace, packageDigest, provenance, status }
 }
 
-/** Expects the Release that the status showed: whoever deployed meanwhile is not overwritten. */
+/** Binds the Channel, which must still be bound as the status showed, to the Release. */
 async function bind(
   context: Context,
   remote: Remote,
@@ -147,7 +150,7 @@ async function bind(
   const expectedReleaseId: Expected<ReleaseId> = current ?? EMPTY
   const promotion = { channel, releaseId, expectedReleaseId }
   const before = boundIn(status, promotion)
-  const bound = before ?? (await promoteSettled(context, remote, promotion))
+  const bound = before ?? (await promoteOrReconcile(context, remote, promotion))
   const remark = bound.changed ? `expected ${expectedReleaseId}` : 'bound before'
   await context.output.note(`promote   ${channel} revision ${bound.revision} (${remark})`)
   return bound
@@ -157,19 +160,21 @@ interface Outcome {
   readonly published: PublishedRelease
   readonly validated: Validated
   readonly bound: Bound | null
+  readonly lifecycle: Status['lifecycle']
 }
 
-/** With what the next step of a pipeline asks for: identifiers, the target and addresses. */
+/** Prints what the next step of a pipeline needs: identifiers, the target and addresses. */
 async function report(
   context: Context,
   { session, base }: Remote,
-  { published, validated, bound }: Outcome,
+  { published, validated, bound, lifecycle }: Outcome,
 ): Promise<void> {
   const { status: _, releaseId, ...origin } = published
   const { state, checks } = validated
   const channel = bound === null ? null : { ...bound }
   const target = bound === null ? `release:${releaseId}` : `channel:${bound.channel}`
-  const tail = bound === null ? `${state}; no Channel was given.` : `serves ${bound.channel}.`
+  const serves = lifecycle === 'archived' ? 'is bound to' : 'serves'
+  const tail = bound === null ? `is ${state}; no Channel was given.` : `${serves} ${bound.channel}.`
   const { managementOrigin } = session.profile
   const environment = `${managementOrigin}${base}`
   const urls = {
@@ -178,6 +183,8 @@ async function report(
     functions: `${environment}/functions?target=${encodeURIComponent(target)}`,
     run: origin.provenance?.run?.url ?? null,
   }
-  const document = { version: 1, releaseId, state, checks, channel, ...origin, target, urls }
-  await context.output.result(document, [`${releaseId} ${bound === null ? 'is ' : ''}${tail}`])
+  const outcome = { releaseId, state, checks, channel, lifecycle }
+  await context.output.result({ version: 1, ...outcome, ...origin, target, urls }, [
+    `${releaseId} ${tail}`,
+  ])
 }

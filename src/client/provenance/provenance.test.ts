@@ -177,7 +177,7 @@ describe('a publication', () => {
     server = await new FakeServer().start()
     client = await new TestClient().linked(server)
     writeFileSync(join(client.home, 'app.svcpkg'), packageFrame(server.projectId))
-    const build = async () => packageFrame(server.projectId)
+    const build = async () => ({ frame: packageFrame(server.projectId), warnings: [] })
     client.tools = { build, writeWorkspace: async () => [] }
     server.requests.length = 0
   })

@@ -1,4 +1,4 @@
-/** What a publication declares of its origin: a message, the commit, the run of a pipeline. */
+/** The declared origin of a publication: a message, the commit, the run of a pipeline. */
 import {
   BRANCH_CHARACTERS_MAX,
   COMMIT,
@@ -8,8 +8,8 @@ import {
   RUN_ID_CHARACTERS_MAX,
   RUN_URL,
 } from '../../value/packages/provenance.ts'
-import { usage } from '../arguments.ts'
 import { type CommandSpec, type Context, option } from '../contexts.ts'
+import { usage } from '../usage.ts'
 import { readWorkTree } from './git.ts'
 import { type Pipeline, readPipeline } from './pipelines.ts'
 
@@ -26,7 +26,7 @@ export const PROVENANCE_DETAILS = [
 /**
  * Reads the message of the line, Git in `directory`, and the variables of a pipeline. A package
  * that was built elsewhere has no directory: what is checked out says nothing about it. Returns
- * null where nothing is known. Faults: CLIENT_USAGE for a message that is no line.
+ * null where nothing is known. Throws CLIENT_USAGE for a message that is no line.
  */
 export async function readProvenance(
   { environment }: Context,

@@ -1,4 +1,4 @@
-/** What the pages of listed browser origins may read of a response. */
+/** CORS headers that let pages of listed browser origins read a response. */
 
 const EXPOSED = 'Retry-After, X-Service-Request-Id, X-Service-Invocation-Id, X-Service-Release-Id'
 

@@ -11,9 +11,9 @@ import {
 } from '../../../wire/access.ts'
 import { Sessions } from '../../../wire/auth.ts'
 import { OPERATION_ID_HEADER } from '../../../wire/operations.ts'
-import { usage } from '../../arguments.ts'
 import { type CommandSpec, type Context, command, option } from '../../contexts.ts'
 import { OperatorSession } from '../../sessions.ts'
+import { usage } from '../../usage.ts'
 import { printable } from '../../visible-text.ts'
 import { forget } from '../logout.ts'
 import { createdAtMicros } from '../scopes.ts'
@@ -106,8 +106,8 @@ const enable: CommandSpec = command({
   name: 'operators enable',
   summary: 'Let a disabled operator log in again, with the grants that it had',
   details: [
-    'Needs operators:manage at the installation. Its earlier sessions stay ended: it logs in by its',
-    'identity provider. Without a linked identity it needs a new invitation.',
+    'Needs operators:manage at the installation. Its earlier sessions stay ended: it logs in by',
+    'its identity provider. Without a linked identity it needs a new invitation.',
   ],
   positionals: [OPERATOR],
   options: OPERATION,
@@ -165,7 +165,7 @@ async function send(
   }
 }
 
-/** Faults: PLATFORM_NOT_FOUND, CLIENT_USAGE for a name that several operators have. */
+/** Throws PLATFORM_NOT_FOUND, CLIENT_USAGE for a name that several operators have. */
 async function find(session: OperatorSession, named: string): Promise<OperatorRecord> {
   const name = named.normalize('NFC')
   const found = (await readOperators(session)).filter(({ operatorId, operatorName }) =>

@@ -220,6 +220,7 @@ describe('the command line', () => {
       version: 1,
       releaseId,
       state: 'validated',
+      lifecycle: 'active',
       checks: [{ name: 'code', outcome: 'passed', detail: '' }],
       channel: {
         channel: 'production',

@@ -6,6 +6,7 @@ import type { Status } from '../../../wire/status.ts'
 import type { Context } from '../../contexts.ts'
 import { loadPackage, type PackageOptions } from '../../packages.ts'
 import { checkPackage, type Remote, readStatus } from '../../remotes.ts'
+import { ARCHIVED } from '../operations.ts'
 import { headOf } from '../publish.ts'
 import { publishedBefore } from './published.ts'
 
@@ -15,13 +16,14 @@ interface Asked extends PackageOptions {
   readonly provenance: Provenance | null
 }
 
-/** Faults: PRODUCT_INCOMPATIBLE with a violation for each failed check, as a validation has it. */
+/** Throws PRODUCT_INCOMPATIBLE with a violation for each failed check, as a validation has it. */
 export async function checkOnly(context: Context, remote: Remote, asked: Asked): Promise<void> {
   const { output } = context
   const { frame, manifest, packageDigest } = await loadPackage(context, remote, asked)
   const { workspace } = manifest
   await output.note(`build     ${workspace}, ${frame.length} bytes, ${packageDigest}`)
   const status = await output.progress('reading the status', readStatus(remote))
+  if (status.lifecycle === 'archived') await output.note(ARCHIVED)
   const request = checkPackage(remote, { frame, against: asked.against })
   const { compatible, checks } = await output.progress('checking the package', request)
   if (!compatible) throw incompatible(checks)
