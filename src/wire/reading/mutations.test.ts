@@ -26,7 +26,7 @@ const UNSAID = [
   'canonical decimal microseconds',
   'a canonical unsigned 64-bit integer',
   'a canonical unsigned 64-bit integer from 1 up',
-  '1 to 128 characters in NFC without control characters',
+  ...[128, 256, 512].map((max) => `1 to ${max} characters in NFC without control characters`),
 ]
 
 function rulesAgainst(schema: Schema<unknown>, data: unknown): readonly string[] {
