@@ -142,6 +142,8 @@ export class TestEngine implements ReleaseEngine {
       },
     }
   }
+  /** Only tests with a real engine read and write documents. */
+  administration = undefined as never
   isWarm: ReleaseEngine['isWarm'] = () => true
   warm: ReleaseEngine['warm'] = async () => undefined
   retainOnly: ReleaseEngine['retainOnly'] = async () => 0

@@ -3,6 +3,7 @@ import type { DocumentStore } from '../documents/store.ts'
 import type { System } from '../system/system.ts'
 import type { Logger } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics/metrics.ts'
+import { documentAdministration } from './administration/document-administration.ts'
 import { Actions } from './actions/actions.ts'
 import { Requests, type RequestsOptions } from './actions/outgoing-requests.ts'
 import { Committer } from './commits/committer.ts'
@@ -52,7 +53,9 @@ export function createEngine(options: EngineOptions): Engine {
   const { preparations, calls, subscriptions, reads } = parts
   retention.start()
 
+  const administration = documentAdministration({ ...options, ...parts })
   const engine: Engine = {
+    administration,
     documents,
     describe: (code) => pool.describe(code),
     prepare: async (release) => {

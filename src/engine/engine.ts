@@ -1,6 +1,7 @@
 /** The interface of the engine, which executes the Functions of one Environment. */
 import type { MaybePromise } from '../system/maybe-promise.ts'
 import type { Json } from '../value/strict-json.ts'
+import type { DocumentAdministration } from './administration/document-administration.ts'
 import type { ActionOutcome, ActionStatistics } from './actions/actions.ts'
 import type { SystemDocuments } from './files/system-documents.ts'
 import type { MutationOutcome, ReplayRequest } from './invocations/mutations.ts'
@@ -24,6 +25,8 @@ export interface Engine {
    * server.
    */
   describe(code: ReleaseCode): Promise<Json>
+  /** Documents as operators read and write them. */
+  readonly administration: DocumentAdministration
   /**
    * Builds the indexes that the Release declares and returns its tables over the documents that are
    * durable now. Throws LIMIT_EXCEEDED where a stored value is too long for an index.

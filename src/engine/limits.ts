@@ -3,6 +3,8 @@
  * `@limit` line is a row of src/docs/limits.md: its section, and what the value bounds.
  */
 
+/** @limit Data Admin: stored bytes of the documents of one page */
+export const ADMINISTERED_PAGE_BYTES_MAX = 4 * 1024 * 1024
 /** @limit Calls: arguments of one call */
 export const ARGUMENT_BYTES_MAX = 2 * 1024 * 1024
 /** @limit Calls: result of one call */

@@ -1,6 +1,7 @@
 /** Parameters of paths. Each name means one thing, on whatever route it stands. */
 import { ChannelName } from '../wire/channels.ts'
 import { ConfigurationName } from '../wire/configuration.ts'
+import { DocumentIdField, TableName } from '../wire/data.ts'
 import { idField } from '../wire/fields.ts'
 import type { Infer } from '../wire/schema.ts'
 
@@ -16,6 +17,8 @@ export const PATH_PARAMETERS = {
   credentialId: idField('crd'),
   channel: ChannelName,
   name: ConfigurationName,
+  table: TableName,
+  documentId: DocumentIdField,
 } as const
 
 export type PathParameter = keyof typeof PATH_PARAMETERS

@@ -6,6 +6,7 @@
 import type { DocumentStore, OperationRecord } from '../../documents/store.ts'
 import { Fault } from '../../errors/fault.ts'
 import { digestEquals, sha256 } from '../../system/digests.ts'
+import type { MaybePromise } from '../../system/maybe-promise.ts'
 import type { FunctionManifest } from '../../value/manifest.ts'
 import { TransientMap } from '../../value/memory/transient-map.ts'
 import { encodeStored } from '../../value/stored.ts'
@@ -36,6 +37,8 @@ export interface MutationInput extends Omit<InvocationInput, 'signal'> {
   readonly target: string
   /** The Application Client and the functional principal, as one text. */
   readonly caller: string
+  /** Runs in the server in place of a Function, and returns the result as the record keeps it. */
+  readonly perform?: (transaction: Transaction) => MaybePromise<string>
 }
 
 /** A request that was rejected and may be a repeat. Its arguments are not validated. */
@@ -211,7 +214,11 @@ export class Mutations {
     const pin = committer.pinSnapshot()
     const transaction = this.#transaction(invocation)
     try {
-      const run = await runAttempt(this.#port, invocation, transaction)
+      const { perform } = attempt.input
+      const run =
+        perform === undefined
+          ? await runAttempt(this.#port, invocation, transaction)
+          : { resultText: await perform(transaction) }
       if (run === null) return null
       const outcome = this.#commit(transaction, run, attempt)
       return { run, outcome: outcome instanceof Promise ? await outcome : outcome }
@@ -239,7 +246,7 @@ export class Mutations {
 
   #commit(
     transaction: Transaction,
-    { resultText }: CompletedRun,
+    { resultText }: Pick<CompletedRun, 'resultText'>,
     { input, fingerprint, number, lock }: Attempt,
   ) {
     const { committer, system } = this.#port

@@ -19,7 +19,7 @@ import { decodeStored, encodeStored } from '../../value/stored.ts'
 import type { ValueObject } from '../../value/values.ts'
 import type { PendingCommits } from '../commits/pending-commits.ts'
 import { ReadSet } from '../commits/read-set.ts'
-import { OperationError, type Violations } from '../invocations/operation-error.ts'
+import { DOCUMENT_EXISTS, OperationError, type Violations } from '../invocations/operation-error.ts'
 import type { PreparedTable } from '../releases/prepared-tables.ts'
 import { checkedFields, checkedValue, storedValue } from './checked-fields.ts'
 import { type BufferedWrite, type OverlaidRange, Overlay } from './overlay.ts'
@@ -228,6 +228,19 @@ export class Transaction {
     const id = documentId(tableName, { nowMicros, count, digest })
     const written = this.#write(table, id, { createdAtMicros: nowMicros, before: null }, value)
     return written instanceof Promise ? resolveWith(written, id) : id
+  }
+
+  /** Inserts a document whose ID the caller chose. Throws OperationError where it exists. */
+  insertAs(
+    id: string,
+    { createdAtMicros, fields }: { readonly createdAtMicros: bigint; readonly fields: unknown },
+  ): MaybePromise<void> {
+    const table = this.#writableTableOf(id, 'insert')
+    const value = checkedFields(table, fields, 'insert', id)
+    return andThen(this.#current(id), (current) => {
+      if (current !== null) throw new OperationError(DOCUMENT_EXISTS, `"${id}" exists`)
+      return this.#write(table, id, { createdAtMicros, before: null }, value)
+    })
   }
 
   /** Sets the given fields and removes the named optional ones. */

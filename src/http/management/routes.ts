@@ -4,6 +4,7 @@ import { applicationClientRoutes } from './application-clients.ts'
 import { catalogRoutes } from './catalogs.ts'
 import { channelRoutes } from './channels.ts'
 import { configurationRoutes } from './configuration.ts'
+import { dataRoutes } from './data.ts'
 import { environmentRoutes } from './environments.ts'
 import { type HealthApp, healthRoutes } from './health.ts'
 import { type AuditApp, auditRoutes } from './identity/audit.ts'
@@ -55,6 +56,7 @@ export const managementRoutes: readonly Route<ManagementApp>[] = [
   ...(configurationRoutes as readonly Route<ManagementApp>[]),
   ...(applicationClientRoutes as readonly Route<ManagementApp>[]),
   ...(catalogRoutes as readonly Route<ManagementApp>[]),
+  ...(dataRoutes as readonly Route<ManagementApp>[]),
   ...(instanceRoutes as readonly Route<ManagementApp>[]),
   ...(metricsRoutes as readonly Route<ManagementApp>[]),
 ]

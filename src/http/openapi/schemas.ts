@@ -8,6 +8,7 @@ import * as auth from '../../wire/auth.ts'
 import * as catalogs from '../../wire/catalogs.ts'
 import * as channels from '../../wire/channels.ts'
 import * as configuration from '../../wire/configuration.ts'
+import * as data from '../../wire/data.ts'
 import * as environment from '../../wire/environment.ts'
 import * as errors from '../../wire/errors.ts'
 import * as fields from '../../wire/fields.ts'
@@ -27,8 +28,8 @@ import * as workspace from '../../wire/workspace.ts'
 import { VALUE_SCHEMAS } from './value-schemas.ts'
 
 const MODULES: readonly Readonly<Record<string, unknown>>[] = [
-  ...[access, applicationClients, audit, auth, catalogs, channels, configuration, environment],
-  ...[errors, fields, health, invocations, metrics, oidc, openapi, operations, releases],
+  ...[access, applicationClients, audit, auth, catalogs, channels, configuration, data],
+  ...[environment, errors, fields, health, invocations, metrics, oidc, openapi, operations, releases],
   ...[servingPolicy, status, workspace],
 ]
 
