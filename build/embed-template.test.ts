@@ -36,7 +36,7 @@ beforeAll(() => {
 
 afterAll(() => rmSync(root, { recursive: true }))
 
-/** The assignments that stand in the text, with the paths of this machine. */
+/** Returns the assignments in the text, with paths below the temporary root. */
 function assignments(text: string): Record<string, string> {
   const found = [...text.matchAll(/^([A-Z_]+)=(.*)$/gm)]
   return Object.fromEntries(
@@ -44,14 +44,14 @@ function assignments(text: string): Record<string, string> {
   )
 }
 
-test('the environment template is accepted by the parser of settings as it is', () => {
+test('the parser of settings accepts the environment template unchanged', () => {
   const environment = assignments(readFileSync(TEMPLATE, 'utf8'))
   for (const mode of ['check', 'migrate', 'serve'] as const) {
     expect(parseSettings(environment, mode).stateDirectory).toBe(`${root}/var/lib/svc/state`)
   }
 })
 
-test('every example of the environment template is accepted by the parser of settings', () => {
+test('the parser of settings accepts every example of the environment template', () => {
   const text = readFileSync(TEMPLATE, 'utf8').replace(/^# (?=[A-Z_]+=)/gm, '')
   const environment = assignments(text)
   const named = Object.keys(environment).map((name) => name.replace(/_FILE$/, ''))

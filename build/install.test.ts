@@ -1,6 +1,6 @@
 /**
- * The installer against a release of its own: archives that hold a small program in place of the
- * executable, so that each case takes milliseconds. It runs under the plainest shell there is.
+ * Tests of the installer with a release of their own, whose archives hold a small program in place
+ * of the executable, so that each case takes milliseconds. They run under the plainest shells.
  */
 import { type SpawnSyncReturns, spawnSync } from 'node:child_process'
 import { createHash, generateKeyPairSync, sign } from 'node:crypto'
@@ -96,7 +96,7 @@ function install(
   })
 }
 
-test('both names run, and nothing else is left behind', () => {
+test('an installation runs under both names and leaves no other file behind', () => {
   release()
   const result = install()
   expect(result.stderr).toBe('')
@@ -110,7 +110,7 @@ test('both names run, and nothing else is left behind', () => {
   expect(readdirSync(work).filter((name) => name.startsWith('tmp'))).toEqual([])
 })
 
-test('a second run finds that nothing is to be done, and repairs what was changed', () => {
+test('a second run changes nothing, or repairs what was changed', () => {
   release()
   install()
   const mirror = join(work, 'mirror')
@@ -132,7 +132,7 @@ test('a dry run changes nothing', () => {
   expect(existsSync(join(work, 'bin'))).toBe(false)
 })
 
-test('a tampered artefact is rejected and nothing is installed', () => {
+test('a tampered archive is rejected and nothing is installed', () => {
   release()
   const path = join(work, 'mirror', ARTEFACT)
   const bytes = readFileSync(path)
@@ -144,7 +144,7 @@ test('a tampered artefact is rejected and nothing is installed', () => {
   expect(existsSync(join(work, 'bin'))).toBe(false)
 })
 
-test('an executable that names another version is rejected', () => {
+test('an executable that reports another version is rejected', () => {
   release({ says: '1.2.3' })
   const result = install()
   expect(result.status).toBe(1)
@@ -152,7 +152,7 @@ test('an executable that names another version is rejected', () => {
   expect(existsSync(join(work, 'bin'))).toBe(false)
 })
 
-test('a failed upgrade leaves the old executable working', () => {
+test('a failed upgrade leaves the old executable in working order', () => {
   release()
   install()
   release({ says: '1.2.3' })
@@ -161,7 +161,7 @@ test('a failed upgrade leaves the old executable working', () => {
   expect(spawnSync(path, ['version'], { encoding: 'utf8' }).stdout).toContain(VERSION)
 })
 
-test('a machine without a build, and a plain HTTP mirror, are refused', () => {
+test('an unsupported machine and a plain HTTP mirror are rejected', () => {
   release()
   const unknown = install([], { SVC_TARGET: 'plan9-mips' })
   expect(unknown.status).toBe(1)
@@ -186,7 +186,7 @@ test.each([
   'http://[::1',
   'http://localhost:1',
   'HTTP://127.0.0.1:1',
-])('%s is no loopback address', (url) => {
+])('%s is not a loopback address', (url) => {
   release()
   const result = install([], { ...fakeCurl(), SVC_BASE_URL: url })
   expect(result.stderr).toContain('only https')
@@ -202,7 +202,7 @@ test.each(['http://127.0.0.1', 'http://127.0.0.1:8080', 'http://[::1]', 'http://
   },
 )
 
-/** A PATH whose curl records its arguments and fails. */
+/** Returns a PATH whose curl records its arguments and fails. */
 function fakeCurl(): Record<string, string> {
   mkdirSync(join(work, 'curl'))
   const stub = `#!/bin/sh\necho "$@" >"${work}/curl-was-run"\nexit 7\n`
@@ -210,13 +210,13 @@ function fakeCurl(): Record<string, string> {
   return { PATH: `${join(work, 'curl')}:/usr/bin:/bin:/usr/sbin:/sbin` }
 }
 
-test('the target of this machine is found', () => {
+test('the installer detects the target of this machine', () => {
   release()
   const { stdout } = install(['--dry-run'], { SVC_TARGET: '' })
   if (process.platform === 'linux' && process.arch === 'x64') expect(stdout).toContain(TARGET)
 })
 
-test('a signature is verified where there is a key, and can be required', () => {
+test('a signature is verified if there is a key, and can be required', () => {
   release()
   expect(install([], { SVC_REQUIRE_SIGNATURE: '1' }).stderr).toContain('public key')
   release({ signed: true })
@@ -230,7 +230,7 @@ test('a signature is verified where there is a key, and can be required', () => 
   expect(existsSync(join(work, 'bin'))).toBe(false)
 })
 
-test('no tool to compare digests with is no reason to skip it', () => {
+test('an artefact that cannot be verified is not installed', () => {
   release()
   const tools = join(work, 'tools')
   mkdirSync(tools)
@@ -251,7 +251,7 @@ const SHELLS = ['/bin/sh', '/bin/bash', '/bin/busybox sh'].filter((shell) =>
   existsSync(shell.split(' ')[0]!),
 )
 
-/** Commands that a line of the script names when it is cut off, and those that it runs. */
+/** Commands that a line of the script may name when it is cut off, and those that it runs. */
 const COMMANDS = [
   ...['main', 'usage', 'say', 'die', 'need', 'locations', 'targets', 'fetch', 'sha256', 'remove'],
   ...['cat', 'chmod', 'chown', 'cp', 'curl', 'cut', 'getconf', 'grep', 'gzip', 'head', 'id', 'ldd'],
@@ -259,7 +259,7 @@ const COMMANDS = [
   ...['systemctl', 'tar', 'tr', 'uname', 'useradd', 'wget'],
 ]
 
-test.each(SHELLS)('a script that was cut off anywhere runs nothing in %s', (shell) => {
+test.each(SHELLS)('a script that is cut off at any point runs nothing in %s', (shell) => {
   release()
   const whole = readFileSync(join(work, 'install.sh'), 'utf8')
   const [stubs, prefixes] = [join(work, 'stubs'), join(work, 'prefixes')]
@@ -268,7 +268,7 @@ test.each(SHELLS)('a script that was cut off anywhere runs nothing in %s', (shel
     const stub = `#!/bin/sh\necho "$0" >>"${work}/ran"\n`
     writeFileSync(join(stubs, name), stub, { mode: 0o755 })
   }
-  // Whole is what lacks nothing but the line feed at its end.
+  // The script is complete if it lacks only its final line feed.
   const last = whole.trimEnd().length - 1
   for (let length = last; length > 0; length -= length > last - 2048 ? 1 : 97) {
     writeFileSync(join(prefixes, String(length)), whole.slice(0, length))
@@ -280,14 +280,14 @@ test.each(SHELLS)('a script that was cut off anywhere runs nothing in %s', (shel
   expect(readdirSync(work).sort()).toEqual(['install.sh', 'mirror', 'prefixes', 'stubs'])
 })
 
-test.each(SHELLS)('the whole script installs in %s, and needs no last line feed', (shell) => {
+test.each(SHELLS)('the complete script installs in %s without a final line feed', (shell) => {
   release()
   const whole = readFileSync(join(work, 'install.sh'), 'utf8')
   writeFileSync(join(work, 'install.sh'), whole.trimEnd())
   expect(install([], {}, shell).stdout).toContain('Installed')
 })
 
-test.each(['000', '077'])('others can run what is installed under the umask %s', (umask) => {
+test.each(['000', '077'])('other users can run what is installed under umask %s', (umask) => {
   release()
   const result = install([], {}, `umask ${umask}; /bin/sh`)
   expect(result.status).toBe(0)
@@ -299,7 +299,7 @@ test.each(['000', '077'])('others can run what is installed under the umask %s',
   }
 })
 
-test('what was installed can be removed again', () => {
+test('an installation can be removed', () => {
   release()
   install()
   writeFileSync(join(work, 'bin/other'), '')
@@ -322,7 +322,7 @@ test('a service gets its unit, its settings and one pepper, each once', () => {
   expect(readFileSync(join(root, 'etc/svc/platform-identity-pepper'), 'utf8')).toBe(pepper)
 })
 
-test('the source of the installer does not install', () => {
+test('the installer template does not install', () => {
   writeFileSync(join(work, 'install.sh'), readFileSync(join(ROOT, 'install.sh')))
   expect(install().stderr).toContain('source of the installer')
 })

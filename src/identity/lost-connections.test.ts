@@ -2,11 +2,11 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type TestIdentity, testIdentity } from '../../build/testing/identity.ts'
 import {
   type Change as Attempted,
-  identityLosses,
-  type Losses,
+  type LossInjector,
   lastAudit,
+  lossInjector,
   recordsSince,
-} from '../../build/testing/losses/losses.ts'
+} from '../../build/testing/losses/loss-injector.ts'
 import {
   actorOf,
   codeOf,
@@ -28,17 +28,17 @@ import { refresh, revokeSession } from './sessions.ts'
  */
 
 let t: TestIdentity
-let losses: Losses
+let injector: LossInjector
 let owner: Actor
 
 beforeAll(async () => {
   t = await testIdentity()
   owner = await actorOf(t, await firstOwner(t))
-  losses = await identityLosses(t)
+  injector = await lossInjector(t)
 })
 
 afterAll(async () => {
-  await losses.close()
+  await injector.close()
   await t.dispose()
 })
 
@@ -173,11 +173,11 @@ const CHANGES: readonly Change[] = [
 
 test.each(CHANGES)('$name: a lost connection is never a false answer', async (change) => {
   const seen = new Set<string>()
-  for (const loss of await losses.of((await change.prepare()).run)) {
+  for (const loss of await injector.lossesOf((await change.prepare()).run)) {
     const attempt = await change.prepare()
     t.system.advance(1)
     const last = await lastAudit(t)
-    const code = await losses.meet(attempt.run, loss)
+    const code = await injector.inject(attempt.run, loss)
     const records = await recordsSince(t, last)
     const stored = await attempt.stored()
     expect(records, loss.where).toEqual(stored ? change.records : [])
@@ -205,8 +205,8 @@ test('what changes nothing is unavailable at worst: a replay, a repeated revocat
   ]
   for (const run of repeated) {
     const last = await lastAudit(t)
-    for (const loss of await losses.of(run)) {
-      expect(await losses.meet(run, loss), loss.where).toBe('PLATFORM_UNAVAILABLE')
+    for (const loss of await injector.lossesOf(run)) {
+      expect(await injector.inject(run, loss), loss.where).toBe('PLATFORM_UNAVAILABLE')
     }
     expect(await recordsSince(t, last)).toEqual([])
   }
@@ -225,11 +225,11 @@ test('an audit record of the Product is delivered until it is known to be stored
     requestId: null,
     operationId: null,
   })
-  for (const loss of await losses.of((core) => deliverProductAudit(core, record()))) {
+  for (const loss of await injector.lossesOf((core) => deliverProductAudit(core, record()))) {
     t.system.advance(1)
     const last = await lastAudit(t)
     const delivered = record()
-    const code = await losses.meet((core) => deliverProductAudit(core, delivered), loss)
+    const code = await injector.inject((core) => deliverProductAudit(core, delivered), loss)
     expect(code, loss.where).toBe('PLATFORM_UNAVAILABLE')
     await deliverProductAudit(t.identity, delivered)
     expect(await recordsSince(t, last), loss.where).toEqual(['product.channel.promote'])

@@ -2,11 +2,11 @@ import { existsSync, readFileSync, rmSync } from 'node:fs'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { type TestIdentity, testIdentity } from '../../build/testing/identity.ts'
 import {
-  identityLosses,
-  type Losses,
+  type LossInjector,
   lastAudit,
+  lossInjector,
   recordsSince,
-} from '../../build/testing/losses/losses.ts'
+} from '../../build/testing/losses/loss-injector.ts'
 import { codeOf, firstOwner } from '../../build/testing/operators.ts'
 import { ensureBootstrap, recoverBootstrap } from './bootstrap.ts'
 import { openBootstrapFiles } from './bootstrap-files.ts'
@@ -20,15 +20,15 @@ import { recoverOwner, settleRecovery } from './owner-recovery.ts'
  */
 
 let t: TestIdentity
-let losses: Losses
+let injector: LossInjector
 
 beforeEach(async () => {
   t = await testIdentity()
-  losses = await identityLosses(t)
+  injector = await lossInjector(t)
 })
 
 afterEach(async () => {
-  await losses.close()
+  await injector.close()
   await t.dispose()
 })
 
@@ -45,13 +45,13 @@ interface Recovery {
 
 async function everyLoss({ run, path, stored, records, prepare }: Recovery): Promise<void> {
   await prepare?.()
-  const found = await losses.of(run)
+  const found = await injector.lossesOf(run)
   expect(found.length).toBeGreaterThan(20)
   for (const loss of found) {
     await prepare?.()
     t.system.advance(1)
     const last = await lastAudit(t)
-    const code = await losses.meet(run, loss)
+    const code = await injector.inject(run, loss)
     const recorded = await recordsSince(t, last)
     if (recorded.length === 0) expect(['PLATFORM_UNAVAILABLE', ...stored]).toContain(code)
     else expect([stored.includes(code), recorded], loss.where).toEqual([true, records])
@@ -137,8 +137,8 @@ test('a start that loses its connection leaves a recovery code usable', async ()
   const files = openBootstrapFiles(t.stateDirectory, 'owner-recovery')
   await recoverOwner(t.identity, files)
   const settle = (core: IdentityCore) => settleRecovery(core, files)
-  for (const loss of await losses.of(settle)) {
-    expect(await losses.meet(settle, loss), loss.where).toBe('PLATFORM_UNAVAILABLE')
+  for (const loss of await injector.lossesOf(settle)) {
+    expect(await injector.inject(settle, loss), loss.where).toBe('PLATFORM_UNAVAILABLE')
     await expectOneCode(files.path)
   }
   await expectUsable(files.path)

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { TEST_PEPPER, type TestIdentity, testIdentity } from '../../build/testing/identity.ts'
-import { identityLosses } from '../../build/testing/losses/losses.ts'
+import { lossInjector } from '../../build/testing/losses/loss-injector.ts'
 import { actorOf, codeOf, firstOwner } from '../../build/testing/operators.ts'
 import { PROVIDER, SUBJECT_PEPPER } from '../../build/testing/providers/identity-providers.ts'
 import { IDENTITY_SCHEMA, migrate } from '../database/migrate.ts'
@@ -213,12 +213,12 @@ describe('a confirmed change of the identity pepper', () => {
     const change = (core: IdentityCore) => recordPeppers(core, [next!], ['identity'])
     const restore = () =>
       t.sql('update service_platform_pepper_checks set check_digest = $1', [old!.check_digest])
-    const losses = await identityLosses(t)
+    const injector = await lossInjector(t)
     try {
-      for (const loss of await losses.of(change)) {
+      for (const loss of await injector.lossesOf(change)) {
         await restore()
         await t.sql('delete from service_platform_audit')
-        const code = await losses.meet(change, loss)
+        const code = await injector.inject(change, loss)
         const uncertain = loss.last ? ['PLATFORM_IDENTITY_RESULT_UNCERTAIN'] : []
         expect(['PLATFORM_UNAVAILABLE', ...uncertain], loss.where).toContain(code)
         await change(t.identity)
@@ -226,7 +226,7 @@ describe('a confirmed change of the identity pepper', () => {
         expect(await t.audit(), loss.where).toEqual(['pepper.change'])
       }
     } finally {
-      await losses.close()
+      await injector.close()
     }
   })
 })

@@ -3,7 +3,12 @@ import { type TestIdentity, testIdentity } from '../../build/testing/identity.ts
 import { actorOf, codeOf, operatorWith } from '../../build/testing/operators.ts'
 import { externalLogins } from '../../build/testing/providers/external-logins.ts'
 import { SEED } from '../../build/testing/seeds.ts'
-import { explain, type Model, NOBODY, opened } from '../../build/testing/sequences/model.ts'
+import {
+  explain,
+  type Model,
+  opened,
+  UNKNOWN_SUBJECT,
+} from '../../build/testing/sequences/model.ts'
 import { raceRefreshAndRevocation, runSequences } from '../../build/testing/sequences/runs.ts'
 import { type Login, refresh } from './sessions.ts'
 
@@ -47,7 +52,7 @@ test('of two statements of a source at once the one that came last stands', () =
     const statement = { revision, content: revision }
     return { operation: { kind: 'reconcile', statement } as const, result }
   }
-  const local = { ...NOBODY, operator: 'local' } as const
+  const local = { ...UNKNOWN_SUBJECT, operator: 'local' } as const
   const lower = say(0, 'applied 2')
   const higher = say(1, 'applied 3')
   const stands = (revision: number) => (end: Model) =>

@@ -201,10 +201,10 @@ function applicationApp(
   return mountApplication(gateway, new Realtime(gateway, configuration.realtime, metrics))
 }
 
-/** A mistake in one request must not end all the others; each request has its own last resort. */
+/** Logs uncaught errors: an error that one request missed must not end the other requests. */
 function installCrashHandlers(log: Logger): void {
-  process.on('uncaughtException', (error) => log.error('server.mistake', { error }))
-  process.on('unhandledRejection', (error) => log.error('server.mistake', { error }))
+  process.on('uncaughtException', (error) => log.error('server.uncaught', { error }))
+  process.on('unhandledRejection', (error) => log.error('server.uncaught', { error }))
 }
 
 /** Resolves with the first signal; the next one has the effect that signals have by default. */

@@ -1,4 +1,4 @@
-/** Runs the client inside the test process, with an environment that the test controls. */
+/** Runs the client in the test process, with an environment that the test controls. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -25,13 +25,13 @@ export interface Ran {
 export class TestClient implements Disposable {
   readonly home = mkdtempSync(join(tmpdir(), 'svc-client-'))
   readonly variables: Record<string, string>
-  /** Lines that a person types; null where there is no terminal. */
+  /** Lines that a user types; null if there is no terminal. */
   typed: string[] | null = null
   stdin = ''
   tools: WorkspaceTools | null = null
   fetch: ClientEnvironment['fetch'] = createFetch((name) => this.variables[name])
   openBrowser: ClientEnvironment['openBrowser'] = async () => false
-  /** Called with every text that goes to stderr, while the command runs. */
+  /** Called with every text that is written to stderr, while the command runs. */
   onError: (text: string) => void = () => {}
   interrupt: () => void = () => {}
 
@@ -52,7 +52,7 @@ export class TestClient implements Disposable {
     return join(this.home, 'config', 'credentials-v1.json')
   }
 
-  /** A directory that `linked` ties to the server. */
+  /** A directory that `linked` links to the server. */
   get root(): string {
     return join(this.home, 'root')
   }
@@ -111,7 +111,7 @@ export class TestClient implements Disposable {
   }
 }
 
-/** A package with one Function whose code is `source`. */
+/** Creates a package with one Function whose code is `source`. */
 export function packageFrame(projectId: string, source = 'one'): Uint8Array {
   const artifact = encodeArtifact({ source, sourceMap: null }, sha256)
   const manifest = canonicalJson({

@@ -1,4 +1,4 @@
-/** A valid OIDC provider configuration file, complete. */
+/** A complete and valid OIDC provider configuration file. */
 import { OTHER_PEPPER } from './environments.ts'
 
 export const OIDC = {

@@ -1,6 +1,6 @@
 /**
- * The proxies that people put before svc-server, as they are installed here, with the configuration
- * files that ship: only ports, certificates and file names are put in their place.
+ * Runs the proxies that operators put before svc-server, as installed here, with the configuration
+ * files that ship. Only ports, certificates and file names are replaced.
  */
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -23,7 +23,7 @@ export interface ProxyKind {
   readonly name: string
   readonly executable: string
   readonly installed: boolean
-  /** Resolves once it accepts connections. The addresses are host:port of the two listeners. */
+  /** Resolves once the proxy accepts connections. The addresses are host:port of both listeners. */
   start(upstream: {
     readonly management: string
     readonly application: string
@@ -37,7 +37,7 @@ const POLL_MS = 50
 interface Prepared {
   readonly directory: string
   readonly port: number
-  /** The shipped file with the two upstream addresses of this run. */
+  /** The shipped file, with the upstream addresses of this run. */
   readonly configuration: string
 }
 
@@ -81,7 +81,7 @@ function proxyKind(
   }
 }
 
-/** nginx takes a server's configuration inside of one for the process. */
+/** nginx includes the configuration of a server in that of the process. */
 export const NGINX: ProxyKind = proxyKind(
   'nginx',
   '/usr/sbin/nginx',
@@ -100,7 +100,7 @@ export const NGINX: ProxyKind = proxyKind(
       (name) => `${name}_temp_path ${within(name)};`,
     )
     const process = [
-      // Its workers could not enter the directory otherwise.
+      // Its workers could not enter the directory as another user.
       ...(isRoot() ? ['user root;'] : []),
       `pid ${within('nginx.pid')};`,
       'daemon off;',
@@ -113,7 +113,7 @@ export const NGINX: ProxyKind = proxyKind(
   },
 )
 
-/** Caddy makes its own certificates, by an authority that nothing else trusts. */
+/** Caddy creates its own certificates, with an authority that no other program trusts. */
 export const CADDY: ProxyKind = proxyKind(
   'caddy',
   '/usr/bin/caddy',
@@ -140,10 +140,10 @@ function isRoot(): boolean {
 }
 
 async function untilOpen({ stderr, stdout, ended }: Supervised, port: number): Promise<void> {
-  let [said, status] = ['', null as number | null]
+  let [output, status] = ['', null as number | null]
   for (const stream of [stderr, stdout]) {
     stream.on('data', (text: string) => {
-      said += text
+      output += text
     })
   }
   void ended.then((code) => {
@@ -154,10 +154,10 @@ async function untilOpen({ stderr, stdout, ended }: Supervised, port: number): P
     if ((await protocolOf(port)) !== null) return
     await new Promise((resolve) => setTimeout(resolve, POLL_MS))
   }
-  throw new Error(`the proxy did not start (status ${status}):\n${said}`)
+  throw new Error(`the proxy did not start (status ${status}):\n${output}`)
 }
 
-/** The protocol that a client of HTTP/2 and 1.1 is offered; null where nobody answers. */
+/** Returns the protocol negotiated from HTTP/2 and 1.1; null if the connection fails. */
 export function protocolOf(port: number): Promise<string | false | null> {
   return new Promise((resolve) => {
     const socket = connect({

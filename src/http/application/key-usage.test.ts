@@ -59,14 +59,14 @@ async function call(name: string, key: string, signal?: AbortSignal, token?: str
 }
 
 function guest(): string {
-  const { keyring, descriptor } = gateway.it.root
+  const { keyring, descriptor } = gateway.harness.root
   const nowMicros = realSystem().nowMicros()
   const request = { entropy: new Uint8Array(10), nowMicros, expiresInSeconds: 60 }
   return issueGuest({ keyring, environmentId: descriptor.environmentId }, request)
 }
 
 function callerOf(key: string) {
-  const { clientId, credentialId } = gateway.it.product.keys.authenticate(key)!
+  const { clientId, credentialId } = gateway.harness.product.keys.authenticate(key)!
   return { clientId, credentialId }
 }
 

@@ -39,7 +39,7 @@ const send = (sent: Sent = {}) => bench.send({ peer, ...sent })
 function endedKey(how: 'revoked' | 'deleted') {
   const key = bench.issueKey()
   const name = bench.credentialOf(key)
-  const { product, actor } = bench.gateway.it
+  const { product, actor } = bench.gateway.harness
   revokeCredential(product, actor, { ...name, requestId: REQUEST_ID })
   if (how === 'deleted') deleteCredential(product, actor, { ...name, requestId: REQUEST_ID })
   return { key, name }
@@ -70,9 +70,9 @@ describe('a record of a rejection names', () => {
   })
 
   test('a Release that was retired', async () => {
-    const { releaseId } = await publishRelease(bench.gateway.it, { source: 'first' })
-    await publishRelease(bench.gateway.it, { source: 'second' })
-    const { product, actor } = bench.gateway.it
+    const { releaseId } = await publishRelease(bench.gateway.harness, { source: 'first' })
+    await publishRelease(bench.gateway.harness, { source: 'second' })
+    const { product, actor } = bench.gateway.harness
     retire(product, actor, { releaseId, requestId: REQUEST_ID })
     const { code, records } = await send({ target: `release:${releaseId}` })
     expect(code).toBe('RELEASE_RETIRED')

@@ -68,11 +68,11 @@ afterAll(() => Promise.all([gateway.close(), issuer.close()]))
 async function release(...functions: readonly FunctionManifest[]): Promise<ReleaseId> {
   releases += 1
   const source = `release ${releases}`
-  return (await publishRelease(gateway.it, { functions, source })).releaseId
+  return (await publishRelease(gateway.harness, { functions, source })).releaseId
 }
 
 async function bind(releaseId: ReleaseId): Promise<void> {
-  const { product, actor } = gateway.it
+  const { product, actor } = gateway.harness
   const to = { channel: 'production', releaseId, expectedReleaseId: bound, requestId: REQUEST_ID }
   await promote(product, actor, to)
   await product.serving.whenIdle()
@@ -81,14 +81,14 @@ async function bind(releaseId: ReleaseId): Promise<void> {
 
 let policies = 0n
 async function serve(...served: readonly ReleaseId[]): Promise<void> {
-  const { product, actor } = gateway.it
+  const { product, actor } = gateway.harness
   const weight = 10_000 / served.length
   await setServingPolicy(product, actor, {
     operationId: system.ids.make('opn'),
     expectedRevision: policies,
     mode: served.length === 1 ? 'atomic' : 'weighted',
     releases: served.map((releaseId) => ({ releaseId, weight })),
-    changedAtMicros: gateway.it.system.nowMicros(),
+    changedAtMicros: gateway.harness.system.nowMicros(),
     requestId: REQUEST_ID,
   })
   policies += 1n
@@ -133,14 +133,14 @@ async function send(sent: Sent = {}) {
 
 /** A key of another credential of the Client that `gateway.key` belongs to. */
 function siblingKey(scopes: readonly ApplicationScope[] = ['mutation']): string {
-  const { product, actor } = gateway.it
+  const { product, actor } = gateway.harness
   const { key } = createCredential(product, actor, {
     clientId: product.keys.authenticate(gateway.key)!.clientId,
     credentialId: system.ids.make('crd'),
     name: 'sibling',
     scopes: [...scopes],
     rateLimit: null,
-    createdAtMicros: gateway.it.system.nowMicros(),
+    createdAtMicros: gateway.harness.system.nowMicros(),
     requestId: REQUEST_ID,
   })
   return key!.reveal()
@@ -149,7 +149,7 @@ function siblingKey(scopes: readonly ApplicationScope[] = ['mutation']): string 
 async function retireRelease(releaseId: ReleaseId): Promise<void> {
   // The head of a Workspace is in use.
   await release()
-  const { product, actor } = gateway.it
+  const { product, actor } = gateway.harness
   retire(product, actor, { releaseId, requestId: REQUEST_ID })
 }
 
@@ -332,7 +332,7 @@ describe('an operation that an earlier server recorded under its credential', ()
   ]
   test.each(MODES)('of a Function of the mode %s for %s', async (auth, sub, bare, signed) => {
     await bind(await release(write({ auth })))
-    const { product } = gateway.it
+    const { product } = gateway.harness
     const { clientId, credentialId } = product.keys.authenticate(gateway.key)!
     const loaded = await product.releases.load(bound)
     const operationId = system.ids.make('opn')

@@ -63,7 +63,7 @@ beforeEach(async () => {
   })
   first = gateway.releaseId
   const input = { functions: FUNCTIONS, source: 'second' }
-  second = (await publishRelease(gateway.it, input)).releaseId
+  second = (await publishRelease(gateway.harness, input)).releaseId
 })
 
 afterEach(async () => {
@@ -111,7 +111,7 @@ const outcome = async (name: string, sent: Sent = {}) => {
 
 /** Weights of the first and of the second Release, the older ID first. */
 async function serve(weights: readonly [number, number], expectedRevision = 0n): Promise<void> {
-  const { product, actor } = gateway.it
+  const { product, actor } = gateway.harness
   const releases = [first, second]
     .map((releaseId, i) => ({ releaseId, weight: weights[i]! }))
     .filter(({ weight }) => weight > 0)
@@ -120,23 +120,23 @@ async function serve(weights: readonly [number, number], expectedRevision = 0n):
     expectedRevision,
     mode: releases.length === 1 ? 'atomic' : 'weighted',
     releases,
-    changedAtMicros: gateway.it.system.nowMicros(),
+    changedAtMicros: gateway.harness.system.nowMicros(),
     requestId: REQUEST_ID,
   })
   await product.serving.whenIdle()
 }
 
 function change(verb: 'archive' | 'restore', expectedRevision: bigint) {
-  const { product, actor } = gateway.it
+  const { product, actor } = gateway.harness
   return changeEnvironment(product, actor, {
     operationId: system.ids.make('opn'),
     change: { verb, expectedRevision },
-    changedAtMicros: gateway.it.system.nowMicros(),
+    changedAtMicros: gateway.harness.system.nowMicros(),
     requestId: REQUEST_ID,
   })
 }
 
-const observed = () => readEnvironment(gateway.it.product).observed
+const observed = () => readEnvironment(gateway.harness.product).observed
 const token = (sub: string) => issuer.sign(issuer.claims(system.nowMillis(), { sub }))
 
 async function releasesOf(count: number, name: string, sent: (i: number) => Sent | Promise<Sent>) {
@@ -298,7 +298,7 @@ describe('an archived Environment', () => {
     await serve([0, 10_000])
     change('archive', 0n)
     change('restore', 1n)
-    await gateway.it.product.serving.whenIdle()
+    await gateway.harness.product.serving.whenIdle()
     expect(await call('query.none')).toMatchObject({ status: 200, releaseId: second })
     const channel = await call('query.none', { target: 'channel:production' })
     expect(channel).toMatchObject({ status: 200, releaseId: first })

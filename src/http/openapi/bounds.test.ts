@@ -23,7 +23,7 @@ afterAll(() => origins.close())
 const operationOf = (name: string): DocumentedOperation => {
   return contract.operations.find((each) => each.name === name)!
 }
-const system = () => origins.gateway.it.system
+const system = () => origins.gateway.harness.system
 const now = () => String(system().nowMicros())
 
 interface Given {

@@ -5,10 +5,10 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import {
-  bentRequests,
-  goodRequest,
+  invalidRequests,
   type Sample,
   type State,
+  validRequest,
 } from '../../../build/testing/openapi/arbitrary-requests.ts'
 import { Contract, type DocumentedOperation } from '../../../build/testing/openapi/contract.ts'
 import { FUNCTIONS, type Origins, openOrigins } from '../../../build/testing/openapi/origins.ts'
@@ -47,8 +47,8 @@ function from(name: string, ...path: readonly (string | number)[]): string {
   return found as string
 }
 
-const now = () => String(origins.gateway.it.system.nowMicros())
-const newId = (prefix: 'app' | 'crd' | 'opn') => origins.gateway.it.system.ids.make(prefix)
+const now = () => String(origins.gateway.harness.system.nowMicros())
+const newId = (prefix: 'app' | 'crd' | 'opn') => origins.gateway.harness.system.ids.make(prefix)
 const operationId = (name: string) => ({
   params: { operationId: sent.get(name)!.headers[OPERATION_ID_HEADER]! },
 })
@@ -241,7 +241,7 @@ describe('a request that the schemas take is answered as documented', () => {
     const operation = operationOf(name)
     const state = await stateOf()
     const params = { ...inEnvironment(), ...state.params }
-    const good = goodRequest(contract, operation, { ...state, params }, seed)
+    const good = validRequest(contract, operation, { ...state, params }, seed)
     const { schema } = operation.body ?? {}
     if (schema != null) expect(contract.problem(schema, good.body)).toBeNull()
     const response = await origins.send(operation, good)
@@ -259,7 +259,7 @@ describe('a request that the schemas rule out is refused as documented', () => {
     const refused = operation.elsewhere
       ? ['REQUEST_INVALID']
       : ['PLATFORM_REQUEST_INVALID', 'PRODUCT_INVALID']
-    for (const [defect, bent] of bentRequests(contract, operation, sent.get(operation.name)!)) {
+    for (const [defect, bent] of invalidRequests(contract, operation, sent.get(operation.name)!)) {
       const { status, code } = await contract.check(operation, await origins.send(operation, bent))
       const expected = isOverlooked(operation, defect) ? [200, [null]] : [400, refused]
       const answer = [status, refused.includes(code ?? '') ? refused : [code]]

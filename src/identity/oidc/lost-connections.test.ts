@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { identityLosses, type Losses } from '../../../build/testing/losses/losses.ts'
+import { type LossInjector, lossInjector } from '../../../build/testing/losses/loss-injector.ts'
 import {
   AUTHORITY,
   type ExternalLogins,
@@ -20,16 +20,16 @@ import { type ExternalCore, type ExternalLoginInput, logInExternally } from './l
  */
 
 let t: ExternalLogins
-let losses: Losses
+let injector: LossInjector
 let subjects = 0
 
 beforeAll(async () => {
   t = await externalLogins()
-  losses = await identityLosses(t)
+  injector = await lossInjector(t)
 })
 
 afterAll(async () => {
-  await losses.close()
+  await injector.close()
   await t.dispose()
 })
 
@@ -137,7 +137,7 @@ test.each(CHANGES)('%s: a lost connection is never a false answer', async (_, re
     const change = await prepare()
     return (core: IdentityCore) => change(withProvider(core))
   }
-  const found = await losses.of(await prepared())
+  const found = await injector.lossesOf(await prepared())
   expect(found.filter(({ last }) => last).map(({ point }) => point)).toEqual([
     'before',
     'after',
@@ -146,7 +146,7 @@ test.each(CHANGES)('%s: a lost connection is never a false answer', async (_, re
   for (const loss of found) {
     const change = await prepared()
     const before = await snapshot()
-    const code = await losses.meet(change, loss)
+    const code = await injector.inject(change, loss)
     const after = await snapshot()
     const committed = loss.last && loss.point !== 'before'
     const uncertain = 'PLATFORM_IDENTITY_RESULT_UNCERTAIN'

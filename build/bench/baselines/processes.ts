@@ -1,24 +1,24 @@
-/** Limits that are servers: each is a process of its own, on the runtime of this script. */
+/** Starts baselines that are servers, each in a process of its own on this runtime. */
 import { spawn } from 'node:child_process'
 import { join } from 'node:path'
 
-export interface LimitServer {
+export interface BaselineServer {
   readonly port: number
   stop(): void
 }
 
 const ROOT = join(import.meta.dirname, '../../..')
 const SCRIPTS = {
-  bare: 'build/bench/limits/bare.ts',
-  bareSelect: 'build/bench/limits/bare-select.ts',
-  transfers: 'build/bench/limits/transfers.ts',
+  bare: 'build/bench/baselines/bare.ts',
+  bareSelect: 'build/bench/baselines/bare-select.ts',
+  transfers: 'build/bench/baselines/transfers.ts',
 }
 
-/** The script prints its port once it listens. */
-export async function limitServer(
+/** Starts a script and waits until it prints the port that it listens on. */
+export async function baselineServer(
   script: keyof typeof SCRIPTS,
   environment: Readonly<Record<string, string>>,
-): Promise<LimitServer> {
+): Promise<BaselineServer> {
   const child = spawn(process.execPath, [join(ROOT, SCRIPTS[script])], {
     env: { ...environment },
     stdio: ['ignore', 'pipe', 'inherit'],

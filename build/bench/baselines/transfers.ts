@@ -1,14 +1,14 @@
 /**
- * The limit of the transfer workload: what one writes by hand on the same runtime. Each request is
- * a SERIALIZABLE transaction that reads both accounts, checks the funds and writes both, again
- * after a growing random pause while PostgreSQL says that it ran into another one. Prints its port.
+ * The baseline of the transfer workload: a hand-written server on the same runtime. Each request is
+ * a SERIALIZABLE transaction that reads both accounts, checks the funds and writes both. It is
+ * retried after a growing random pause if PostgreSQL reports a conflict. Prints its port.
  */
 import { setTimeout as delay } from 'node:timers/promises'
 import { DatabaseError, Pool, type PoolClient } from 'pg'
 
-/** The default of pg. One for each client of 50 makes contended transfers 2 to 5 times slower. */
+/** The default of pg. With 50 connections contended transfers are 2 to 5 times slower. */
 const CONNECTIONS = 10
-/** Of a pause: from one retry to the next it doubles up to this. */
+/** Bound of a pause, which doubles from one retry to the next. */
 const PAUSE_MILLIS_MAX = 32
 const SELECT = 'select id, balance from accounts where id in ($1, $2)'
 const UPDATE = 'update accounts set balance = $2 where id = $1'
@@ -21,7 +21,7 @@ interface Transfer {
 }
 
 const pool = new Pool({ connectionString: process.env.DATABASE_URL, max: CONNECTIONS })
-// Whoever connects first would measure the connecting.
+// Connects before the first request, which would measure the connection otherwise.
 const clients = await Promise.all(Array.from({ length: CONNECTIONS }, () => pool.connect()))
 for (const client of clients) client.release()
 
@@ -57,7 +57,7 @@ async function withRetries(transfer: Transfer): Promise<boolean> {
   }
 }
 
-/** False where the funds do not suffice. */
+/** Makes one attempt. Returns false if the funds do not suffice. */
 async function attempt(client: PoolClient, { from, to, amount }: Transfer): Promise<boolean> {
   await client.query('begin isolation level serializable')
   const select = { name: 'select', text: SELECT, values: [from, to] }
@@ -68,7 +68,7 @@ async function attempt(client: PoolClient, { from, to, amount }: Transfer): Prom
     await client.query('rollback')
     return false
   }
-  // In one order, or two transfers between the same accounts wait for each other.
+  // In one order, since transfers between the same accounts would deadlock otherwise.
   const changes = [
     [from, left],
     [to, balanceOf(to) + amount],

@@ -1,6 +1,6 @@
 /**
- * The limit of durable Mutations in PostgreSQL: single-row INSERTs from 8 connections, each its own
- * transaction, by pgbench where this machine has it, else by the same loop with pg.
+ * The baseline of durable Mutations in PostgreSQL: single-row INSERTs from 8 connections, each its
+ * own transaction, by pgbench where it is installed, otherwise by the same loop with pg.
  */
 import { spawnSync } from 'node:child_process'
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -16,11 +16,11 @@ const PGBENCH = Bun.which('pgbench')
 export const INSERTS_BY = `${PGBENCH === null ? 'pg' : 'pgbench'} INSERTs, ${CONNECTIONS} clients`
 
 export interface SingleInserts {
-  /** Of a row whose text is `body`. */
+  /** Inserts rows whose text is `body`. */
   run(body: string, seconds: number): Promise<LoadResult>
 }
 
-/** `directory` is for what pgbench writes. */
+/** Creates the table. `directory` receives what pgbench writes. */
 export async function singleInserts(url: string, directory: string): Promise<SingleInserts> {
   await execute(
     url,
@@ -59,7 +59,7 @@ function runPgbench(pgbench: string, { url, directory, body, seconds }: PgbenchR
     .flatMap((name) => readFileSync(join(folder, name), 'utf8').trimEnd().split('\n'))
     .map((line) => line.split(' ').map(Number))
   rmSync(folder, { recursive: true })
-  // client, transaction, latency in microseconds, script, and when it ended: seconds, microseconds.
+  // Columns: client, transaction, latency in microseconds, script, end in seconds and microseconds.
   const ends = rows.map((row) => row[4]! * 1000 + row[5]! / 1000)
   const first = ends.reduce((a, b) => Math.min(a, b))
   const last = ends.reduce((a, b) => Math.max(a, b))
@@ -76,7 +76,7 @@ async function runClients(url: string, body: string, seconds: number): Promise<L
   const startAt = performance.now()
   const countFrom = startAt + seconds * 1000 * WARM_UP_SHARE
   const stopAt = startAt + seconds * 1000
-  const work = async (client: Client): Promise<void> => {
+  const insertRepeatedly = async (client: Client): Promise<void> => {
     for (let before = startAt; before < stopAt; ) {
       await client.query(insert)
       const after = performance.now()
@@ -84,7 +84,7 @@ async function runClients(url: string, body: string, seconds: number): Promise<L
       before = after
     }
   }
-  await Promise.all(clients.map(work))
+  await Promise.all(clients.map(insertRepeatedly))
   await Promise.all(clients.map((client) => client.end()))
   return resultOf(latencies, seconds * (1 - WARM_UP_SHARE))
 }

@@ -1,8 +1,8 @@
-/** The limit of durable Mutations in SQLite: single-row commits on the same disk, one at a time. */
+/** The baseline of durable Mutations in SQLite: single-row commits on the same disk. */
 import { Database } from 'bun:sqlite'
 import { type LoadResult, resultOf, WARM_UP_SHARE } from '../load.ts'
 
-/** Each commit is in the write-ahead log on the disk before the next begins. */
+/** Commits one row at a time; each is in the write-ahead log on the disk before the next begins. */
 export class SingleCommits {
   readonly #database: Database
   readonly #insert

@@ -1,14 +1,14 @@
-/** Promotes through the management origin, and knows what was served when. */
+/** Promotes Releases through the management origin and records when each was served. */
 import { assert } from '../../../src/errors/assert.ts'
 import { ids, type Json } from '../calls.ts'
-import type { Move } from './moves.ts'
 import type { Plan } from './plan.ts'
+import type { Promotion } from './served.ts'
 import type { Target } from './versions.ts'
 
 const POLL_MILLIS = 5
 
-export class Mover {
-  readonly moves: Readonly<Record<Target, Move[]>> = {
+export class Promoter {
+  readonly promotions: Readonly<Record<Target, Promotion[]>> = {
     'channel:production': [],
     'environment:default': [],
   }
@@ -18,19 +18,19 @@ export class Mover {
     this.#plan = plan
   }
 
-  /** Resolves once the Channel serves it. */
+  /** Binds the Channel to the Release. Resolves once the Channel serves it. */
   async promote(releaseId: string): Promise<void> {
-    const asked = performance.now()
+    const requestedAt = performance.now()
     const { serving } = await this.#send('PUT', '/channels/production', { releaseId })
     if (serving !== 'converged') {
       await this.#until(async () => (await this.#send('GET', '')).observed.serving === 'serving')
     }
-    this.#record('channel:production', releaseId, asked)
+    this.#record('channel:production', releaseId, requestedAt)
   }
 
-  /** Resolves once environment:default serves it, alone. */
+  /** Lets environment:default serve this Release alone. Resolves once it does. */
   async serve(releaseId: string): Promise<void> {
-    const asked = performance.now()
+    const requestedAt = performance.now()
     const before = await this.#send('GET', '/serving-policy')
     const { desired } = await this.#send('PUT', '/serving-policy', {
       expectedRevision: Number(before.desired.revision),
@@ -42,11 +42,11 @@ export class Mover {
       const { observed } = await this.#send('GET', '/serving-policy')
       return observed.revision === desired.revision
     })
-    this.#record('environment:default', releaseId, asked)
+    this.#record('environment:default', releaseId, requestedAt)
   }
 
-  #record(target: Target, releaseId: string, asked: number): void {
-    this.moves[target].push({ releaseId, asked, effective: performance.now() })
+  #record(target: Target, releaseId: string, requestedAt: number): void {
+    this.promotions[target].push({ releaseId, requestedAt, effectiveAt: performance.now() })
   }
 
   async #until(isSo: () => Promise<boolean>): Promise<void> {

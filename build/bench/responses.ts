@@ -1,27 +1,27 @@
-/** An answer over a raw connection, as far as a load reads it. */
+/** Reads HTTP responses of a raw connection, as far as a load needs them. */
 import { assert } from '../../src/errors/assert.ts'
 
 const HEADER_END = '\r\n\r\n'
-/** No JSON holds it. */
+/** JSON cannot contain this text. */
 const LAST_CHUNK = '\r\n0\r\n\r\n'
 const BEGINNING_BYTES_MAX = 2_000
 const NOTHING = Buffer.alloc(0)
 
-/** Counts the bytes of an answer and reads its head alone: a long body must cost little here. */
-export class Answer {
-  /** Empty until it is whole. */
+/** Counts the bytes of a response and parses only its head, so that long bodies cost little. */
+export class ResponseReader {
+  /** Empty until the head is complete. */
   head = ''
   #start = NOTHING
-  /** Null where the answer comes in chunks: its last one tells the end. */
+  /** Null for a chunked response, which ends with its last chunk. */
   #missing: number | null = 0
   #end = ''
 
-  /** Of a short answer all of it, of any at most 2,000 bytes. */
+  /** The first 2,000 bytes of the response at most. */
   get beginning(): string {
     return this.#start.toString('latin1', 0, BEGINNING_BYTES_MAX)
   }
 
-  /** Whether the answer is whole with this chunk. */
+  /** Adds a chunk. Returns whether it completes the response. */
   take(chunk: Buffer): boolean {
     if (this.head !== '') {
       if (this.#start.length < BEGINNING_BYTES_MAX)
@@ -35,7 +35,7 @@ export class Answer {
     this.head = this.#start.toString('latin1', 0, end + 2)
     const match = /\r\ncontent-length: (\d+)/i.exec(this.head)
     this.#missing = match === null ? null : Number(match[1])
-    assert(match !== null || this.head.includes('chunked'), 'an answer without a length')
+    assert(match !== null || this.head.includes('chunked'), 'a response without a length')
     return this.#isWhole(chunk, this.#start.length - end - HEADER_END.length)
   }
 

@@ -1,6 +1,6 @@
 /**
- * The limit of what reads the identity database: a bare Hono route on the same runtime that makes
- * one SELECT by primary key, prepared as the server's own are, with a pool of the server's size.
+ * The baseline of calls that read the identity database: a bare Hono route on the same runtime that
+ * makes one SELECT by primary key, prepared as the server's own are, with a pool of the same size.
  * Prints its port.
  */
 import { Hono } from 'hono'
@@ -11,7 +11,7 @@ const ROWS = 1_000
 const SELECT = { name: 'select', text: 'select id, body from bench_rows where id = $1' }
 
 const pool = new Pool({ connectionString: process.env.DATABASE_URL, max: CONNECTIONS_MAX })
-const bodyLength = Math.max(0, Number(process.env.ANSWER_BYTES ?? '300') - 20)
+const bodyLength = Math.max(0, Number(process.env.RESPONSE_BYTES ?? '300') - 20)
 await pool.query(
   'create table if not exists bench_rows (id bigint primary key, body text not null)',
 )

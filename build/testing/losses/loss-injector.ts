@@ -1,4 +1,4 @@
-/** Changes of identity that lose their connection at each message of the protocol in turn. */
+/** Runs changes of identity that lose their connection at each message of the protocol in turn. */
 import { Database } from '../../../src/database/database.ts'
 import type { IdentityCore } from '../../../src/identity/core.ts'
 import { Secret } from '../../../src/value/secret.ts'
@@ -9,7 +9,7 @@ import { codeOf } from '../operators.ts'
 export type Change = (core: IdentityCore) => Promise<unknown>
 
 export interface Loss {
-  /** From 1, of the messages of the change. */
+  /** Number of the message among those of the change, from 1. */
   readonly message: number
   readonly point: CutPoint
   /** Whether the message is the last one, which commits. */
@@ -17,22 +17,23 @@ export interface Loss {
   readonly where: string
 }
 
-export interface Losses {
-  /** Every loss that the change can meet, found by running it once whole. */
-  of(change: Change): Promise<readonly Loss[]>
-  /** The code that the change ends with when it meets the loss; `none` where it succeeds. */
-  meet(change: Change, loss: Loss): Promise<string>
+/** Injects lost connections into changes. */
+export interface LossInjector {
+  /** Returns every loss that the change can meet. Runs it once without a loss to find them. */
+  lossesOf(change: Change): Promise<readonly Loss[]>
+  /** Runs the change with the loss. Returns the code of its Fault; `none` if it succeeds. */
+  inject(change: Change, loss: Loss): Promise<string>
   close(): Promise<void>
 }
 
-/** Messages that the server answers by themselves, Sync and Query, can be lost on the way back. */
-const ANSWERED = ['S', 'Q']
+/** Messages that have a response, Sync and Query. The response can be lost too. */
+const WITH_RESPONSE = ['S', 'Q']
 const POINTS: readonly CutPoint[] = ['before', 'after', 'within-answer']
 
-export async function identityLosses(t: TestIdentity): Promise<Losses> {
-  const proxy = await postgresProxy(t.url)
-  const { system, credentials } = t.identity
-  /** On one fresh connection, with its settings made before `arm`. */
+export async function lossInjector(fixture: TestIdentity): Promise<LossInjector> {
+  const proxy = await postgresProxy(fixture.url)
+  const { system, credentials } = fixture.identity
+  /** Runs the change on one new connection. `arm` is called after its settings are made. */
   const through = async (change: Change, arm: () => void): Promise<string> => {
     const database = new Database({ url: new Secret(proxy.url), connectionsMax: 1 })
     try {
@@ -44,14 +45,14 @@ export async function identityLosses(t: TestIdentity): Promise<Losses> {
     }
   }
   return {
-    of: async (change) => {
+    lossesOf: async (change) => {
       let stop: () => readonly string[] = () => []
       await through(change, () => {
         stop = proxy.record()
       })
       const types = stop()
       return types.flatMap((type, i) =>
-        (ANSWERED.includes(type) ? POINTS : POINTS.slice(0, 1)).map((point) => ({
+        (WITH_RESPONSE.includes(type) ? POINTS : POINTS.slice(0, 1)).map((point) => ({
           message: i + 1,
           point,
           last: i + 1 === types.length,
@@ -59,26 +60,26 @@ export async function identityLosses(t: TestIdentity): Promise<Losses> {
         })),
       )
     },
-    meet: async (change, { message, point }) => {
+    inject: async (change, { message, point }) => {
       const { cuts } = proxy
       const code = await through(change, () => proxy.cutAtMessage(message, point))
-      if (proxy.cuts !== cuts + 1) throw new Error(`nothing was cut at message ${message}`)
+      if (proxy.cuts !== cuts + 1) throw new Error(`no connection was cut at message ${message}`)
       return code
     },
     close: () => proxy.close(),
   }
 }
 
-export async function lastAudit(t: TestIdentity): Promise<string> {
-  const rows = await t.sql<{ last: string | null }>(
+export async function lastAudit(fixture: TestIdentity): Promise<string> {
+  const rows = await fixture.sql<{ last: string | null }>(
     'select max(audit_id) as last from service_platform_audit',
   )
   return rows[0]?.last ?? ''
 }
 
-/** Audit operations behind `auditId`, sorted. The clock must have moved since. */
-export async function recordsSince(t: TestIdentity, auditId: string): Promise<string[]> {
-  const rows = await t.sql<{ operation: string }>(
+/** Returns the audit operations after `auditId`, sorted. The clock must have advanced since. */
+export async function recordsSince(fixture: TestIdentity, auditId: string): Promise<string[]> {
+  const rows = await fixture.sql<{ operation: string }>(
     'select operation from service_platform_audit where audit_id > $1 order by operation',
     [auditId],
   )

@@ -1,6 +1,6 @@
 /**
- * Where the quickstart keeps things: everything in `.svc/` of the checkout, readable by this user
- * alone, and what it decided once so that the next start finds the same.
+ * The files of the quickstart: everything is in `.svc/` of the checkout, readable by this user
+ * alone, with the decisions of the first start, which every later start repeats.
  */
 import { createHash, randomBytes } from 'node:crypto'
 import {
@@ -19,7 +19,7 @@ import { realSystem } from '../../src/system/system.ts'
 import { newPassword } from '../testing/databases/cluster.ts'
 import { isOpenToOthers, postgresAccount } from '../testing/servers/binaries.ts'
 
-export interface Places {
+export interface Paths {
   readonly home: string
   readonly database: string
   readonly state: string
@@ -38,24 +38,24 @@ export interface KeyIds {
   readonly publicCredentialId: string
 }
 
-/** What must be the same at every start. */
+/** Values that must be the same at every start. */
 export interface Decisions {
   version: 1
   databasePassword: string
   databasePort: number | null
   managementPort: number | null
   applicationPort: number | null
-  /** Null until they exist: the server takes a new identifier on the day it was made only. */
+  /** Null until they exist: the server accepts a new identifier only on the day it was made. */
   keys: KeyIds | null
   readonly channelOperationId: string
   readonly messageOperationId: string
   channelId: string | null
 }
 
-/** `home` is made when absent. */
-export function openPlaces(home: string): Places {
+/** Creates `home` if it does not exist. */
+export function preparePaths(home: string): Paths {
   mkdirSync(home, { recursive: true })
-  // PostgreSQL runs as another account where this is root: it may pass through, and see nothing.
+  // If this user is root, PostgreSQL runs as another account, which may pass through the folder.
   chmodSync(home, postgresAccount().uid === undefined ? 0o700 : 0o711)
   const within = (name: string): string => join(home, name)
   for (const name of ['state', 'config', 'keys']) {
@@ -76,14 +76,14 @@ export function openPlaces(home: string): Places {
   }
 }
 
-/** Below a folder that only root may pass, such as /root, PostgreSQL cannot reach `.svc`. */
+/** Returns the data directory. PostgreSQL as another account cannot reach one below /root. */
 function databaseFolder(home: string): string {
   const folder = join(home, 'postgres')
   if (postgresAccount().uid === undefined || isOpenToOthers(home)) return folder
   const mark = createHash('sha256').update(home).digest('hex').slice(0, 12)
   const outside = join('/var/lib', `svc-quickstart-${mark}`)
   if (lstatSync(folder, { throwIfNoEntry: false }) === undefined) {
-    // `.svc` was removed to start anew: what it pointed to belongs to no one.
+    // `.svc` was removed to start anew: no one needs the folder that it linked to.
     rmSync(outside, { recursive: true, force: true })
     mkdirSync(outside, { mode: 0o711 })
     symlinkSync(join(outside, 'postgres'), folder)
@@ -91,8 +91,8 @@ function databaseFolder(home: string): string {
   return join(outside, 'postgres')
 }
 
-export function readDecisions(places: Places): Decisions {
-  if (existsSync(places.decisions)) return JSON.parse(readFileSync(places.decisions, 'utf8'))
+export function readDecisions(paths: Paths): Decisions {
+  if (existsSync(paths.decisions)) return JSON.parse(readFileSync(paths.decisions, 'utf8'))
   const { ids } = realSystem()
   const decisions: Decisions = {
     version: 1,
@@ -105,12 +105,12 @@ export function readDecisions(places: Places): Decisions {
     messageOperationId: ids.make('opn'),
     channelId: null,
   }
-  writeDecisions(places, decisions)
+  writeDecisions(paths, decisions)
   return decisions
 }
 
-export function writeDecisions(places: Places, decisions: Decisions): void {
-  writePrivate(places.decisions, `${JSON.stringify(decisions, null, 2)}\n`)
+export function writeDecisions(paths: Paths, decisions: Decisions): void {
+  writePrivate(paths.decisions, `${JSON.stringify(decisions, null, 2)}\n`)
 }
 
 export function newKeyIds(): KeyIds {
@@ -122,14 +122,14 @@ export function newOperationId(): string {
   return realSystem().ids.make('opn')
 }
 
-/** A file of mode 0600 that is either there whole or not at all. */
+/** Writes a file of mode 0600 atomically. */
 export function writePrivate(path: string, text: string): void {
   const draft = `${path}.${process.pid}.new`
   writeFileSync(draft, text, { mode: 0o600 })
   renameSync(draft, path)
 }
 
-/** The identity pepper, made once: every stored credential depends on it. */
+/** Creates the identity pepper once: every stored credential depends on it. */
 export function ensurePepper(path: string): void {
   if (!existsSync(path)) writePrivate(path, randomBytes(32).toString('base64url'))
 }
