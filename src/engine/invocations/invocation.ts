@@ -65,7 +65,9 @@ export function beginInvocation(
     seed: system.randomBytes(32).toHex(),
     deadline: (input.arrivedMillis ?? system.monotonicMillis()) + millisMax,
     configuration: configuration.current,
-    isSpeculative: input.prepared.functions.get(input.definition.name)!.speculation.decide(),
+    // What the server performs itself has no Function.
+    isSpeculative:
+      input.prepared.functions.get(input.definition.name)?.speculation.decide() ?? false,
   }
 }
 

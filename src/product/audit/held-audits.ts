@@ -40,7 +40,11 @@ export class HeldAudits {
     { perform, isUndone }: HeldChange<T>,
   ): Promise<T> {
     const { system, control } = this.#options
-    const auditId = control.transaction((tx) => appendAudit(tx, system, actor, change, 'held'))
+    const auditId = control.transaction((tx) => {
+      // An attempt before this one had no known outcome.
+      for (const held of this.#heldFor(change.operationId)) deletePendingAudit(tx, held)
+      return appendAudit(tx, system, actor, change, 'held')
+    })
     try {
       const result = await perform()
       this.#release(auditId)
@@ -56,10 +60,21 @@ export class HeldAudits {
   async resolve(isCommitted: (operationId: OperationId) => Promise<boolean>): Promise<void> {
     const { control } = this.#options
     for (const { auditId, record } of control.read(listHeldAudit)) {
-      const { operationId } = JSON.parse(record) as { readonly operationId: OperationId }
-      if (await isCommitted(operationId)) this.#release(auditId)
+      if (await isCommitted(operationOf(record))) this.#release(auditId)
       else control.transaction((tx) => deletePendingAudit(tx, auditId))
     }
+  }
+
+  /** Delivers the record of a change whose outcome became known by its repeat. */
+  settle(operationId: OperationId): void {
+    for (const auditId of this.#heldFor(operationId)) this.#release(auditId)
+  }
+
+  #heldFor(operationId: OperationId): AuditId[] {
+    return this.#options.control
+      .read(listHeldAudit)
+      .filter(({ record }) => operationOf(record) === operationId)
+      .map(({ auditId }) => auditId)
   }
 
   #release(auditId: AuditId): void {
@@ -67,4 +82,8 @@ export class HeldAudits {
     control.transaction((tx) => releaseHeldAudit(tx, auditId))
     audit.deliver()
   }
+}
+
+function operationOf(record: string): OperationId {
+  return (JSON.parse(record) as { readonly operationId: OperationId }).operationId
 }

@@ -85,7 +85,11 @@ export async function changeDocument(
   const fingerprint = fingerprintOf(actor, { target, change, changedAtMicros })
   const perform = () =>
     administration.change(release, { operationId, fingerprint, change, requestId })
-  if (isRepeat) return perform()
+  if (isRepeat) {
+    const changed = await perform()
+    ports.heldAudits.settle(operationId)
+    return changed
+  }
   return ports.heldAudits.hold(
     actor,
     { operation: `product.document.${kind}`, subject: documentId, requestId, operationId },
