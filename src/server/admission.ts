@@ -4,7 +4,7 @@
  * while it stops. Probes are answered at once in both.
  */
 import { Fault } from '../errors/fault.ts'
-import type { ApplicationBinding } from '../http/application/gateway.ts'
+import type { ApplicationBinding } from '../http/application/incoming.ts'
 import { errorResponse, type SurfaceCodes } from '../http/errors.ts'
 import { probeResponse } from '../http/probes.ts'
 import type { System } from '../system/system.ts'

@@ -50,6 +50,7 @@ export async function openServer(options: CompositionOptions): Promise<Compositi
     pepper: configuration.identityPepper,
     stateDirectory: configuration.stateDirectory,
     oidc: configuration.oidc,
+    workloads: configuration.workloads,
     managedSource: configuration.managedSource,
     system,
     log,
