@@ -142,8 +142,8 @@ export class TestEngine implements ReleaseEngine {
       },
     }
   }
-  /** Only tests with a real engine read and write documents. */
-  administration = undefined as never
+  /** Set by tests with a real engine; no other test reads or writes documents. */
+  administration = undefined as unknown as ReleaseEngine['administration']
   isWarm: ReleaseEngine['isWarm'] = () => true
   warm: ReleaseEngine['warm'] = async () => undefined
   retainOnly: ReleaseEngine['retainOnly'] = async () => 0

@@ -1,8 +1,8 @@
 /** The interface of the engine, which executes the Functions of one Environment. */
 import type { MaybePromise } from '../system/maybe-promise.ts'
 import type { Json } from '../value/strict-json.ts'
-import type { DocumentAdministration } from './administration/document-administration.ts'
 import type { ActionOutcome, ActionStatistics } from './actions/actions.ts'
+import type { DocumentAdministration } from './administration/document-administration.ts'
 import type { SystemDocuments } from './files/system-documents.ts'
 import type { MutationOutcome, ReplayRequest } from './invocations/mutations.ts'
 import type { QueryOutcome } from './invocations/queries.ts'

@@ -23,6 +23,7 @@ import { type ManagementApp, managementRoutes } from './management/routes.ts'
  */
 
 const id = (prefix: string) => `${prefix}_00000000000000000000000001`
+const DOCUMENT_ID = 'notes_01ARZ3NDEKTSV4RRFFQ69G5FAV'
 const MICROS = '1800000000000000'
 const configuration = {
   name: 'My app',
@@ -37,7 +38,7 @@ const credential = { credentialId: id('crd'), createdAtMicros: MICROS }
 const BASE = '/v1/projects/:projectId/environments/:environmentId'
 const CREDENTIALS = `${BASE}/application-clients/:clientId/credentials`
 
-/** A body that each route would take; null for a route without one, FRAME for no JSON. */
+/** A valid body for each route; null for no body, FRAME for a package frame. */
 const FRAME = Symbol('a package frame')
 const BODIES: Readonly<Record<string, object | null | typeof FRAME>> = {
   'GET /health/live': null,
@@ -106,6 +107,19 @@ const BODIES: Readonly<Record<string, object | null | typeof FRAME>> = {
   [`DELETE ${CREDENTIALS}/:credentialId`]: null,
   [`GET ${BASE}/functions`]: null,
   [`GET ${BASE}/schema/tables`]: null,
+  [`POST ${BASE}/data/query`]: { target: 'channel:production', table: 'notes' },
+  [`GET ${BASE}/data/documents/:table/:documentId`]: null,
+  [`POST ${BASE}/data/documents/:table`]: {
+    ...{ target: 'channel:production', documentId: DOCUMENT_ID, changedAtMicros: MICROS },
+    value: { type: 'object', value: [] },
+  },
+  [`PUT ${BASE}/data/documents/:table/:documentId`]: {
+    ...{ target: 'channel:production', expectedRevision: 1, changedAtMicros: MICROS },
+    value: { type: 'object', value: [] },
+  },
+  [`DELETE ${BASE}/data/documents/:table/:documentId`]: {
+    ...{ target: 'channel:production', expectedRevision: 1, changedAtMicros: MICROS },
+  },
   [`GET ${BASE}/instances/healthz`]: null,
   [`GET ${BASE}/metrics`]: null,
 }
@@ -122,23 +136,25 @@ const SAMPLES: Readonly<Record<string, string>> = {
   credentialId: id('crd'),
   channel: 'production',
   name: 'API_KEY',
+  table: 'notes',
+  documentId: DOCUMENT_ID,
 }
 
 type R = Route<ManagementApp>
 const nameOf = ({ method, path }: R): string => `${method} ${path}`
 const bodyOf = (route: R) => BODIES[nameOf(route)]!
 const isJson = (route: R): boolean => route.body !== null && !('mediaType' in route.body)
-/** Routes that take a JSON object, be it one without fields. */
+/** Routes that accept a JSON object, also an empty one. */
 const json = managementRoutes.filter((route) => {
   return isJson(route) || (route.body === null && route.method === 'POST')
 })
-/** Routes that take no body at all. */
+/** Routes that accept no body. */
 const bare = managementRoutes.filter((route) => route.body === null && route.method !== 'POST')
 const withOperation = managementRoutes.filter((route) => route.operationId !== 'none')
 
 let t: ExternalLogins
 let hono: Hono
-/** What a caller presents who may do everything. */
+/** Credentials of a caller with every capability. */
 const authorityFor = ({ path }: R): Record<string, string> => {
   if (path.includes('/managed/')) return MANAGED_HEADER
   const token = path === '/v1/auth/oidc' ? 'a.b.c' : t.owner.accessToken
@@ -169,7 +185,7 @@ afterAll(async () => {
   await t.dispose()
 })
 
-/** Nothing is asked of the Product before the request is known to be of the right form. */
+/** A Product that fails when used: invalid requests must be rejected before. */
 function untouchable(): Product {
   const parts: Partial<Product> = { publications: new ConcurrencyLimit(1, 'PRODUCT_UNAVAILABLE') }
   return new Proxy(parts as Product, {

@@ -141,10 +141,7 @@ async function within<T>(
   }
 }
 
-async function pinned<T>(
-  { committer }: AdministrationPort,
-  read: () => Promise<T>,
-): Promise<T> {
+async function pinned<T>({ committer }: AdministrationPort, read: () => Promise<T>): Promise<T> {
   const pin = committer.pinSnapshot()
   try {
     return await read()

@@ -30,7 +30,6 @@ beforeEach(async () => {
     tables: TABLES,
     handlers: {},
   })
-  gateway.harness.engine.administration = gateway.engine.administration as never
 })
 afterEach(() => gateway.close())
 
@@ -129,7 +128,7 @@ test('an exact repeat gets the first result, and anything else is a reuse', asyn
   const input = {
     ...{ operationId, target: TARGET, changedAtMicros, requestId: REQUEST_ID },
     change: {
-      ...{ kind: 'insert', table: 'notes', documentId, value } as const,
+      ...({ kind: 'insert', table: 'notes', documentId, value } as const),
       createdAtMicros: changedAtMicros,
     },
   }
@@ -138,7 +137,9 @@ test('an exact repeat gets the first result, and anything else is a reuse', asyn
   await replace(1, first.document.revision, fields('later'))
   expect(await changeDocument(product, actor, input)).toEqual({ ...first, replayed: true })
   const other = { ...input, change: { ...input.change, value: fields('other') } }
-  expect(await faultCode(() => changeDocument(product, actor, other))).toBe('PRODUCT_OPERATION_REUSED')
+  expect(await faultCode(() => changeDocument(product, actor, other))).toBe(
+    'PRODUCT_OPERATION_REUSED',
+  )
 })
 
 describe('a query', () => {
