@@ -145,6 +145,9 @@ export class TestEngine implements ReleaseEngine {
   isWarm: ReleaseEngine['isWarm'] = () => true
   warm: ReleaseEngine['warm'] = async () => undefined
   retainOnly: ReleaseEngine['retainOnly'] = async () => 0
+  /** Unfinished scheduled work of any Release. */
+  pendingWork: number | null = 0
+  readonly scheduler = { pendingOf: () => this.pendingWork }
   whenIdle: ReleaseEngine['whenIdle'] = async () => undefined
 
   async *#scan(index: PhysicalIndex) {

@@ -25,7 +25,7 @@ import {
   ACTIONS_WAITING_MAX,
   NESTED_ACTIONS_MAX,
 } from '../limits.ts'
-import { ActionHost, type RunCallee } from './action-host.ts'
+import { ActionHost, type RunCallee, type ScheduleCounter } from './action-host.ts'
 import type { Requests } from './outgoing-requests.ts'
 
 export interface ActionPort extends InvocationPort {
@@ -39,6 +39,8 @@ export interface ActionPort extends InvocationPort {
 export interface ActionOutcome {
   /** Tagged JSON. */
   readonly resultText: string
+  /** Pieces of work that it and the Functions that it called have scheduled. */
+  readonly schedulesCreated: number
 }
 
 export interface ActionStatistics {
@@ -86,23 +88,29 @@ export class Actions {
 
   /** Raises BUSY where it may not run in time, and every failure of an invocation. */
   async invoke(input: InvocationInput): Promise<ActionOutcome> {
-    return { resultText: await this.#run(input, 0) }
+    const schedules = { created: 0 }
+    const resultText = await this.#run(input, 0, schedules)
+    return { resultText, schedulesCreated: schedules.created }
   }
 
-  async #run(input: InvocationInput, depth: number): Promise<string> {
+  async #run(input: InvocationInput, depth: number, schedules: ScheduleCounter): Promise<string> {
     const permits = depth === 0 ? this.#permits : this.#nestedPermits
     const release = await permits.acquire(input.context.credentialId ?? '', input.signal)
     try {
-      return await this.#execute(input, depth)
+      return await this.#execute(input, depth, schedules)
     } finally {
       release()
     }
   }
 
-  async #execute(input: InvocationInput, depth: number): Promise<string> {
+  async #execute(
+    input: InvocationInput,
+    depth: number,
+    schedules: ScheduleCounter,
+  ): Promise<string> {
     const { pool, system, usage } = this.#port
     const invocation = beginInvocation(this.#port, input, input.signal, ACTION_MILLIS_MAX)
-    const host = new ActionHost(this.#port, invocation, this.#callee, depth)
+    const host = new ActionHost(this.#port, invocation, this.#callee, { depth, schedules })
     const losses = new LostRunCounter()
     try {
       while (system.monotonicMillis() < invocation.deadline) {
@@ -128,7 +136,7 @@ export class Actions {
     }
   }
 
-  readonly #callee: RunCallee = async (input, depth) => {
+  readonly #callee: RunCallee = async (input, depth, schedules) => {
     const { queries } = this.#port
     switch (input.definition.kind) {
       case 'query': {
@@ -136,14 +144,14 @@ export class Actions {
         return (queries.find(keys) ?? (await queries.invoke(input, keys))).resultText
       }
       case 'mutation':
-        return this.#mutate(input)
+        return this.#mutate(input, schedules)
       case 'action':
-        return this.#run(input, depth)
+        return this.#run(input, depth, schedules)
     }
   }
 
   /** Carried out also where the Action ends before it: then it is a call in flight by itself. */
-  async #mutate(input: InvocationInput): Promise<string> {
+  async #mutate(input: InvocationInput, schedules: ScheduleCounter): Promise<string> {
     const { mutations, inFlight, system } = this.#port
     const end = inFlight.begin(input.prepared.release)
     try {
@@ -151,6 +159,7 @@ export class Actions {
       const operationId = system.ids.make('opn')
       const caller = input.context.invocationId
       const outcome = await mutations.invoke({ ...input, operationId, target: 'action', caller })
+      schedules.created += outcome.schedulesCreated
       return outcome.resultText
     } finally {
       end()

@@ -174,8 +174,8 @@ export async function invokeAction(call: Call): Promise<Invoked> {
   binding.takeTime?.()
   try {
     const outcome = await call.gateway.engine.action({ ...request, signal })
-    // Nothing is scheduled by a version that has no scheduler.
-    const metadata = '"kind":"action","schedulesCreated":"0"'
+    const { schedulesCreated } = outcome
+    const metadata = `"kind":"action","schedulesCreated":"${schedulesCreated}"`
     return invoked(request, request.release.releaseId, outcome.resultText, metadata)
   } finally {
     binding.returnTime?.()
