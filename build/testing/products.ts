@@ -147,7 +147,11 @@ export class TestEngine implements ReleaseEngine {
   retainOnly: ReleaseEngine['retainOnly'] = async () => 0
   /** Unfinished scheduled work of any Release. */
   pendingWork: number | null = 0
-  readonly scheduler = { pendingOf: () => this.pendingWork }
+  scheduler: ReleaseEngine['scheduler'] = {
+    pendingOf: () => this.pendingWork,
+    list: async () => ({ items: [], nextId: null }),
+    cancel: async () => null,
+  }
   whenIdle: ReleaseEngine['whenIdle'] = async () => undefined
 
   async *#scan(index: PhysicalIndex) {

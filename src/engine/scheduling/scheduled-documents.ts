@@ -35,6 +35,13 @@ export interface ScheduledWork extends WorkFields {
   readonly finishedAtMicros: bigint | null
 }
 
+/** Work without its arguments, which may be long and secret. */
+export type ScheduledSummary = Omit<ScheduledWork, 'argumentsText'>
+
+export function summaryOf({ argumentsText: _, ...work }: ScheduledWork): ScheduledSummary {
+  return work
+}
+
 /** Inserts pending work and returns its ID. */
 export function insertWork(transaction: Transaction, work: WorkFields): MaybePromise<string> {
   const { function: name, kind, releaseId, argumentsText, source, cron, dueAtMicros } = work

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type EngineBench, engineBench } from '../../../build/testing/engines.ts'
 import type { Value } from '../../value/values.ts'
-import type { ScheduledWork } from './scheduled-documents.ts'
+import type { ScheduledSummary } from './scheduled-documents.ts'
 
 const SCHEMA = `tables({ marks: {
   fields: { name: { type: 'string' } },
@@ -67,12 +67,12 @@ beforeAll(async () => {
 })
 afterAll(() => bench.close())
 
-async function workOf(id: Value): Promise<ScheduledWork> {
+async function workOf(id: Value): Promise<ScheduledSummary> {
   const { items } = await bench.engine.scheduler.list(null, 1_000)
   return items.find(({ scheduledId }) => scheduledId === id)!
 }
 
-async function ended(id: Value): Promise<ScheduledWork> {
+async function ended(id: Value): Promise<ScheduledSummary> {
   return expect
     .poll(() => workOf(id), { timeout: 20_000, interval: 20 })
     .toMatchObject({ state: expect.stringMatching(/succeeded|failed|canceled/) })
@@ -115,7 +115,9 @@ describe('a scheduled Mutation', () => {
 
   test('is canceled by an operator', async () => {
     const id = (await bench.call('later', { name: 'operator', seconds: 3_600 })) as string
-    expect(await bench.engine.scheduler.cancel(id)).toMatchObject({ state: 'canceled' })
+    const canceled = { work: { state: 'canceled' }, hasChanged: true }
+    expect(await bench.engine.scheduler.cancel(id)).toMatchObject(canceled)
+    expect(await bench.engine.scheduler.cancel(id)).toMatchObject({ hasChanged: false })
     expect(await bench.call('cancel', { id })).toBe(false)
   })
 

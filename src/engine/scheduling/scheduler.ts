@@ -12,7 +12,13 @@ import type { HealthStatus } from '../usage/health.ts'
 import { Dispatcher } from './dispatcher.ts'
 import { History } from './history.ts'
 import type { PendingWork } from './pending-work.ts'
-import { cancelWork, readWork, type ScheduledWork, workOf } from './scheduled-documents.ts'
+import {
+  cancelWork,
+  readWork,
+  type ScheduledSummary,
+  summaryOf,
+  workOf,
+} from './scheduled-documents.ts'
 import { byDueTime, byFinish, type WorkRange, WorkReads } from './work-reads.ts'
 import { type LoadRelease, WorkRuns } from './work-runs.ts'
 
@@ -40,7 +46,7 @@ export interface SchedulerOptions {
 }
 
 export interface WorkList {
-  readonly items: readonly ScheduledWork[]
+  readonly items: readonly ScheduledSummary[]
   /** ID to continue after; null for the last page. */
   readonly nextId: string | null
 }
@@ -131,11 +137,14 @@ export class Scheduler {
   }
 
   /** Cancels pending work. Returns it as it is then; null where there is none. */
-  cancel(scheduledId: string): Promise<ScheduledWork | null> {
+  cancel(
+    scheduledId: string,
+  ): Promise<{ readonly work: ScheduledSummary; readonly hasChanged: boolean } | null> {
     const { documents, system } = this.#options
     return documents.change(async (transaction) => {
-      await cancelWork(transaction, scheduledId, system.nowMicros())
-      return readWork(transaction, scheduledId)
+      const hasChanged = await cancelWork(transaction, scheduledId, system.nowMicros())
+      const work = await readWork(transaction, scheduledId)
+      return work === null ? null : { work: summaryOf(work), hasChanged }
     })
   }
 

@@ -8,7 +8,7 @@ import { idMillis } from '../../value/ids.ts'
 import { SCHEDULED_DOCUMENTS } from '../../value/scheduling/scheduled-work.ts'
 import type { SystemTablesLoader } from '../files/system-tables.ts'
 import { intervalOf, namedIndex, type RangeInput } from '../transactions/ranges.ts'
-import { type ScheduledWork, workOf } from './scheduled-documents.ts'
+import { type ScheduledSummary, summaryOf, workOf } from './scheduled-documents.ts'
 
 /** UTF-16 units of the texts of one page, which has one document at least. */
 const PAGE_UNITS_MAX = 8 * 1024 * 1024
@@ -49,13 +49,13 @@ export class WorkReads {
     afterId: string | null,
     limit: number,
     snapshot: number,
-  ): Promise<readonly ScheduledWork[]> {
-    const found: ScheduledWork[] = []
+  ): Promise<readonly ScheduledSummary[]> {
+    const found: ScheduledSummary[] = []
     let afterKey = afterId === null ? undefined : keyOfId(afterId)
     while (found.length < limit) {
       const range = { index: null, equal: [], limit: limit - found.length, afterKey }
       const { documents, done } = await this.page(range, snapshot)
-      found.push(...documents.map(({ document }) => workOf(document)))
+      found.push(...documents.map(({ document }) => summaryOf(workOf(document))))
       if (done) break
       afterKey = documents.at(-1)!.key
     }

@@ -21,6 +21,7 @@ import type { ProductApp } from './product-app.ts'
 import { workspaceRoutes } from './publish.ts'
 import { releaseRoutes } from './releases.ts'
 import type { Route } from './route.ts'
+import { scheduleRoutes } from './schedules.ts'
 import { servingPolicyRoutes } from './serving-policy.ts'
 import { statusRoutes } from './status.ts'
 
@@ -54,6 +55,7 @@ export const managementRoutes: readonly Route<ManagementApp>[] = [
   ...(servingPolicyRoutes as readonly Route<ManagementApp>[]),
   ...(configurationRoutes as readonly Route<ManagementApp>[]),
   ...(applicationClientRoutes as readonly Route<ManagementApp>[]),
+  ...(scheduleRoutes as readonly Route<ManagementApp>[]),
   ...(catalogRoutes as readonly Route<ManagementApp>[]),
   ...(instanceRoutes as readonly Route<ManagementApp>[]),
   ...(metricsRoutes as readonly Route<ManagementApp>[]),
