@@ -268,6 +268,25 @@ export declare function internalMutation<
   definition: InternalDefinition<MutationContext<keyof E & string, M>, M, A, R> & WithErrors<E>,
 ): FunctionDefinition<'mutation'>
 
+/**
+ * How often an Action is attempted where it is scheduled. It may then have its effects more than
+ * once, so its requests must be safe to repeat. Calls by applications are never repeated.
+ */
+interface WithRetry {
+  retry?: {
+    /** Attempts in all, 2 to 100. */
+    maximumAttempts: number
+    backoff: {
+      /** Pause before the second attempt. */
+      initial: Duration
+      /** Each pause is the one before times this; 2 by default. */
+      factor?: number
+      /** Longest pause, at most 1 day; 1 hour by default. */
+      maximum?: Duration
+    }
+  }
+}
+
 /** The hosts and secrets that an Action names; it reaches no others. */
 interface WithUses {
   uses?: {
@@ -295,7 +314,8 @@ export declare function action<
 >(
   definition: PublicDefinition<ActionContext<keyof E & string, M>, M, A, R> &
     WithErrors<E> &
-    WithUses,
+    WithUses &
+    WithRetry,
 ): FunctionDefinition<'action'>
 
 /** An Action that no application can call. */
@@ -307,7 +327,8 @@ export declare function internalAction<
 >(
   definition: InternalDefinition<ActionContext<keyof E & string, M>, M, A, R> &
     WithErrors<E> &
-    WithUses,
+    WithUses &
+    WithRetry,
 ): FunctionDefinition<'action'>
 
 /** A reference to a Function of this Workspace, from `api` or `internal` of `_generated/api`. */

@@ -166,6 +166,8 @@ export class Dispatcher {
       })
     } else {
       this.#queue.forget(scheduledId)
+      // A read after its commit may have skipped the work, which was known then.
+      if (end === 'postponed') this.#mayHaveMore = true
     }
     this.#pump()
   }

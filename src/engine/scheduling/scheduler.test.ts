@@ -2,7 +2,13 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type EngineBench, engineBench } from '../../../build/testing/engines.ts'
 import type { Value } from '../../value/values.ts'
-import type { ScheduledSummary } from './scheduled-documents.ts'
+import {
+  insertWork,
+  readWork,
+  type ScheduledSummary,
+  startWork,
+  type WorkFields,
+} from './scheduled-documents.ts'
 
 const SCHEMA = `tables({ marks: {
   fields: { name: { type: 'string' } },
@@ -10,6 +16,8 @@ const SCHEMA = `tables({ marks: {
 } })`
 const NAME = `arguments: { name: { type: 'string' } }`
 const ID = `arguments: { id: { type: 'string' } }`
+const BACKOFF = '{ initialMillis: 5, factor: 2, maximumMillis: 10 }'
+const RETRY = `{ maximumAttempts: 4, backoff: ${BACKOFF} }`
 const FUNCTIONS = `
 mark: mutation(async (ctx, { name }) => { await ctx.db.insert('marks', { name }) }, { ${NAME} }),
 marks: query(async (ctx, { name }) => {
@@ -51,6 +59,12 @@ fails: action(async (ctx, { name }) => {
   await ctx.runMutation(ref('mutation', 'mark'), { name })
   throw new Error('no')
 }, { ${NAME} }),
+flaky: action(async (ctx, { name }) => {
+  await ctx.runMutation(ref('mutation', 'mark'), { name })
+  if (await ctx.runQuery(ref('query', 'marks'), { name }) < 3) throw new Error('again')
+}, { ${NAME}, retry: ${RETRY} }),
+planFlaky: mutation(async (ctx, { name }) =>
+  ctx.scheduler.runAfter({ seconds: 0 }, ref('action', 'flaky'), { name }), { ${NAME} }),
 plan: action(async (ctx, { name }) => {
   const first = await ctx.scheduler.runAfter({ days: 1 }, ref('mutation', 'mark'), { name })
   await ctx.scheduler.runAt(ctx.now(), ref('action', 'act'), { name })
@@ -170,6 +184,12 @@ test('an Action counts what it and its Mutations schedule, and its work runs', a
   expect(await bench.call('marks', { name: 'plan' })).toBe(3)
 })
 
+test('an Action that declares retry is attempted until it succeeds', async () => {
+  const id = await bench.call('planFlaky', { name: 'flaky' })
+  expect(await ended(id)).toMatchObject({ state: 'succeeded', attempts: 3, lastErrorCode: null })
+  expect(await bench.call('marks', { name: 'flaky' })).toBe(3)
+})
+
 test('pages of the list follow each other in the order of the IDs', async () => {
   const all = (await bench.engine.scheduler.list(null, 1_000)).items.map((work) => work.scheduledId)
   expect(all).toEqual(all.toSorted())
@@ -190,4 +210,35 @@ test('the counts of unfinished work follow the commits', async () => {
   expect(scheduler.pendingOf(bench.release.releaseId)).toBe(before + 1)
   await scheduler.cancel(id)
   expect(scheduler.pendingOf(bench.release.releaseId)).toBe(before)
+})
+
+describe('an Action that was running when the server ended', () => {
+  const work = (name: string): WorkFields => ({
+    ...{ function: `f.${name}`, kind: 'action', releaseId: bench.release.releaseId },
+    ...{ argumentsText: `{"name":"${name} left"}`, source: 'function', cron: null },
+    dueAtMicros: 0n,
+  })
+
+  /** Stores running work as a server leaves it that is killed, then starts the scheduler again. */
+  async function recovered(name: string): Promise<ScheduledSummary> {
+    const id = await bench.engine.documents.change(async (transaction) => {
+      const inserted = await insertWork(transaction, work(name))
+      await startWork(transaction, (await readWork(transaction, inserted))!)
+      return inserted
+    })
+    bench.engine.scheduler.start({ load: async () => bench.release, admits: () => true })
+    return ended(id)
+  }
+
+  test('fails without being run again', async () => {
+    expect(await recovered('act')).toMatchObject({
+      ...{ state: 'failed', attempts: 1, lastErrorCode: 'RESULT_UNCERTAIN' },
+    })
+    expect(await bench.call('marks', { name: 'act left' })).toBe(0)
+  })
+
+  test('is attempted again where it declares retry', async () => {
+    expect(await recovered('flaky')).toMatchObject({ state: 'succeeded', attempts: 4 })
+    expect(await bench.call('marks', { name: 'flaky left' })).toBe(3)
+  })
 })

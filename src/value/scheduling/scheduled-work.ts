@@ -40,6 +40,16 @@ export type DurationUnit = keyof typeof DURATION_UNITS
 /** A duration is the sum of its units, each of which is a finite number from 0. */
 export type Duration = { readonly [Unit in DurationUnit]?: number }
 
+/** @limit Scheduled work: attempts of an Action that declares `retry` */
+export const ATTEMPTS_MAX = 100
+/**
+ * Milliseconds between two attempts, 1 day.
+ * @limit Scheduled work: pause between two attempts of an Action
+ */
+export const BACKOFF_MILLIS_MAX = 86_400_000
+/** Most times that a pause is longer than the one before. */
+export const BACKOFF_FACTOR_MAX = 100
+
 /** Returns whole milliseconds, rounded up; null for what is no duration up to 10 years. */
 export function durationMillis(value: unknown): number | null {
   if (typeof value !== 'object' || value === null) return null
