@@ -16,11 +16,12 @@ import {
   cancelWork,
   readWork,
   type ScheduledSummary,
+  type ScheduledWork,
   summaryOf,
   workOf,
 } from './scheduled-documents.ts'
 import { byDueTime, byFinish, type WorkRange, WorkReads } from './work-reads.ts'
-import { type LoadRelease, WorkRuns } from './work-runs.ts'
+import { type LoadRelease, type RunEnd, WorkRuns } from './work-runs.ts'
 
 const SCAN_ROWS = 1_000
 const RETRY_MILLIS = 1_000
@@ -52,8 +53,13 @@ export interface WorkList {
 }
 
 export interface SchedulerStatistics {
-  readonly pending: number
+  /** Pending and running pieces. */
+  readonly unfinished: number
   readonly running: number
+  /** Runs since the start of the server. */
+  readonly succeeded: number
+  /** Failed runs, those that are attempted again included. */
+  readonly failed: number
 }
 
 export class Scheduler {
@@ -65,6 +71,8 @@ export class Scheduler {
   #host: SchedulerHost | null = null
   #starting: Promise<void> | null = null
   #isStopped = false
+  #succeeded = 0
+  #failed = 0
 
   constructor(options: SchedulerOptions) {
     this.#options = options
@@ -74,13 +82,18 @@ export class Scheduler {
     this.#dispatcher = new Dispatcher({
       ...options,
       reads: this.#reads,
-      run: (work) => this.#runs.run(work, this.#host!.load),
+      run: (work) => this.#run(work),
       admits: () => this.#host!.admits(),
     })
   }
 
   get statistics(): SchedulerStatistics {
-    return { pending: this.#options.pending.count, running: this.#dispatcher.running }
+    return {
+      unfinished: this.#options.pending.count,
+      running: this.#dispatcher.running,
+      succeeded: this.#succeeded,
+      failed: this.#failed,
+    }
   }
 
   get health(): HealthStatus {
@@ -146,6 +159,13 @@ export class Scheduler {
       const work = await readWork(transaction, scheduledId)
       return work === null ? null : { work: summaryOf(work), hasChanged }
     })
+  }
+
+  async #run(work: ScheduledWork): Promise<RunEnd> {
+    const end = await this.#runs.run(work, this.#host!.load)
+    if (end === 'succeeded') this.#succeeded += 1
+    if (end === 'failed' || end === 'postponed') this.#failed += 1
+    return end
   }
 
   async #start(): Promise<void> {
