@@ -1,7 +1,7 @@
 /**
  * The documents of `svc docs`: writes the references among src/docs/*.md, their list in README.md,
  * the table of folders of src/README.md, and every document as one TypeScript module of text.
- * `--check` changes nothing and fails where something is stale.
+ * `--check` changes nothing and fails if something is stale.
  */
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -20,7 +20,7 @@ const MODULE = `${DOCS}/embedded.generated.ts`
 const MAP = 'src/README.md'
 const README = 'README.md'
 
-/** The documents that are written by a program; every other file of src/docs is a guide. */
+/** The generated documents. Every other file of src/docs is a guide. */
 export const REFERENCES: Readonly<Record<string, (root: string) => Promise<string> | string>> = {
   access: accessDocument,
   cli: cliDocument,
@@ -44,7 +44,7 @@ export function readGuides(root: string): Record<string, string> {
   return guides
 }
 
-/** What each generated file must hold, by path. The same sources give the same bytes. */
+/** Renders the generated files, by path. The same sources give the same bytes. */
 export async function renderDocs(root: string): Promise<Record<string, string>> {
   const references: Record<string, string> = {}
   for (const [topic, render] of Object.entries(REFERENCES)) references[topic] = await render(root)

@@ -1,6 +1,6 @@
 /**
- * dist-config/environment.template, the commented environment of a server, from the rows of
- * src/settings/variables.ts. `--check` changes nothing and fails where it is stale.
+ * Generates dist-config/environment.template, the commented environment of a server, from the rows
+ * of src/settings/variables.ts. `--check` changes nothing and fails if it is stale.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -10,10 +10,10 @@ import { isRequired, VARIABLES, type Variable } from '../src/settings/variables.
 const PATH = 'dist-config/environment.template'
 const ROWS: readonly Variable[] = VARIABLES
 
-/** The template is for a server behind one of the proxies of dist-config. */
+/** Settings that only a server behind one of the proxies of dist-config needs. */
 const BEHIND_PROXY = ['SERVICE_MANAGEMENT_TLS_TERMINATED']
 
-/** One assignment a variable; secrets are given as files, what is optional is commented out. */
+/** One assignment per variable. Secrets are given as files; optional ones are commented out. */
 export function renderTemplate(): string {
   const parts = ROWS.filter((row) => !['client only', 'recovery only'].includes(row.required)).map(
     (row) => {
@@ -25,7 +25,7 @@ export function renderTemplate(): string {
 }
 
 const TEMPLATE_HEAD = `# Settings of svc-server. Generated from src/settings/variables.ts.
-# They are for a server behind a proxy that ends TLS, such as nginx.conf or Caddyfile sets up.
+# They are for a server behind a proxy that terminates TLS, as nginx.conf and Caddyfile do.
 # Without a proxy remove SERVICE_MANAGEMENT_TLS_TERMINATED.
 `
 
@@ -35,6 +35,7 @@ const EXAMPLES: Readonly<Record<string, string>> = {
   SERVICE_MANAGEMENT_TLS_TERMINATED: 'true',
   SERVICE_PUBLIC_MANAGEMENT_URL: 'https://manage.example.com',
   SERVICE_PLATFORM_OIDC_CONFIG: '/etc/svc/oidc.json',
+  SERVICE_PLATFORM_WORKLOAD_OIDC_CONFIG: '/etc/svc/workload-oidc.json',
   SERVICE_PLATFORM_MANAGED_SOURCE_AUTHORITY: 'https://control.example.com',
   SERVICE_PRODUCT_ROOT: '/var/lib/svc/product',
   SERVICE_APPLICATION_LISTEN: '127.0.0.1:3210',

@@ -5,7 +5,7 @@ import { code, table } from './markdown.ts'
 
 interface Section {
   readonly title: string
-  /** Codes of the section; the last section takes those that no other does. */
+  /** Matches the codes of the section; the last section takes those that no other does. */
   readonly has: RegExp
 }
 

@@ -1,4 +1,4 @@
-/** The table of folders of src/README.md, from the rules that imports are checked by. */
+/** The table of folders in src/README.md, from the import rules. */
 import { FOLDERS, type Folder, OWNERS } from '../tidy/import-rules.ts'
 import { between, code, table } from './markdown.ts'
 

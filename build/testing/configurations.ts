@@ -1,4 +1,4 @@
-/** The configuration that Functions see, as a test sets it. */
+/** A configuration of Functions that a test can change. */
 import type {
   ConfigurationSnapshot,
   ConfigurationSource,

@@ -1,4 +1,4 @@
-/** Cursors of an Environment whose keyring is known. */
+/** Creates cursors of an Environment whose keyring is known. */
 import { Cursors } from '../../src/storage/cursors.ts'
 import { Keyring } from '../../src/storage/keyring.ts'
 import { ENVIRONMENT_ID } from './product-roots.ts'

@@ -1,6 +1,6 @@
 /**
- * The application origin in this process: a real Product, real keys, real documents; the Functions
- * alone run without a sandbox.
+ * Opens the application origin in this process: a real Product, real keys and real documents. Only
+ * the Functions run without a sandbox.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -26,7 +26,7 @@ import { DEFAULT_BUCKETS } from '../../src/product/files/buckets.ts'
 import { type Files, openFilesOf } from '../../src/product/files/files.ts'
 import { openJwtProviders } from '../../src/product/functional-tokens/providers.ts'
 import { FunctionalTokens } from '../../src/product/functional-tokens/tokens.ts'
-import { resolveTarget } from '../../src/product/serving/targets.ts'
+import { resolveTarget, unservedReason } from '../../src/product/serving/targets.ts'
 import { FileBlobs } from '../../src/storage/blobs/file-blobs.ts'
 import { Cursors } from '../../src/storage/cursors.ts'
 import { realSystem } from '../../src/system/system.ts'
@@ -46,18 +46,18 @@ export interface TestGateway {
   readonly metrics: Metrics
   readonly keyUsage: KeyUsage
   readonly rejections: RejectionLog
-  /** Confidential, with every scope. */
+  /** A confidential Application Key with every scope. */
   readonly key: string
-  /** Another one, of a client of its own. */
+  /** Creates an Application Client with one credential and returns its key. */
   issueKey(
     kind: ClientKind,
     rateLimit?: number | null,
     scopes?: readonly ApplicationScope[],
   ): string
-  /** Bound to the Channel `production`. */
+  /** The Release that the Channel `production` is bound to. */
   readonly releaseId: ReleaseId
-  /** Its engine finds in the code what tests say, and is idle when the one that runs it is. */
-  readonly it: TestProduct
+  /** The Product. Its engine describes the code as tests set it, and is idle with `engine`. */
+  readonly harness: TestProduct
   close(): Promise<void>
 }
 
@@ -66,15 +66,17 @@ export interface GatewayInput {
   readonly tables: readonly TableManifest[]
   readonly handlers: Readonly<Record<string, TestHandler>>
   readonly providers?: readonly JwtProvider[]
-  /** Documents that were there before; new ones in SQLite unless given. Closed with the gateway. */
+  /** Existing documents; default: new ones in SQLite. The gateway closes the store. */
   readonly store?: DocumentStore
-  /** None unless given. */
+  /** Default: no limits. */
   readonly limits?: ApplicationLimits
-  /** The budgets of a server with the default settings unless given. */
+  /** Default: the budgets of a server with the default settings. */
   readonly transfers?: Transfers
-  /** Those of a server with the default settings unless given. */
+  /** Default: the limits of a server with the default settings. */
   readonly realtime?: RealtimeLimits
-  /** Its lines are made and dropped unless given: a million requests would fill the memory. */
+  /**
+   * Default: records are created and dropped, since those of a million requests fill the memory.
+   */
   readonly log?: Logger
 }
 
@@ -94,9 +96,9 @@ function connectEngine({ engine: fake, product }: TestProduct, engine: Engine): 
 }
 
 export async function openTestGateway(input: GatewayInput): Promise<TestGateway> {
-  const it = await openTestProduct()
-  const { product, actor } = it
-  const { releaseId } = await publishRelease(it, input)
+  const harness = await openTestProduct()
+  const { product, actor } = harness
+  const { releaseId } = await publishRelease(harness, input)
   const request = { requestId: REQUEST_ID }
   const expectedReleaseId = 'empty'
   promote(product, actor, { channel: 'production', releaseId, expectedReleaseId, ...request })
@@ -107,18 +109,18 @@ export async function openTestGateway(input: GatewayInput): Promise<TestGateway>
   Object.assign(pool, { close: async () => undefined, warm: async () => undefined })
   const system = realSystem()
   const log = input.log ?? createLog({ system, sink: () => undefined, level: 'debug' })
-  const tokens = await openTokens(it, input, log)
-  const { configuration } = it.product
+  const tokens = await openTokens(harness, input, log)
+  const { configuration } = harness.product
   const issueGuest: IssueGuest = (request) => tokens.issueGuest(request)
   const metrics = new Metrics(system)
-  const cursors = new Cursors(it.root.keyring)
+  const cursors = new Cursors(harness.root.keyring)
   const blobs = await FileBlobs.open({ directory: join(directory, 'files'), freeFloorBytes: 0 })
   const ports = { store, pool, system, log, metrics, issueGuest, cursors, configuration }
   const { engine, files } = openFilesOf(
-    { system, log, keyring: it.root.keyring, buckets: DEFAULT_BUCKETS, blobs },
+    { system, log, keyring: harness.root.keyring, buckets: DEFAULT_BUCKETS, blobs },
     (storage) => createEngine({ ...ports, storage }),
   )
-  connectEngine(it, engine)
+  connectEngine(harness, engine)
   const keyUsage = new KeyUsage(log)
   const rejections = new RejectionLog(log)
   const gateway: Gateway = {
@@ -137,7 +139,7 @@ export async function openTestGateway(input: GatewayInput): Promise<TestGateway>
     explainKey: (key) => product.keys.explain(key),
     resolveTarget: (target, caller, affinity) => resolveTarget(product, caller, target, affinity),
     revision: () => product.root.control.changes + product.serving.changes,
-    serving: () => product.serving.isStarted,
+    unservedReason: () => unservedReason(product),
   }
   const realtime = new Realtime(gateway, input.realtime ?? REALTIME_LIMITS, metrics)
   const application = mountApplication(gateway, realtime)
@@ -148,16 +150,16 @@ export async function openTestGateway(input: GatewayInput): Promise<TestGateway>
     metrics,
     keyUsage,
     rejections,
-    key: issueKey(it, 'confidential'),
-    issueKey: (kind, rateLimit, scopes) => issueKey(it, kind, rateLimit, scopes),
+    key: issueKey(harness, 'confidential'),
+    issueKey: (kind, rateLimit, scopes) => issueKey(harness, kind, rateLimit, scopes),
     releaseId,
-    it,
+    harness,
     async close() {
       keyUsage.stop()
       rejections.stop()
       await files.close()
       await engine.close()
-      await it.close()
+      await harness.close()
       rmSync(directory, { recursive: true, force: true })
     },
   }

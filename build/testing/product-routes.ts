@@ -110,7 +110,7 @@ export class ProductRoutes {
   }
 }
 
-/** Returns the body of a response with this status, which must have exactly the wire's shape. */
+/** Returns the body of a response with this status, which must match the schema exactly. */
 export async function answer<T>(pending: Promise<Response>, status: number, schema: Schema<T>) {
   const response = await pending
   const body: unknown = await response.json()

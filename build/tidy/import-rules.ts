@@ -1,10 +1,10 @@
-/** Who may import whom: folders of src, and the libraries that each folder owns. */
+/** Rules of imports: between the folders of src, and of libraries by the folders that own them. */
 import { type Finding, isGenerated, isTest, type SourceFile } from './source-files.ts'
 
 const BASE = ['system', 'errors', 'value']
 
 export interface Folder {
-  /** What the folder owns; a cell of the table in src/README.md. */
+  /** Things that the folder owns; a cell of the table in src/README.md. */
   readonly owns: string
   /** The folders that it may import besides itself. */
   readonly imports: readonly string[] | 'all'
@@ -88,7 +88,7 @@ export interface Owner {
   readonly folders: readonly string[]
 }
 
-/** The folders that alone may import a library. */
+/** The only folders that may import a library. */
 export const OWNERS: readonly Owner[] = [
   { libraries: ['arktype'], folders: ['wire'] },
   { libraries: ['pg'], folders: ['database', 'build/testing', 'build/bench'] },
@@ -117,13 +117,13 @@ function isLibrary(library: string, specifier: string): boolean {
   return specifier === library || specifier.startsWith(`${library}/`)
 }
 
-/** First folder below src, or the path itself outside of it. */
+/** Returns the first folder below src, or the path itself if it is outside of src. */
 function folderOf(path: string): string {
   return path.startsWith('src/') ? path.split('/')[1]! : path
 }
 
 export function importFindings(file: SourceFile): Finding[] {
-  // Tests reach for whatever shows that their subject works.
+  // Tests may import everything that shows that their subject works.
   if (isTest(file.path) || isGenerated(file.path)) return []
   return [...directionFindings(file), ...libraryFindings(file)]
 }
@@ -180,19 +180,19 @@ function libraryFindings(file: SourceFile): Finding[] {
         {
           ...at,
           rule: `${each.specifier} has no owner`,
-          replacement: 'do without it, or name its owner in build/tidy/import-rules.ts',
+          replacement: 'remove it, or name its owner in build/tidy/import-rules.ts',
         },
       ]
     }
     const owned = owner.folders.some((name) => folder === name || file.path.startsWith(`${name}/`))
-    // Generators of random values stand beside what they generate, for tests alone.
+    // Generators of random values are next to the type that they generate, for tests alone.
     const generator = each.specifier === 'fast-check' && /\/arbitrary-[^/]+$/.test(file.path)
     if (owned || generator) return []
     return [
       {
         ...at,
         rule: `${each.specifier} belongs to ${owner.folders.join(', ')}`,
-        replacement: 'call what its owner exports',
+        replacement: 'call a function that its owner exports',
       },
     ]
   })

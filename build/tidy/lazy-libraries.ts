@@ -1,9 +1,9 @@
-/** Libraries that take so long to load that a program imports them only where it needs them. */
+/** The rule that slow libraries are imported on demand, not when a program starts. */
 import type { Finding, Import, SourceFile } from './source-files.ts'
 
-/** The modules that every command line loads before its command is known. */
+/** The modules that every command loads before it is known which one it is. */
 const PROGRAMS = ['src/client/main.ts', 'src/server/modes.ts']
-/** Modules that do without the slow libraries even where they import on demand. */
+/** Modules that may not load the slow libraries, not even on demand. */
 const OFFLINE = ['src/client/commands/docs.ts']
 const SLOW = /^arktype(\/|$)/
 
@@ -22,7 +22,7 @@ export function lazyFindings(files: readonly SourceFile[]): Finding[] {
         file: program,
         line: chain[0]!.line,
         rule: `loads ${chain.map(({ specifier }) => specifier).join(' -> ')} with every command`,
-        replacement: 'await import() it where the first data is read',
+        replacement: 'load it with await import() where it is first needed',
       },
     ]
   })
@@ -30,11 +30,11 @@ export function lazyFindings(files: readonly SourceFile[]): Finding[] {
 
 interface Search {
   readonly visited: Set<string>
-  /** Whether an import counts. */
+  /** Returns whether an import counts. */
   readonly isLoaded: (each: Import) => boolean
 }
 
-/** The imports from `path` to the slow library; null where there are none. */
+/** Returns the chain of imports from `path` to a slow library; null if there is none. */
 function chainTo(
   path: string,
   byPath: ReadonlyMap<string, SourceFile>,

@@ -26,7 +26,7 @@ const failing = {
   },
 } as const
 
-/** One Function of each kind, which answers what it was given. */
+/** One Function of each kind that succeeds, and one that fails as its caller says. */
 export const FUNCTIONS = [
   functionManifest('echo.action', {
     ...callable,
@@ -35,7 +35,7 @@ export const FUNCTIONS = [
   }),
   functionManifest('echo.mutation', { ...callable, kind: 'mutation' }),
   functionManifest('echo.query', callable),
-  // One of each kind that fails as its caller says.
+  // Functions that fail with the code in their arguments.
   functionManifest('fail.action', {
     ...failing,
     kind: 'action',
@@ -74,7 +74,7 @@ export async function openOrigins(): Promise<Origins> {
       ...{ 'fail.action': fail, 'fail.mutation': fail, 'fail.query': fail },
     },
   })
-  const { product, root } = gateway.it
+  const { product, root } = gateway.harness
   const management = mountManagement<ManagementApp>({
     app: {
       identity: logins.identity,

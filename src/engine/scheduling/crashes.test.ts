@@ -61,8 +61,8 @@ test.each(['SQLite', 'PostgreSQL'])(
         database === null
           ? await openSqliteDocuments(join(directory, 'documents.db'))
           : await openDocuments(database.url, {
-            databaseId: readFileSync(join(directory, 'database-id'), 'utf8'),
-          })
+              databaseId: readFileSync(join(directory, 'database-id'), 'utf8'),
+            })
       const works = (await documentsOf(store, 'sch')).map(workOf)
       const marks = (await documentsOf(store, 'marks')).map(({ text }) => text)
       await store.close()

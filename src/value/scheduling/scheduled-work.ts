@@ -14,7 +14,7 @@ export const SCHEDULED_DOCUMENTS = 'sch'
  */
 export const SCHEDULED_STATES = ['pending', 'running', 'succeeded', 'failed', 'canceled'] as const
 export type ScheduledState = (typeof SCHEDULED_STATES)[number]
-/** What scheduled the work: the code of a Function, or a Cron. */
+/** The origin of the work: the code of a Function, or a Cron. */
 export const SCHEDULED_SOURCES = ['function', 'cron'] as const
 export type ScheduledSource = (typeof SCHEDULED_SOURCES)[number]
 

@@ -2,10 +2,10 @@
 import { isId } from '../../../value/ids.ts'
 import { formatTimestamp } from '../../../value/plain.ts'
 import { PAGE_MAX } from '../../../wire/fields.ts'
-import { usage } from '../../arguments.ts'
 import { type CommandSpec, command, option } from '../../contexts.ts'
 import { openRemote } from '../../remotes.ts'
 import { cancelScheduled, listScheduled } from '../../schedules.ts'
+import { usage } from '../../usage.ts'
 import { REMOTE } from '../operations.ts'
 
 const list: CommandSpec = command({

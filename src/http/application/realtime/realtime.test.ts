@@ -119,7 +119,7 @@ async function send(room: string, body: string): Promise<void> {
       target: 'channel:production',
       function: 'chat.send',
       arguments: argumentsOf({ room, body }),
-      operationId: gateway.it.system.ids.make('opn'),
+      operationId: gateway.harness.system.ids.make('opn'),
     }),
   })
   if (reply.status !== 200) throw new Error(await reply.text())
@@ -219,7 +219,7 @@ describe('authentication', () => {
   test('a revoked key ends the connection', async () => {
     const key = gateway.issueKey('public')
     const client = await authenticated(key)
-    const { product, actor } = gateway.it
+    const { product, actor } = gateway.harness
     const { clientId, credentialId } = product.keys.authenticate(key)!
     revokeCredential(product, actor, {
       ...{ clientId, credentialId, requestId: REQUEST_ID },
@@ -294,8 +294,8 @@ describe('a subscription', () => {
     const client = await authenticated()
     client.send(subscription('one'))
     await client.next('state')
-    const { product, actor } = gateway.it
-    const next = await publishRelease(gateway.it, {
+    const { product, actor } = gateway.harness
+    const next = await publishRelease(gateway.harness, {
       ...{ functions: FUNCTIONS, tables: TABLES, source: 'second' },
     })
     const expectedReleaseId = gateway.releaseId
