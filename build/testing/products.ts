@@ -147,6 +147,13 @@ export class TestEngine implements ReleaseEngine {
   isWarm: ReleaseEngine['isWarm'] = () => true
   warm: ReleaseEngine['warm'] = async () => undefined
   retainOnly: ReleaseEngine['retainOnly'] = async () => 0
+  /** Unfinished scheduled work of any Release. */
+  pendingWork: number | null = 0
+  scheduler: ReleaseEngine['scheduler'] = {
+    pendingOf: () => this.pendingWork,
+    list: async () => ({ items: [], nextId: null }),
+    cancel: async () => null,
+  }
   whenIdle: ReleaseEngine['whenIdle'] = async () => undefined
 
   async *#scan(index: PhysicalIndex) {

@@ -153,6 +153,8 @@ const LINES: readonly (readonly string[])[] = [
   ['rollback', ...REMOTE, '--channel', 'main', '--expected', RELEASE[1]!, '--to', RELEASE[1]!],
   ['releases', 'list', ...REMOTE],
   ['releases', 'retire', ...REMOTE, ...RELEASE],
+  ['scheduled', 'list', ...REMOTE],
+  ['scheduled', 'cancel', newId.make('sch'), ...REMOTE],
   ['functions', ...REMOTE, '--target', 'channel:main'],
   ['tables', ...REMOTE, '--target', 'channel:main'],
   ['data', 'query', 'notes', ...REMOTE, '--target', 'channel:main'],

@@ -31,6 +31,7 @@ import { publishCommand } from './commands/publish.ts'
 import { releaseCommand } from './commands/release.ts'
 import { releaseCommands } from './commands/releases.ts'
 import { rollbackCommand } from './commands/rollback.ts'
+import { scheduledCommands } from './commands/schedules/scheduled.ts'
 import { servePolicyCommands } from './commands/serve-policy.ts'
 import { statusCommand } from './commands/status.ts'
 import { versionCommand } from './commands/version.ts'
@@ -57,6 +58,7 @@ export const COMMANDS: readonly CommandSpec[] = [
   promoteCommand,
   rollbackCommand,
   ...releaseCommands,
+  ...scheduledCommands,
   functionsCommand,
   tablesCommand,
   ...dataCommands,

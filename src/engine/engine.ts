@@ -10,6 +10,7 @@ import type { MutationRequest, QueryRequest } from './invocations/requests.ts'
 import type { CacheStatistics } from './query-cache/query-cache.ts'
 import type { LiveReleases, Release, ReleaseCode } from './releases/executable-release.ts'
 import type { StoredTables } from './releases/stored-tables.ts'
+import type { Scheduler, SchedulerStatistics } from './scheduling/scheduler.ts'
 import type { SubscriptionObserver, WatchRequest } from './subscriptions/live-query.ts'
 import type { Subscription, SubscriptionStatistics } from './subscriptions/subscriptions.ts'
 import type { ComponentHealth } from './usage/health.ts'
@@ -17,6 +18,9 @@ import type { ComponentHealth } from './usage/health.ts'
 export interface Engine {
   /** The tables of stored files, for the rules of files. */
   readonly documents: SystemDocuments
+
+  /** Scheduled work, which runs once the scheduler is started. */
+  readonly scheduler: Scheduler
 
   /**
    * Loads the code inside the sandbox and returns its own description, in the form of
@@ -70,6 +74,7 @@ export interface EngineStatistics {
   readonly cache: CacheStatistics
   readonly actions: ActionStatistics
   readonly subscriptions: SubscriptionStatistics
+  readonly scheduler: SchedulerStatistics
   readonly inFlight: number
   readonly durableSequence: number
 }

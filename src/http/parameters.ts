@@ -13,6 +13,7 @@ export const PATH_PARAMETERS = {
   invitationId: idField('opi'),
   operationId: idField('opn'),
   releaseId: idField('rel'),
+  scheduledId: idField('sch'),
   clientId: idField('app'),
   credentialId: idField('crd'),
   channel: ChannelName,

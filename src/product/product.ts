@@ -22,7 +22,7 @@ import { Serving } from './serving/serving.ts'
 export type ReleaseEngine = Pick<
   Engine,
   'administration' | 'describe' | 'prepare' | 'isWarm' | 'warm' | 'retainOnly' | 'whenIdle'
->
+> & { readonly scheduler: Pick<Engine['scheduler'], 'pendingOf' | 'list' | 'cancel'> }
 
 export interface Product {
   readonly system: System

@@ -16,6 +16,8 @@ export interface InvocationContext {
   /** The Application Client whose key the request carried. */
   readonly clientId?: string
   readonly credentialId?: string
+  /** The scheduled work that the invocation is a run of. */
+  readonly scheduledId?: string
 }
 
 export interface Invocation {

@@ -68,7 +68,7 @@ interface Existing {
 }
 
 export class Transaction {
-  readonly readSet = new ReadSet()
+  readonly readSet: ReadSet
   readonly snapshot: number
   /** Whether a cursor was rejected. Cursors come from callers, so the fault is theirs. */
   hasRejectedCursor = false
@@ -76,17 +76,37 @@ export class Transaction {
   /** Whether it read a pending commit: its outcome then depends on that commit. */
   hasReadPending = false
   readonly #options: TransactionOptions
-  readonly #overlay = new Overlay()
+  readonly #overlay: Overlay
   /** The versions at the snapshot of documents that were read before; null for a missing one. */
-  readonly #documents = new Map<string, StoredDocument | null>()
-  readonly #bounds = new TransactionBounds()
+  readonly #documents: Map<string, StoredDocument | null>
+  readonly #bounds: TransactionBounds
   readonly #tables: TransactionTables
   #inserted = 0
 
-  constructor(options: TransactionOptions) {
+  /** The transaction whose state this one shares (`asServer`); null for one of its own. */
+  readonly #base: Transaction | null
+  #server: Transaction | null = null
+
+  constructor(options: TransactionOptions, base: Transaction | null = null) {
     this.#options = options
+    this.#base = base
+    this.readSet = base?.readSet ?? new ReadSet()
+    this.#overlay = base === null ? new Overlay() : base.#overlay
+    this.#documents = base === null ? new Map() : base.#documents
+    this.#bounds = base === null ? new TransactionBounds() : base.#bounds
     this.snapshot = options.snapshot
     this.#tables = new TransactionTables(options)
+  }
+
+  /**
+   * Returns this transaction with the tables of the server instead of those of the Release. Both
+   * share reads, writes and bounds, and are committed together.
+   */
+  asServer(): Transaction {
+    const { serverTables = new Map() } = this.#options.release
+    const release = { tables: new Map(), systemTables: serverTables }
+    this.#server ??= new Transaction({ ...this.#options, release, isSystem: true }, this)
+    return this.#server
   }
 
   get pending(): PendingCommits | null {
@@ -227,7 +247,7 @@ export class Transaction {
     const digest = sha256(documentIdSource(seed, count))
     const id = documentId(tableName, { nowMicros, count, digest })
     const written = this.#write(table, id, { createdAtMicros: nowMicros, before: null }, value)
-    return written instanceof Promise ? resolveWith(written, id) : id
+    return written instanceof Promise ? written.then(() => id) : id
   }
 
   /** Inserts a document whose ID the caller chose. Throws OperationError where it exists. */
@@ -308,7 +328,7 @@ export class Transaction {
     if (cached !== undefined) return this.#counted(cached)
     const { store, pending } = this.#options
     const version = pending?.find(id, this.snapshot)
-    this.hasReadPending ||= version !== undefined
+    if (version !== undefined) (this.#base ?? this).hasReadPending = true
     const stored = version !== undefined ? version : store.read(id, this.snapshot)
     return stored instanceof Promise ? this.#cachePromised(id, stored) : this.#cache(id, stored)
   }
@@ -390,9 +410,4 @@ export class Transaction {
     if (checked instanceof Promise) return checked.then(() => this.#overlay.set(write))
     return this.#overlay.set(write)
   }
-}
-
-async function resolveWith<T>(done: Promise<void>, value: T): Promise<T> {
-  await done
-  return value
 }

@@ -22,6 +22,7 @@ import type { ProductApp } from './product-app.ts'
 import { workspaceRoutes } from './publish.ts'
 import { releaseRoutes } from './releases.ts'
 import type { Route } from './route.ts'
+import { scheduleRoutes } from './schedules.ts'
 import { servingPolicyRoutes } from './serving-policy.ts'
 import { statusRoutes } from './status.ts'
 
@@ -55,6 +56,7 @@ export const managementRoutes: readonly Route<ManagementApp>[] = [
   ...(servingPolicyRoutes as readonly Route<ManagementApp>[]),
   ...(configurationRoutes as readonly Route<ManagementApp>[]),
   ...(applicationClientRoutes as readonly Route<ManagementApp>[]),
+  ...(scheduleRoutes as readonly Route<ManagementApp>[]),
   ...(catalogRoutes as readonly Route<ManagementApp>[]),
   ...(dataRoutes as readonly Route<ManagementApp>[]),
   ...(instanceRoutes as readonly Route<ManagementApp>[]),

@@ -3,6 +3,7 @@
  * origins is called with a request drawn from its schemas, and then with every single defect that
  * the schemas rule out. Each response has the documented status, headers and body.
  */
+
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import {
   invalidRequests,
@@ -18,6 +19,7 @@ import {
   TABLES,
 } from '../../../build/testing/openapi/origins.ts'
 import { makePackage } from '../../../build/testing/products.ts'
+import { insertWork } from '../../engine/scheduling/scheduled-documents.ts'
 import { OPERATION_ID_HEADER } from '../../wire/operations.ts'
 import { EXPECTED_HEAD_HEADER } from '../../wire/workspace.ts'
 import { publishedDocument } from './published.ts'
@@ -276,6 +278,15 @@ const STEPS: readonly Step[] = [
   ],
   ['revokeCredential', 200, () => ({ params: credential() })],
   ['deleteCredential', 204, () => ({ params: credential() })],
+  ['listScheduled', 200],
+  [
+    'cancelScheduled',
+    200,
+    async () => ({
+      params: { scheduledId: await scheduleWork() },
+      headers: { [OPERATION_ID_HEADER]: newId('opn') },
+    }),
+  ],
   ['readMetrics', 200],
   ['readHealth', 200],
   ['readProcessLiveness', 200],
@@ -287,6 +298,16 @@ const STEPS: readonly Step[] = [
   ['archiveEnvironment', 200, () => changed(from('updateEnvironment', 'desired', 'revision'))],
   ['restoreEnvironment', 200, () => changed(from('archiveEnvironment', 'desired', 'revision'))],
 ]
+
+function scheduleWork(): Promise<string> {
+  const releaseId = from('publishWorkspace', 'releaseId') as string
+  return origins.gateway.engine.documents.change((transaction) =>
+    insertWork(transaction, {
+      ...{ function: 'messages.index', kind: 'mutation', releaseId, argumentsText: '{}' },
+      ...{ source: 'function', cron: null, dueAtMicros: BigInt(now()) + 60_000_000n },
+    }),
+  )
+}
 
 /** Path parameters of the Environment that the server composes. */
 const inEnvironment = (): Readonly<Record<string, string>> => {
