@@ -60,6 +60,7 @@ test('the health is degraded if the log reports missing containment', async () =
     components: [
       { name: 'runtime', status: runtime },
       { name: 'documents', status: 'healthy' },
+      { name: 'scheduler', status: 'healthy' },
     ],
   })
 })

@@ -87,6 +87,14 @@ const REALTIME_LIMITS: RealtimeLimits = {
   connectionsPerPeerMax: 1_000,
 }
 
+/** Has the Product use the engine for calls and scheduled work, which runs from now on. */
+function connectEngine({ engine: fake, product }: TestProduct, engine: Engine): void {
+  fake.whenIdle = () => engine.whenIdle()
+  fake.scheduler = engine.scheduler
+  const load = (releaseId: ReleaseId) => product.releases.load(releaseId)
+  engine.scheduler.start({ load, admits: () => product.lifecycle.isActive })
+}
+
 export async function openTestGateway(input: GatewayInput): Promise<TestGateway> {
   const harness = await openTestProduct()
   const { product, actor } = harness
@@ -112,7 +120,8 @@ export async function openTestGateway(input: GatewayInput): Promise<TestGateway>
     { system, log, keyring: harness.root.keyring, buckets: DEFAULT_BUCKETS, blobs },
     (storage) => createEngine({ ...ports, storage }),
   )
-  harness.engine.whenIdle = () => engine.whenIdle()
+  connectEngine(harness, engine)
+  harness.engine.administration = engine.administration
   const keyUsage = new KeyUsage(log)
   const rejections = new RejectionLog(log)
   const gateway: Gateway = {

@@ -19,6 +19,7 @@ import { runAttempt } from '../../src/engine/invocations/attempts.ts'
 import type { Release } from '../../src/engine/releases/executable-release.ts'
 import { Preparations } from '../../src/engine/releases/preparations.ts'
 import type { PreparedRelease } from '../../src/engine/releases/prepared-release.ts'
+import { PendingWork } from '../../src/engine/scheduling/pending-work.ts'
 import { Transaction } from '../../src/engine/transactions/transaction.ts'
 import { FunctionUsage } from '../../src/engine/usage/function-usage.ts'
 import { assert } from '../../src/errors/assert.ts'
@@ -159,6 +160,7 @@ async function finish(name: string, attempt: Attempt): Promise<Finished> {
     usage,
     issueGuest,
     storage: noStorage(),
+    pendingWork: new PendingWork(),
     cursors,
     configuration,
   }

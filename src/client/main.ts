@@ -10,6 +10,7 @@ import { functionsCommand, tablesCommand } from './commands/catalogs.ts'
 import { clientCommands } from './commands/clients.ts'
 import { configCommands } from './commands/config.ts'
 import { credentialCommands } from './commands/credentials.ts'
+import { dataCommands } from './commands/data/documents.ts'
 import { docsCommand } from './commands/docs.ts'
 import { environmentCommands } from './commands/environments.ts'
 import { healthCommand } from './commands/health.ts'
@@ -33,6 +34,7 @@ import { releaseCommand } from './commands/release.ts'
 import { diffCommand } from './commands/releases/diff.ts'
 import { releaseCommands } from './commands/releases.ts'
 import { rollbackCommand } from './commands/rollback.ts'
+import { scheduledCommands } from './commands/schedules/scheduled.ts'
 import { servePolicyCommands } from './commands/serve-policy.ts'
 import { statusCommand } from './commands/status.ts'
 import { versionCommand } from './commands/version.ts'
@@ -62,8 +64,10 @@ export const COMMANDS: readonly CommandSpec[] = [
   promoteCommand,
   rollbackCommand,
   ...releaseCommands,
+  ...scheduledCommands,
   functionsCommand,
   tablesCommand,
+  ...dataCommands,
   statusCommand,
   healthCommand,
   metricsCommand,

@@ -18,11 +18,15 @@ import {
 import { Health } from '../wire/health.ts'
 import { MetricsReport } from '../wire/metrics.ts'
 import { OPERATION_ID_HEADER } from '../wire/operations.ts'
-import { PROVENANCE_HEADER, type Provenance } from '../wire/provenance.ts'
 import { PackageChecked, Retired, Validated } from '../wire/releases.ts'
 import { ServingPolicy, ServingPolicyChanged } from '../wire/serving-policy.ts'
 import { Status } from '../wire/status.ts'
-import { EXPECTED_HEAD_HEADER, Published } from '../wire/workspace.ts'
+import {
+  EXPECTED_HEAD_HEADER,
+  PROVENANCE_HEADER,
+  type Provenance,
+  Published,
+} from '../wire/workspace.ts'
 import type { Context } from './contexts.ts'
 import { explanation } from './explanations.ts'
 import { openRoot, type Root, readLink } from './roots.ts'

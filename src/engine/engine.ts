@@ -2,6 +2,7 @@
 import type { MaybePromise } from '../system/maybe-promise.ts'
 import type { Json } from '../value/strict-json.ts'
 import type { ActionOutcome, ActionStatistics } from './actions/actions.ts'
+import type { DocumentAdministration } from './administration/document-administration.ts'
 import type { SystemDocuments } from './files/system-documents.ts'
 import type { MutationOutcome, ReplayRequest } from './invocations/mutations.ts'
 import type { QueryOutcome } from './invocations/queries.ts'
@@ -9,6 +10,7 @@ import type { MutationRequest, QueryRequest } from './invocations/requests.ts'
 import type { CacheStatistics } from './query-cache/query-cache.ts'
 import type { LiveReleases, Release, ReleaseCode } from './releases/executable-release.ts'
 import type { StoredTables } from './releases/stored-tables.ts'
+import type { Scheduler, SchedulerStatistics } from './scheduling/scheduler.ts'
 import type { SubscriptionObserver, WatchRequest } from './subscriptions/live-query.ts'
 import type { Subscription, SubscriptionStatistics } from './subscriptions/subscriptions.ts'
 import type { ComponentHealth } from './usage/health.ts'
@@ -17,6 +19,9 @@ export interface Engine {
   /** The tables of stored files, for the rules of files. */
   readonly documents: SystemDocuments
 
+  /** Scheduled work, which runs once the scheduler is started. */
+  readonly scheduler: Scheduler
+
   /**
    * Loads the code inside the sandbox and returns its own description, in the form of
    * WorkspaceDescription; nothing in it is trusted. Throws FUNCTION_FAILED, whose violation is what
@@ -24,6 +29,8 @@ export interface Engine {
    * server.
    */
   describe(code: ReleaseCode): Promise<Json>
+  /** Documents as operators read and write them. */
+  readonly administration: DocumentAdministration
   /**
    * Builds the indexes that the Release declares and returns its tables over the documents that are
    * durable now. Throws LIMIT_EXCEEDED where a stored value is too long for an index.
@@ -67,6 +74,7 @@ export interface EngineStatistics {
   readonly cache: CacheStatistics
   readonly actions: ActionStatistics
   readonly subscriptions: SubscriptionStatistics
+  readonly scheduler: SchedulerStatistics
   readonly inFlight: number
   readonly durableSequence: number
 }

@@ -3,6 +3,8 @@
  * `@limit` line is a row of src/docs/limits.md: its section, and what the value bounds.
  */
 
+/** @limit Data Admin: stored bytes of the documents of one page */
+export const ADMINISTERED_PAGE_BYTES_MAX = 4 * 1024 * 1024
 /** @limit Calls: arguments of one call */
 export const ARGUMENT_BYTES_MAX = 2 * 1024 * 1024
 /** @limit Calls: result of one call */
@@ -108,3 +110,17 @@ export const REFRESHES_MAX = 64
 export const CACHE_CHARACTERS_MAX = 64 * 1024 * 1024
 /** Lifetime of a cached result of a Query that read the clock. */
 export const CLOCK_CACHE_MILLIS = 10_000
+/**
+ * Scheduled Mutations, and scheduled Actions, that run at one time. They are few, so that calls of
+ * applications come first: more due work waits in the order of its due times.
+ * @limit Scheduled work: scheduled Mutations that run at one time
+ */
+export const SCHEDULED_MUTATIONS_MAX = 32
+/** @limit Scheduled work: scheduled Actions that run at one time */
+export const SCHEDULED_ACTIONS_MAX = 32
+/** @limit Scheduled work: scheduled runs of one Function at one time */
+export const SCHEDULED_RUNS_MAX = 24
+/** @limit Scheduled work: time for which finished work is listed */
+export const HISTORY_MICROS = 7n * 24n * 3_600n * 1_000_000n
+/** @limit Scheduled work: pieces of finished work that are listed; the oldest are deleted first */
+export const HISTORY_ROWS_MAX = 200_000

@@ -1,6 +1,7 @@
 /** Path parameters. A name has the same type on every route. */
 import { ChannelName } from '../wire/channels.ts'
 import { ConfigurationName } from '../wire/configuration.ts'
+import { DocumentIdField, TableName } from '../wire/data.ts'
 import { idField } from '../wire/fields.ts'
 import type { Infer } from '../wire/schema.ts'
 
@@ -12,10 +13,13 @@ export const PATH_PARAMETERS = {
   invitationId: idField('opi'),
   operationId: idField('opn'),
   releaseId: idField('rel'),
+  scheduledId: idField('sch'),
   clientId: idField('app'),
   credentialId: idField('crd'),
   channel: ChannelName,
   name: ConfigurationName,
+  table: TableName,
+  documentId: DocumentIdField,
 } as const
 
 export type PathParameter = keyof typeof PATH_PARAMETERS

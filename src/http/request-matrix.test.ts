@@ -23,6 +23,7 @@ import { type ManagementApp, managementRoutes } from './management/routes.ts'
  */
 
 const id = (prefix: string) => `${prefix}_00000000000000000000000001`
+const DOCUMENT_ID = 'notes_01ARZ3NDEKTSV4RRFFQ69G5FAV'
 const MICROS = '1800000000000000'
 const configuration = {
   name: 'My app',
@@ -111,6 +112,19 @@ const BODIES: Readonly<Record<string, object | null | typeof FRAME>> = {
   [`DELETE ${CREDENTIALS}/:credentialId`]: null,
   [`GET ${BASE}/functions`]: null,
   [`GET ${BASE}/schema/tables`]: null,
+  [`POST ${BASE}/data/query`]: { target: 'channel:production', table: 'notes' },
+  [`GET ${BASE}/data/documents/:table/:documentId`]: null,
+  [`POST ${BASE}/data/documents/:table`]: {
+    ...{ target: 'channel:production', documentId: DOCUMENT_ID, changedAtMicros: MICROS },
+    value: { type: 'object', value: [] },
+  },
+  [`PUT ${BASE}/data/documents/:table/:documentId`]: {
+    ...{ target: 'channel:production', expectedRevision: 1, changedAtMicros: MICROS },
+    value: { type: 'object', value: [] },
+  },
+  [`DELETE ${BASE}/data/documents/:table/:documentId`]: {
+    ...{ target: 'channel:production', expectedRevision: 1, changedAtMicros: MICROS },
+  },
   [`GET ${BASE}/instances/healthz`]: null,
   [`GET ${BASE}/metrics`]: null,
 }
@@ -127,6 +141,8 @@ const SAMPLES: Readonly<Record<string, string>> = {
   credentialId: id('crd'),
   channel: 'production',
   name: 'API_KEY',
+  table: 'notes',
+  documentId: DOCUMENT_ID,
 }
 
 type R = Route<ManagementApp>

@@ -9,6 +9,7 @@ import { GUEST_SECONDS_MAX } from '../value/identities.ts'
 import { FUNCTION_KINDS, type FunctionKind } from '../value/manifest.ts'
 import { ValidationError } from '../value/validation-error.ts'
 import { decodeFileOperation, type FileOperation } from './file-operations.ts'
+import { decodeScheduleOperation, type ScheduleOperation } from './schedule-operations.ts'
 import { count, isName, record, sized } from './shapes.ts'
 
 /** Stored JSON as JSON.parse made it, unchecked. */
@@ -74,6 +75,7 @@ export type Operation =
   /** The reply is sent after that number of milliseconds. */
   | readonly ['sleep', number]
   | FileOperation
+  | ScheduleOperation
 
 /** Tells whether a speculative call continues before the operation is processed. */
 export function isPipelined([type]: Operation): boolean {
@@ -117,6 +119,8 @@ export function decodeOperation(json: unknown): Operation {
   }
   const file = decodeFileOperation(json)
   if (file !== null) return file
+  const schedule = decodeScheduleOperation(json)
+  if (schedule !== null) return schedule
   if (typeof first !== 'string') throw new ValidationError('a name or an ID')
   switch (type) {
     case 'config':

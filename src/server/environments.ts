@@ -86,6 +86,11 @@ export async function openEnvironment(options: EnvironmentOptions): Promise<Open
   const auditSink = deliverProductAudit.bind(null, identity)
   const product = openProduct({ system, log, root, engine, configuration: live, auditSink })
   closing.add(() => closeProduct(product))
+  await product.heldAudits.resolve((id) => engine.administration.isCommitted(id))
+  engine.scheduler.start({
+    load: (releaseId) => product.releases.load(releaseId),
+    admits: () => product.lifecycle.isActive,
+  })
   const keyUsage = new KeyUsage(log)
   closing.add(() => keyUsage.stop())
   const rejections = new RejectionLog(log)

@@ -207,6 +207,15 @@ create table published_keys (
   },
   {
     version: 5,
+    name: 'held-audit',
+    sql: `-- Audit records of changes in the document store, which is another database: a record is held from
+-- before its change until the change is known to be committed.
+
+alter table audit_outbox add column held integer not null default 0 check (held in (0, 1));
+`,
+  },
+  {
+    version: 6,
     name: 'provenance',
     sql: `-- Where a revision comes from, as its publisher declared it: message, commit, branch, pipeline run.
 -- Canonical JSON; null for a publication that declared nothing.

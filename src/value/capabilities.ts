@@ -11,7 +11,7 @@ export const CAPABILITIES = [
   'configuration:read',
   'credentials:manage',
   'credentials:read',
-  'cron:activate', // Reserved: cron jobs.
+  'cron:activate',
   'cron:read', // Reserved: cron jobs.
   'data:read', // Reserved: access to documents.
   'data:write', // Reserved: access to documents.
@@ -24,7 +24,7 @@ export const CAPABILITIES = [
   'operators:manage',
   'releases:publish',
   'releases:read',
-  'schedules:read', // Reserved: scheduled Functions.
+  'schedules:read',
   'storage:manage', // Reserved: stored files.
   'storage:read', // Reserved: stored files.
   'usage:read',

@@ -6,6 +6,7 @@
 import { FILE_DOCUMENTS, FILES_TABLE, UPLOAD_DOCUMENTS } from './files/files.ts'
 import type { AuthMode } from './identities.ts'
 import type { ProjectId } from './ids.ts'
+import { SCHEDULED_DOCUMENTS } from './scheduling/scheduled-work.ts'
 import type { FieldsJson, ValidatorJson } from './validators.ts'
 
 export const FUNCTION_KINDS = ['query', 'mutation', 'action'] as const
@@ -42,6 +43,20 @@ export interface FunctionManifest {
   readonly errors: { readonly [code: string]: DeclaredErrorKind }
   /** Present for an Action, absent for other kinds. */
   readonly uses?: FunctionUses
+  /** Attempts of an Action that may run more than once where it is scheduled; otherwise absent. */
+  readonly retry?: RetryManifest
+}
+
+/** Attempts of a scheduled Action, which may then have its effects more than once. */
+export interface RetryManifest {
+  /** The first attempt included. */
+  readonly maximumAttempts: number
+  /** Each delay is the one before times the factor, up to the maximum. */
+  readonly backoff: {
+    readonly initialMillis: number
+    readonly factor: number
+    readonly maximumMillis: number
+  }
 }
 
 export interface IndexManifest {
@@ -86,8 +101,11 @@ const HOST = /^([a-z0-9.-]+)(?::([1-9][0-9]{0,4}))?$/
 const HOST_LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/
 /** @limit Workspaces and Releases: hosts, and secrets, that one Action names in `uses` */
 export const USES_MAX = 64
-/** Tables of stored files, whose documents the server alone writes. */
-export const RESERVED_TABLES: readonly string[] = [FILES_TABLE, FILE_DOCUMENTS, UPLOAD_DOCUMENTS]
+/** Tables of stored files and scheduled work, whose documents the server alone writes. */
+export const RESERVED_TABLES: readonly string[] = [
+  ...[FILES_TABLE, FILE_DOCUMENTS, UPLOAD_DOCUMENTS],
+  SCHEDULED_DOCUMENTS,
+]
 /** @limit Workspaces and Releases: Functions of a Release */
 export const FUNCTIONS_MAX = 4_096
 /** @limit Workspaces and Releases: tables of a schema */

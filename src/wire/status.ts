@@ -1,10 +1,9 @@
 /** The snapshot of Workspaces, Releases and Channels (wire decisions, section 3). */
 import { ChannelName } from './channels.ts'
 import { idField, Micros, U64 } from './fields.ts'
-import { Provenance } from './provenance.ts'
 import { ReleaseStateField } from './releases.ts'
 import { type Infer, schema } from './schema.ts'
-import { DigestField, WorkspaceName } from './workspace.ts'
+import { DigestField, Provenance, WorkspaceName } from './workspace.ts'
 
 export const Status = schema({
   version: '1',

@@ -5,6 +5,7 @@ import { type ManagementApp, managementRoutes } from '../../../src/http/manageme
 import { openApiText } from '../../../src/http/openapi/published.ts'
 import { requestCounts } from '../../../src/http/request-counts.ts'
 import type { Product } from '../../../src/product/product.ts'
+import type { TableManifest } from '../../../src/value/manifest.ts'
 import { DeclaredFailure, type TestHandler } from '../engine/in-process-pool.ts'
 import { openTestGateway, type TestGateway } from '../gateways.ts'
 import { functionManifest } from '../products.ts'
@@ -53,6 +54,11 @@ export interface Origins {
   close(): Promise<void>
 }
 
+/** The tables of every Release of the origins. */
+export const TABLES: readonly TableManifest[] = [
+  { name: 'notes', fields: { body: { type: 'string' } }, indexes: [] },
+]
+
 export async function openOrigins(): Promise<Origins> {
   const nativeClient = {
     authorizationEndpoint: 'https://idp.test/authorize',
@@ -68,7 +74,7 @@ export async function openOrigins(): Promise<Origins> {
   }
   const gateway = await openTestGateway({
     functions: FUNCTIONS,
-    tables: [],
+    tables: TABLES,
     handlers: {
       ...{ 'echo.action': echo, 'echo.mutation': echo, 'echo.query': echo },
       ...{ 'fail.action': fail, 'fail.mutation': fail, 'fail.query': fail },

@@ -4,9 +4,9 @@
  */
 
 import type { ReleaseId } from '../../value/ids.ts'
-import type { Provenance } from '../../wire/provenance.ts'
 import type { Validated } from '../../wire/releases.ts'
 import type { Status } from '../../wire/status.ts'
+import type { Provenance } from '../../wire/workspace.ts'
 import { type CommandSpec, type Context, command, flag, option, REMOTE_FLAG } from '../contexts.ts'
 import { loadPackage, PACKAGE_OPTIONS, type PackageOptions, sourceDirectory } from '../packages.ts'
 import { PROVENANCE_DETAILS, PROVENANCE_OPTIONS, readProvenance } from '../provenance/provenance.ts'

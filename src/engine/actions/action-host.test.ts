@@ -10,7 +10,10 @@ function hostOf() {
   const port = { system: new TestSystem(), requests } as unknown as ActionPort
   const definition = { name: 'f.x', kind: 'action', uses: { network: [], secrets: [] } }
   const invocation = { definition, deadline: 1_000 } as unknown as Invocation
-  return new ActionHost(port, invocation, async () => 'null', 0)
+  return new ActionHost(port, invocation, async () => 'null', {
+    depth: 0,
+    schedules: { created: 0 },
+  })
 }
 
 const requestOf = (body: string) => {

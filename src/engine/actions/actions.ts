@@ -21,12 +21,14 @@ import {
   ACTIONS_WAITING_MAX,
   NESTED_ACTIONS_MAX,
 } from '../limits.ts'
-import { ActionHost, type RunCallee } from './action-host.ts'
+import { ActionHost, type RunCallee, type ScheduleCounter } from './action-host.ts'
 import type { ActionPort } from './ports.ts'
 
 export interface ActionOutcome {
   /** Tagged JSON. */
   readonly resultText: string
+  /** Pieces of work that it and the Functions that it called have scheduled. */
+  readonly schedulesCreated: number
 }
 
 export interface ActionStatistics {
@@ -74,23 +76,29 @@ export class Actions {
 
   /** Throws BUSY where no permit is available in time, and the errors of an invocation. */
   async invoke(input: InvocationInput): Promise<ActionOutcome> {
-    return { resultText: await this.#run(input, 0) }
+    const schedules = { created: 0 }
+    const resultText = await this.#run(input, 0, schedules)
+    return { resultText, schedulesCreated: schedules.created }
   }
 
-  async #run(input: InvocationInput, depth: number): Promise<string> {
+  async #run(input: InvocationInput, depth: number, schedules: ScheduleCounter): Promise<string> {
     const permits = depth === 0 ? this.#permits : this.#nestedPermits
     const release = await permits.acquire(input.context.credentialId ?? '', input.signal)
     try {
-      return await this.#execute(input, depth)
+      return await this.#execute(input, depth, schedules)
     } finally {
       release()
     }
   }
 
-  async #execute(input: InvocationInput, depth: number): Promise<string> {
+  async #execute(
+    input: InvocationInput,
+    depth: number,
+    schedules: ScheduleCounter,
+  ): Promise<string> {
     const { pool, system, usage } = this.#port
     const invocation = beginInvocation(this.#port, input, input.signal, ACTION_MILLIS_MAX)
-    const host = new ActionHost(this.#port, invocation, this.#callee, depth)
+    const host = new ActionHost(this.#port, invocation, this.#callee, { depth, schedules })
     const lostRuns = new LostRunCounter()
     try {
       while (system.monotonicMillis() < invocation.deadline) {
@@ -119,7 +127,7 @@ export class Actions {
     }
   }
 
-  readonly #callee: RunCallee = async (input, depth) => {
+  readonly #callee: RunCallee = async (input, depth, schedules) => {
     const { queries } = this.#port
     switch (input.definition.kind) {
       case 'query': {
@@ -127,14 +135,14 @@ export class Actions {
         return (queries.find(keys) ?? (await queries.invoke(input, keys))).resultText
       }
       case 'mutation':
-        return this.#mutate(input)
+        return this.#mutate(input, schedules)
       case 'action':
-        return this.#run(input, depth)
+        return this.#run(input, depth, schedules)
     }
   }
 
   /** Runs a Mutation. It continues if the Action ends first, so it counts as a call in flight. */
-  async #mutate(input: InvocationInput): Promise<string> {
+  async #mutate(input: InvocationInput, schedules: ScheduleCounter): Promise<string> {
     const { mutations, inFlight, system } = this.#port
     const end = inFlight.begin(input.prepared.release)
     try {
@@ -142,6 +150,7 @@ export class Actions {
       const operationId = system.ids.make('opn')
       const caller = input.context.invocationId
       const outcome = await mutations.invoke({ ...input, operationId, target: 'action', caller })
+      schedules.created += outcome.schedulesCreated
       return outcome.resultText
     } finally {
       end()

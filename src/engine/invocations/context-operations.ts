@@ -61,6 +61,9 @@ export function performOperation(
     case 'grantUpload':
     case 'putFile':
     case 'readFile':
+    case 'schedule':
+    case 'cancelScheduled':
+    case 'getScheduled':
       throw new OperationError('TypeError', `${operation[0]}: Queries and Mutations cannot do this`)
   }
 }

@@ -24,6 +24,7 @@ import { ValidationError } from '../../value/validation-error.ts'
 import { TransactionHost } from '../invocations/nested-calls.ts'
 import type { Release } from '../releases/executable-release.ts'
 import { type PreparedRelease, prepareRelease } from '../releases/prepared-release.ts'
+import { PendingWork } from '../scheduling/pending-work.ts'
 import { Transaction } from '../transactions/transaction.ts'
 import type { RunnerCall, RunnerHost } from './outcomes.ts'
 import type { RunnerLimits } from './ports.ts'
@@ -108,6 +109,8 @@ function hostOf(random: Random): RunnerHost {
     principal: null,
     issueGuest: () => 'guest',
     storage: noStorage(),
+    pendingWork: new PendingWork(),
+    schedules: 0,
     grantSeconds: null,
     usedIdentity: false,
   }

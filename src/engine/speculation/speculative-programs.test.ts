@@ -29,6 +29,7 @@ import type { CompletedRun } from '../invocations/run-outcomes.ts'
 import { Preparations } from '../releases/preparations.ts'
 import type { PreparedRelease } from '../releases/prepared-release.ts'
 import type { RunnerHost, RunnerPool } from '../runners/runner-pool.ts'
+import { PendingWork } from '../scheduling/pending-work.ts'
 import { Transaction } from '../transactions/transaction.ts'
 import { FunctionUsage } from '../usage/function-usage.ts'
 
@@ -251,6 +252,7 @@ beforeAll(async () => {
     ...{
       issueGuest: () => 'guest',
       storage: noStorage(),
+      pendingWork: new PendingWork(),
       usage: new FunctionUsage({ system, log: log.log, metrics }),
     },
   }

@@ -180,8 +180,8 @@ export async function invokeAction(call: Call): Promise<CallResponse> {
   binding.takeTime?.()
   try {
     const outcome = await call.gateway.engine.action({ ...request, signal })
-    // This version has no scheduler, so no call creates a schedule.
-    const metadata = '"kind":"action","schedulesCreated":"0"'
+    const { schedulesCreated } = outcome
+    const metadata = `"kind":"action","schedulesCreated":"${schedulesCreated}"`
     return successResponse(request, request.release.releaseId, outcome.resultText, metadata)
   } finally {
     binding.returnTime?.()

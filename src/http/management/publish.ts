@@ -4,10 +4,16 @@ import { publish } from '../../product/workspaces/publish.ts'
 import { decodeBase64Url } from '../../value/base64url.ts'
 import { PACKAGE_BYTES_MAX, PACKAGE_MEDIA_TYPE } from '../../value/packages/workspace-package.ts'
 import { parseStrictJson } from '../../value/strict-json.ts'
-import { PROVENANCE_HEADER, Provenance, ProvenanceHeader } from '../../wire/provenance.ts'
 import { read } from '../../wire/reading/read.ts'
 import { CheckQuery, PackageChecked } from '../../wire/releases.ts'
-import { EXPECTED_HEAD_HEADER, ExpectedHeadField, Published } from '../../wire/workspace.ts'
+import {
+  EXPECTED_HEAD_HEADER,
+  ExpectedHeadField,
+  PROVENANCE_HEADER,
+  Provenance,
+  ProvenanceHeader,
+  Published,
+} from '../../wire/workspace.ts'
 import { streamBody } from '../bodies.ts'
 import { MANAGEMENT_CODES } from '../errors.ts'
 import type { ProductApp } from './product-app.ts'

@@ -3,6 +3,7 @@
  * origins is called with a request drawn from its schemas, and then with every single defect that
  * the schemas rule out. Each response has the documented status, headers and body.
  */
+
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import {
   invalidRequests,
@@ -11,12 +12,17 @@ import {
   validRequest,
 } from '../../../build/testing/openapi/arbitrary-requests.ts'
 import { Contract, type DocumentedOperation } from '../../../build/testing/openapi/contract.ts'
-import { FUNCTIONS, type Origins, openOrigins } from '../../../build/testing/openapi/origins.ts'
+import {
+  FUNCTIONS,
+  type Origins,
+  openOrigins,
+  TABLES,
+} from '../../../build/testing/openapi/origins.ts'
 import { makePackage } from '../../../build/testing/products.ts'
+import { insertWork } from '../../engine/scheduling/scheduled-documents.ts'
 import { encodeBase64Url } from '../../value/base64url.ts'
 import { OPERATION_ID_HEADER } from '../../wire/operations.ts'
-import { PROVENANCE_HEADER } from '../../wire/provenance.ts'
-import { EXPECTED_HEAD_HEADER } from '../../wire/workspace.ts'
+import { EXPECTED_HEAD_HEADER, PROVENANCE_HEADER } from '../../wire/workspace.ts'
 import { publishedDocument } from './published.ts'
 
 const SEED = Number(process.env.SVC_SEED ?? Date.now() % 2 ** 31)
@@ -74,6 +80,9 @@ const call = (name: string): State => ({
   },
 })
 const entry = { name: 'API_KEY' }
+const DOCUMENT_ID = 'notes_01ARZ3NDEKTSV4RRFFQ69G5FAV'
+const NOTE_NAMES = { table: 'notes', documentId: DOCUMENT_ID }
+const NOTE = { type: 'object', value: [{ key: 'body', value: { type: 'string', value: 'hi' } }] }
 
 /** Steps in an order in which each operation succeeds: name, status, and required state. */
 type Step = readonly [name: string, status: number, stateOf?: () => State | Promise<State>]
@@ -136,7 +145,7 @@ const STEPS: readonly Step[] = [
         [EXPECTED_HEAD_HEADER]: from('readStatus', 'workspaces', 0, 'revisionId'),
         [PROVENANCE_HEADER]: encodeBase64Url(new TextEncoder().encode(PROVENANCE)),
       },
-      body: makePackage({ functions: FUNCTIONS, source: 'second' }),
+      body: makePackage({ functions: FUNCTIONS, tables: TABLES, source: 'second' }),
     }),
   ],
   [
@@ -144,7 +153,7 @@ const STEPS: readonly Step[] = [
     200,
     () => ({
       query: { against: undefined },
-      body: makePackage({ functions: FUNCTIONS, source: 'third' }),
+      body: makePackage({ functions: FUNCTIONS, tables: TABLES, source: 'third' }),
     }),
   ],
   [
@@ -194,6 +203,58 @@ const STEPS: readonly Step[] = [
   ['listFunctions', 200, () => ({ query: { target: 'channel:production' } })],
   ['listTables', 200, () => ({ query: { target: 'channel:production' } })],
   [
+    'insertDocument',
+    201,
+    () => ({
+      params: { table: 'notes' },
+      headers: { [OPERATION_ID_HEADER]: newId('opn') },
+      body: {
+        target: 'channel:production',
+        documentId: DOCUMENT_ID,
+        value: NOTE,
+        changedAtMicros: now(),
+      },
+    }),
+  ],
+  [
+    'queryDocuments',
+    200,
+    () => ({
+      body: {
+        target: 'channel:production',
+        table: 'notes',
+        index: undefined,
+        range: undefined,
+        after: undefined,
+      },
+    }),
+  ],
+  ['readDocument', 200, () => ({ params: NOTE_NAMES, query: { target: 'channel:production' } })],
+  [
+    'replaceDocument',
+    200,
+    () => ({
+      params: NOTE_NAMES,
+      headers: { [OPERATION_ID_HEADER]: newId('opn') },
+      body: {
+        ...{ target: 'channel:production', value: NOTE, changedAtMicros: now() },
+        expectedRevision: from('insertDocument', 'document', 'revision'),
+      },
+    }),
+  ],
+  [
+    'deleteDocument',
+    200,
+    () => ({
+      params: NOTE_NAMES,
+      headers: { [OPERATION_ID_HEADER]: newId('opn') },
+      body: {
+        ...{ target: 'channel:production', changedAtMicros: now() },
+        expectedRevision: from('replaceDocument', 'document', 'revision'),
+      },
+    }),
+  ],
+  [
     'setConfiguration',
     200,
     () => ({ params: entry, body: { ...(changed(0).body as object), value: 'a value' } }),
@@ -228,6 +289,15 @@ const STEPS: readonly Step[] = [
   ],
   ['revokeCredential', 200, () => ({ params: credential() })],
   ['deleteCredential', 204, () => ({ params: credential() })],
+  ['listScheduled', 200],
+  [
+    'cancelScheduled',
+    200,
+    async () => ({
+      params: { scheduledId: await scheduleWork() },
+      headers: { [OPERATION_ID_HEADER]: newId('opn') },
+    }),
+  ],
   ['readMetrics', 200],
   ['readHealth', 200],
   ['readProcessLiveness', 200],
@@ -239,6 +309,16 @@ const STEPS: readonly Step[] = [
   ['archiveEnvironment', 200, () => changed(from('updateEnvironment', 'desired', 'revision'))],
   ['restoreEnvironment', 200, () => changed(from('archiveEnvironment', 'desired', 'revision'))],
 ]
+
+function scheduleWork(): Promise<string> {
+  const releaseId = from('publishWorkspace', 'releaseId') as string
+  return origins.gateway.engine.documents.change((transaction) =>
+    insertWork(transaction, {
+      ...{ function: 'messages.index', kind: 'mutation', releaseId, argumentsText: '{}' },
+      ...{ source: 'function', cron: null, dueAtMicros: BigInt(now()) + 60_000_000n },
+    }),
+  )
+}
 
 /** Path parameters of the Environment that the server composes. */
 const inEnvironment = (): Readonly<Record<string, string>> => {

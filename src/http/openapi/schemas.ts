@@ -8,6 +8,7 @@ import * as auth from '../../wire/auth.ts'
 import * as catalogs from '../../wire/catalogs.ts'
 import * as channels from '../../wire/channels.ts'
 import * as configuration from '../../wire/configuration.ts'
+import * as data from '../../wire/data.ts'
 import * as environment from '../../wire/environment.ts'
 import * as errors from '../../wire/errors.ts'
 import * as fields from '../../wire/fields.ts'
@@ -17,7 +18,6 @@ import * as metrics from '../../wire/metrics.ts'
 import * as oidc from '../../wire/oidc.ts'
 import * as openapi from '../../wire/openapi.ts'
 import * as operations from '../../wire/operations.ts'
-import * as provenance from '../../wire/provenance.ts'
 import { jsonSchemaOf } from '../../wire/reading/json-schema.ts'
 import * as releases from '../../wire/releases.ts'
 import type { JsonSchema } from '../../wire/rules.ts'
@@ -28,9 +28,20 @@ import * as workspace from '../../wire/workspace.ts'
 import { VALUE_SCHEMAS } from './value-schemas.ts'
 
 const MODULES: readonly Readonly<Record<string, unknown>>[] = [
-  ...[access, applicationClients, audit, auth, catalogs, channels, configuration, environment],
-  ...[errors, fields, health, invocations, metrics, oidc, openapi, operations, provenance],
-  ...[releases, servingPolicy, status, workspace],
+  ...[access, applicationClients, audit, auth, catalogs, channels, configuration, data],
+  ...[
+    environment,
+    errors,
+    fields,
+    health,
+    invocations,
+    metrics,
+    oidc,
+    openapi,
+    operations,
+    releases,
+  ],
+  ...[servingPolicy, status, workspace],
 ]
 
 /** Collects the components that operations reference. */

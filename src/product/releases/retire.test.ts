@@ -85,6 +85,17 @@ describe('a retirement', () => {
     expect(audited.map(({ subject }) => subject)).toEqual([releaseId])
   })
 
+  test.each([
+    [3, 'releaseId: not the Release of 3 unfinished pieces of scheduled work'],
+    [null, /^releaseId: not before stored scheduled work is counted/],
+  ])('is rejected while scheduled work is pinned to the Release: %s', async (pending, rule) => {
+    const { releaseId } = await publishRelease(harness, { source: 'a' })
+    harness.engine.pendingWork = pending
+    expect(violationsOf(releaseId)).toEqual([expect.stringMatching(rule)])
+    harness.engine.pendingWork = 0
+    expect(violationsOf(releaseId)).toBeNull()
+  })
+
   test('passes the indexes of the remaining Releases to the engine', async () => {
     const table = (name: string, ...fields: readonly string[]) => ({
       ...{ name, fields: { a: { type: 'string' } as const, b: { type: 'string' } as const } },

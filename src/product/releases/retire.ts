@@ -1,5 +1,5 @@
 /** Retirement: makes an unused Release permanently unservable and removes its bytes. */
-
+import type { Engine } from '../../engine/engine.ts'
 import { Fault } from '../../errors/fault.ts'
 import type { Actor } from '../../identity/actor.ts'
 import type { ControlTx } from '../../storage/control/database.ts'
@@ -29,6 +29,7 @@ const USES_MAX = 16
 /** The parts that a publication needs to retire Releases in its own transaction. */
 export interface UnusedRetirementPorts extends Pick<ChangePorts, 'system' | 'audit'> {
   readonly serving: Pick<Serving, 'isServed'>
+  readonly engine: { readonly scheduler: Pick<Engine['scheduler'], 'pendingOf'> }
 }
 
 export interface RetirementPorts extends UnusedRetirementPorts, ChangePorts {
@@ -57,6 +58,8 @@ export function retire(
     if (uses.length === 0 && ports.serving.isServed(releaseId)) {
       uses.push('served until its replacement is ready')
     }
+    const pending = ports.engine.scheduler.pendingOf(releaseId)
+    if (pending !== 0) uses.push(pendingUse(pending))
     if (uses.length > 0) {
       throw new Fault('PRODUCT_STATE_CONFLICT', {
         detail: `${releaseId} is in use`,
@@ -82,8 +85,16 @@ export function retireUnused(
   requestId: RequestId,
 ): void {
   for (const releaseId of listUnusedReleases(tx, RELEASES_KEPT)) {
-    if (!ports.serving.isServed(releaseId)) markRetired(ports, tx, actor, { releaseId, requestId })
+    const isPinned = ports.engine.scheduler.pendingOf(releaseId) !== 0
+    if (isPinned || ports.serving.isServed(releaseId)) continue
+    markRetired(ports, tx, actor, { releaseId, requestId })
   }
+}
+
+/** Describes scheduled work, which stays on its Release (Document 1, Channels). */
+function pendingUse(pending: number | null): string {
+  if (pending === null) return 'before stored scheduled work is counted; try again in a moment'
+  return `the Release of ${pending} unfinished pieces of scheduled work`
 }
 
 function markRetired(

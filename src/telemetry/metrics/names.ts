@@ -27,6 +27,8 @@ export const COUNTERS = {
   queryCacheMisses: 'Lookups in the query cache that found no valid result',
   queryCacheEvictions: 'Valid results that were evicted from the query cache',
 
+  scheduledSucceeded: 'Scheduled runs that succeeded',
+  scheduledFailed: 'Scheduled runs that failed, those that are attempted again included',
   subscriptionRefreshes: 'Runs of watched Queries, each for all its subscriptions',
 
   realtimeConnectionsOpened: 'Realtime connections that were opened',
@@ -74,6 +76,8 @@ export const GAUGES = {
   actionsRunning: 'Running Actions, including those that Actions called',
   actionsWaiting: 'Actions that wait for a permit',
   realtimeConnections: 'Open Realtime connections',
+  scheduledUnfinished: 'Scheduled work that is pending or running',
+  scheduledRunning: 'Scheduled runs in progress',
   subscriptions: 'Subscriptions to Queries',
   watchedQueries: 'Distinct Queries that subscriptions watch',
   durableSequence: 'Sequence of the newest durable commit',

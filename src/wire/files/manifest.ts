@@ -21,6 +21,11 @@ import {
   type WorkspaceDescription,
   type WorkspaceManifest,
 } from '../../value/manifest.ts'
+import {
+  ATTEMPTS_MAX,
+  BACKOFF_FACTOR_MAX,
+  BACKOFF_MILLIS_MAX,
+} from '../../value/scheduling/scheduled-work.ts'
 import { type Json, parseStrictJson } from '../../value/strict-json.ts'
 import { ValidationError } from '../../value/validation-error.ts'
 import { parseFields, parseValidator } from '../../value/validator-json.ts'
@@ -70,10 +75,19 @@ const ActionUses = schema({
   'storage?': "'read' | 'write'",
 })
 
+const RetryField = schema({
+  maximumAttempts: integer(2, ATTEMPTS_MAX),
+  backoff: {
+    initialMillis: integer(1, BACKOFF_MILLIS_MAX),
+    factor: `1 <= number <= ${BACKOFF_FACTOR_MAX}`,
+    maximumMillis: integer(1, BACKOFF_MILLIS_MAX),
+  },
+})
+
 const FunctionField = schema([
   [{ '...': FunctionFields, kind: "'query'" }, '|', { '...': FunctionFields, kind: "'mutation'" }],
   '|',
-  { '...': FunctionFields, kind: "'action'", uses: ActionUses },
+  { '...': FunctionFields, kind: "'action'", uses: ActionUses, 'retry?': RetryField },
 ])
 
 const IndexField = schema({

@@ -1,8 +1,8 @@
 /** `svc release --dry-run`: what the same line without it would do, with nothing changed. */
 import { Fault } from '../../../errors/fault.ts'
 import type { ReleaseId } from '../../../value/ids.ts'
-import type { Provenance } from '../../../wire/provenance.ts'
 import type { Status } from '../../../wire/status.ts'
+import type { Provenance } from '../../../wire/workspace.ts'
 import type { Context } from '../../contexts.ts'
 import { loadPackage, type PackageOptions } from '../../packages.ts'
 import { checkPackage, type Remote, readStatus } from '../../remotes.ts'
