@@ -16,6 +16,7 @@ import { requestCounts } from '../http/request-counts.ts'
 import { Transfers } from '../http/transfers/transfers.ts'
 import { type Identity, openIdentity } from '../identity/identity.ts'
 import { readLinkable } from '../product/environments/environments.ts'
+import type { Logs } from '../product/logs/logs.ts'
 import { resolveTarget } from '../product/serving/targets.ts'
 import { parseSettings, type ServerSettings } from '../settings/settings.ts'
 import { realSystem, type System } from '../system/system.ts'
@@ -78,6 +79,7 @@ export async function run(environment: ProcessEnvironment, io: ServerIo): Promis
     const running = { ...world, environment: opened, transfers: transfersOf(world) }
     const application = opened === null ? null : applicationApp(running, opened)
     if (application !== null) closing.add(() => application.drain())
+    closing.add(() => opened?.logs.endFollowers())
     listen(running, application, listeners)
     log.info('server.ready', { message: `svc-server ${VERSION} is ready.` })
     const signal = await stop
@@ -164,9 +166,11 @@ function managementApp(running: Running) {
       openApiDocument: openApiText,
       // Routes of the Product run only where mount found its Environment configured.
       product: product!,
+      logs: environment?.logs as Logs,
       health: async () => [
         ...(await environment!.engine.health()),
         await environment!.files.health(),
+        await environment!.logs.health(),
       ],
       environment: product?.root.descriptor ?? null,
       sessions: identity,

@@ -13,6 +13,8 @@ import type { TransferPace } from '../transfers/transfer-pace.ts'
 export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE'
 
 export const JSON_MEDIA_TYPE = 'application/json'
+/** One JSON document per line (https://github.com/ndjson/ndjson-spec). */
+export const LINES_MEDIA_TYPE = 'application/x-ndjson'
 
 /**
  * An ordinary JSON body (Document 1, Limits).
@@ -40,12 +42,14 @@ export type OperationIdUse = 'none' | 'optional' | 'required'
 
 export type ReplyStatus = 101 | 200 | 201 | 204 | 503
 
-/** JSON of `body`, or a text that is sent as it is; no body where there is neither. */
+/** JSON of `body`, or text or lines that are sent as they are; no body where there is none. */
 export interface Reply {
   readonly status: ReplyStatus
   readonly body?: object
   readonly text?: string
-  /** Of the text, with its parameters. */
+  /** Chunks of whole lines, each asked for once the peer has taken the one before. */
+  readonly lines?: AsyncGenerator<string>
+  /** Of the text or the lines, with its parameters. */
   readonly contentType?: string
 }
 
@@ -57,7 +61,10 @@ export type ReplyOf<R extends Replies> = {
   readonly status: keyof R & ReplyStatus
 } & ([BodyOf<R>] extends [never]
   ? unknown
-  : { readonly body: BodyOf<R> } | { readonly text: string; readonly contentType: string })
+  :
+      | { readonly body: BodyOf<R> }
+      | { readonly text: string; readonly contentType: string }
+      | { readonly lines: AsyncGenerator<string>; readonly contentType: string })
 type BodyOf<R extends Replies> = {
   [S in keyof R]: R[S] extends Schema<infer B> ? B : never
 }[keyof R]

@@ -15,6 +15,7 @@ import { oidcRoutes } from './identity/oidc.ts'
 import { type ResourcesApp, resourceRoutes } from './identity/resources.ts'
 import { type SessionsApp, sessionRoutes } from './identity/sessions.ts'
 import { type InstancesApp, instanceRoutes } from './instances.ts'
+import { type LogsApp, logRoutes } from './logs/logs.ts'
 import { type MetricsApp, metricsRoutes } from './metrics.ts'
 import { type OpenApiApp, openApiRoutes } from './openapi.ts'
 import type { ProductApp } from './product-app.ts'
@@ -29,6 +30,7 @@ export type ManagementApp = AuditApp &
   HealthApp &
   InstancesApp &
   InvitationsApp &
+  LogsApp &
   MetricsApp &
   OpenApiApp &
   ProductApp &
@@ -57,4 +59,5 @@ export const managementRoutes: readonly Route<ManagementApp>[] = [
   ...(catalogRoutes as readonly Route<ManagementApp>[]),
   ...(instanceRoutes as readonly Route<ManagementApp>[]),
   ...(metricsRoutes as readonly Route<ManagementApp>[]),
+  ...(logRoutes as readonly Route<ManagementApp>[]),
 ]
