@@ -12,7 +12,7 @@ import type { Json } from '../value/strict-json.ts'
 import { UsageCause } from './arguments.ts'
 import type { ClientEnvironment } from './environment.ts'
 import { serverAnswer } from './requests.ts'
-import { printable, printableJson, printableLines } from './visible-text.ts'
+import { printable, printableJson, printableJsonLine, printableLines } from './visible-text.ts'
 
 /** Exit code of a command that a signal ended (wire decisions, section 6). */
 export const EXIT_INTERRUPTED = 130
@@ -21,8 +21,8 @@ const SPINNER_AFTER_MS = 500
 const SPINNER_EVERY_MS = 120
 const FRAMES = ['|', '/', '-', '\\']
 
-const STYLES = ['bold', 'dim', 'red'] as const
-type Style = (typeof STYLES)[number]
+const STYLES = ['bold', 'dim', 'red', 'yellow'] as const
+export type Style = (typeof STYLES)[number]
 const MARK_BYTES = 12
 
 export class Output {
@@ -43,6 +43,12 @@ export class Output {
     if (text !== '') await this.#environment.stdout.write(`${text}\n`)
   }
 
+  /** One of many results, in its turn: a line of JSON, or of text. */
+  async line(document: Json, human: string): Promise<void> {
+    const text = this.json ? printableJsonLine(document) : this.#render(human, 'stdout')
+    await this.#environment.stdout.write(`${text}\n`)
+  }
+
   /** A step or a remark on stderr; silent with `--json`. */
   async note(text: string): Promise<void> {
     if (!this.json) await this.warn(text)
@@ -59,10 +65,10 @@ export class Output {
   }
 
   bold(text: string): string {
-    return this.#styled('bold', text)
+    return this.styled('bold', text)
   }
 
-  #styled(style: Style, text: string): string {
+  styled(style: Style, text: string): string {
     return `${this.#mark}${STYLES.indexOf(style)}${text}${this.#mark}`
   }
 
@@ -90,7 +96,7 @@ export class Output {
         .map((cell, i) => cell + ' '.repeat(Math.max(0, widths[i]! - [...cell].length)))
         .join('  ')
         .trimEnd()
-    return [this.#styled('dim', line(head)), ...clean.map(line)]
+    return [this.styled('dim', line(head)), ...clean.map(line)]
   }
 
   /** Shows a spinner on a terminal once `work` takes longer than half a second. */
@@ -124,11 +130,11 @@ export class Output {
       const document = { error: violations.length === 0 ? error : { ...error, violations } }
       if (await this.#isPrinted(document)) return exit
     }
-    const name = `${this.#styled('red', 'svc')}: ${this.#styled('bold', fault.code)}`
+    const name = `${this.styled('red', 'svc')}: ${this.styled('bold', fault.code)}`
     const lines = [`${name}: ${printable(message)}`]
     for (const { path, rule } of fault.violations) lines.push(`  ${printable(`${path}: ${rule}`)}`)
     lines.push(`  ${next}`)
-    if (requestId !== null) lines.push(`  ${this.#styled('dim', `request ${requestId}`)}`)
+    if (requestId !== null) lines.push(`  ${this.styled('dim', `request ${requestId}`)}`)
     await this.warn(lines.join('\n'))
     return exit
   }

@@ -8,7 +8,7 @@ import { Secret } from '../value/secret.ts'
 import { Login } from '../wire/auth.ts'
 import type { Context } from './contexts.ts'
 import { isAccessToken, isRefreshToken, type Profile, ProfileStore } from './profiles.ts'
-import { type Call, send } from './requests.ts'
+import { type Call, send, sendForLines } from './requests.ts'
 
 /** An access token that ends within this time is refreshed before it is sent. */
 const EXPIRY_MARGIN_MICROS = 30_000_000n
@@ -73,13 +73,25 @@ export class OperatorSession {
     return this.#send(call, this.#profile.managementOrigin)
   }
 
-  async #send<T>(call: SessionCall<T>, origin: string): Promise<T> {
+  /** Reads lines of a stream of the Product Environment until it ends. */
+  lines(path: string, onLine: (line: string) => Promise<void>): Promise<void> {
+    const origin = this.#profile.managementOrigin
+    return this.#authenticated((bearer) =>
+      sendForLines(this.#context, { method: 'GET', origin, path, bearer }, onLine),
+    )
+  }
+
+  #send<T>(call: SessionCall<T>, origin: string): Promise<T> {
+    return this.#authenticated((bearer) => send(this.#context, { ...call, origin, bearer }))
+  }
+
+  /** Refreshes the token where it ends soon, or once where the server rejects it. */
+  async #authenticated<T>(request: (bearer: Secret) => Promise<T>): Promise<T> {
     let refreshed = false
     if (this.#endsSoon()) refreshed = await this.#refresh()
     for (;;) {
       try {
-        const bearer = this.#profile.accessToken
-        return await send(this.#context, { ...call, origin, bearer })
+        return await request(this.#profile.accessToken)
       } catch (error) {
         // A refused request did nothing, so even a change may be sent again.
         if (!isFault(error, 'PLATFORM_AUTHENTICATION_FAILED') || refreshed) throw error

@@ -24,8 +24,17 @@ function escaped(character: string): string {
 }
 
 /** Indented JSON with the same characters escaped as JSON does it, those above U+FFFF as pairs. */
+/** Returns JSON without a line end. */
+export function printableJsonLine(value: Json): string {
+  return visibleJson(JSON.stringify(value))
+}
+
 export function printableJson(value: Json): string {
-  return JSON.stringify(value, null, 2).replace(HIDDEN, (character) =>
+  return visibleJson(JSON.stringify(value, null, 2))
+}
+
+function visibleJson(json: string): string {
+  return json.replace(HIDDEN, (character) =>
     character === '\n'
       ? character
       : character

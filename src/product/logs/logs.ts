@@ -94,7 +94,9 @@ export class Logs {
     if (this.#followers >= LOG_FOLLOWERS_MAX) {
       throw new Fault('PRODUCT_UNAVAILABLE', { detail: 'too many streams follow the log' })
     }
-    const from = query.after === undefined ? store.newest : this.open(query.after)
+    // A stream that is given a time begins with the oldest record of that time.
+    const start = query.since === undefined ? store.newest : 0
+    const from = query.after === undefined ? start : this.open(query.after)
     const ended = AbortSignal.any([signal, this.#stopping.signal])
     return this.#counted(
       followLog({ logs: this, store, system, query, from, reauthorize, signal: ended }),
