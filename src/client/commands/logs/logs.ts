@@ -11,7 +11,14 @@ import {
   type LogRecord,
 } from '../../../wire/logs.ts'
 import { usage } from '../../arguments.ts'
-import { type CommandSpec, type Context, command, flag, option, requiredOption } from '../../contexts.ts'
+import {
+  type CommandSpec,
+  type Context,
+  command,
+  flag,
+  option,
+  requiredOption,
+} from '../../contexts.ts'
 import { openRemote } from '../../remotes.ts'
 import { REMOTE } from '../operations.ts'
 import { humanLine, matches } from './log-lines.ts'

@@ -1,4 +1,8 @@
 /** The log routes of the linked Environment. */
+
+import { Fault, isFault } from '../../../errors/fault.ts'
+import { parseStrictJson } from '../../../value/strict-json.ts'
+import { ValidationError } from '../../../value/validation-error.ts'
 import {
   LogArchiveStatus,
   LogLine,
@@ -7,9 +11,6 @@ import {
   type LogPruneRequest,
   type LogRecord,
 } from '../../../wire/logs.ts'
-import { Fault, isFault } from '../../../errors/fault.ts'
-import { parseStrictJson } from '../../../value/strict-json.ts'
-import { ValidationError } from '../../../value/validation-error.ts'
 import { pause } from '../../pauses.ts'
 import type { Remote } from '../../remotes.ts'
 
@@ -48,7 +49,8 @@ export async function followLogs(
     try {
       await session.lines(path, onLine)
     } catch (error) {
-      const isLost = isFault(error) && (error.retryable || error.code === 'CLIENT_SERVER_UNREACHABLE')
+      const isLost =
+        isFault(error) && (error.retryable || error.code === 'CLIENT_SERVER_UNREACHABLE')
       if (!isLost) throw error
     }
     await pause(RECONNECT_MS, signal)
