@@ -19,6 +19,7 @@ import {
 import { dirname, join } from 'node:path'
 import { assert } from '../src/errors/assert.ts'
 import { BUNDLE, ROOT } from './bundle.ts'
+import { isMachO, isSignatureValid, signAdHoc } from './runtime/mach-o.ts'
 import { neutralise } from './runtime/neutralise.ts'
 import { requireKnownVariables } from './runtime/scan.ts'
 import { fetchBase, TARGETS, type Target } from './targets.ts'
@@ -46,6 +47,7 @@ function compile(
   const result = spawnSync(process.execPath, args, { cwd: ROOT, encoding: 'utf8' })
   rmSync(patched)
   assert(result.status === 0, `compiling failed: ${result.stderr}`)
+  if (isMachO(bytes)) signIfBroken(server)
   chmodSync(server, 0o755)
   // Both names are one executable, which distinguishes them by the name it was started with.
   const client = join(folder, `svc${options.suffix}`)
@@ -53,6 +55,12 @@ function compile(
   linkSync(server, client)
   const size = Math.round(statSync(server).size / 1024 / 1024)
   process.stdout.write(`${server.slice(ROOT.length + 1)}  ${size} MiB\n`)
+}
+
+/** The compiler signs executables for arm64 alone; others keep the signature of their base. */
+function signIfBroken(path: string): void {
+  const executable = readFileSync(path)
+  if (!isSignatureValid(executable)) writeFileSync(path, signAdHoc(executable, 'svc-server'))
 }
 
 export function compileTarget(target: Target): void {

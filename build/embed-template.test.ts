@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { parseSettings } from '../src/settings/settings.ts'
 import { VARIABLES } from '../src/settings/variables.ts'
 import { PEPPER, TOKEN, URL_OK } from './testing/environments/environments.ts'
-import { OIDC_FILE } from './testing/environments/oidc-files.ts'
+import { OIDC_FILE, WORKLOADS } from './testing/environments/oidc-files.ts'
 
 const TEMPLATE = join(import.meta.dirname, '../dist-config/environment.template')
 const PROVIDER = {
@@ -19,6 +19,7 @@ const FILES: Readonly<Record<string, string>> = {
   '/etc/svc/platform-managed-enrollment-token': TOKEN,
   '/etc/svc/platform-database-url': URL_OK,
   '/etc/svc/oidc.json': OIDC_FILE,
+  '/etc/svc/workload-oidc.json': JSON.stringify(WORKLOADS),
   '/var/lib/svc/product/auth.json': JSON.stringify({ version: 1, providers: [PROVIDER] }),
 }
 
@@ -57,9 +58,13 @@ test('the parser of settings accepts every example of the environment template',
   const named = Object.keys(environment).map((name) => name.replace(/_FILE$/, ''))
   const settings = VARIABLES.filter(({ required }) => !/only$/.test(required))
   expect(named).toEqual(settings.map(({ name }) => name))
-  const { product, management, managedSource, oidc } = parseSettings(environment, 'serve')
+  const { product, management, managedSource, oidc, workloads } = parseSettings(
+    environment,
+    'serve',
+  )
   expect(product?.actionNetworks.map((network) => network.text)).toEqual(['10.1.0.0/16'])
   expect(product?.jwtProviders).toHaveLength(1)
   expect([managedSource === null, oidc === null]).toEqual([false, false])
+  expect(workloads).toHaveLength(2)
   expect(management.publicUrl).toBe('https://manage.example.com')
 })

@@ -35,6 +35,7 @@ const EXAMPLES: Readonly<Record<string, string>> = {
   SERVICE_MANAGEMENT_TLS_TERMINATED: 'true',
   SERVICE_PUBLIC_MANAGEMENT_URL: 'https://manage.example.com',
   SERVICE_PLATFORM_OIDC_CONFIG: '/etc/svc/oidc.json',
+  SERVICE_PLATFORM_WORKLOAD_OIDC_CONFIG: '/etc/svc/workload-oidc.json',
   SERVICE_PLATFORM_MANAGED_SOURCE_AUTHORITY: 'https://control.example.com',
   SERVICE_PRODUCT_ROOT: '/var/lib/svc/product',
   SERVICE_APPLICATION_LISTEN: '127.0.0.1:3210',

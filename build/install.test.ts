@@ -34,11 +34,13 @@ afterEach(() => rmSync(work, { recursive: true, force: true }))
 
 interface ReleaseOptions {
   readonly says?: string
+  /** Shell script in place of the executable; prints `says` unless given. */
+  readonly script?: string
   readonly signed?: boolean
 }
 
-function release({ says = VERSION, signed = false }: ReleaseOptions = {}): void {
-  const program = `#!/bin/sh\necho "svc-server ${says}"\n`
+function release({ says = VERSION, script, signed = false }: ReleaseOptions = {}): void {
+  const program = `#!/bin/sh\n${script ?? `echo "svc-server ${says}"`}\n`
   const file = (path: string, text: string, executable = false) => ({
     path,
     bytes: Buffer.from(text),
@@ -149,6 +151,28 @@ test('an executable that reports another version is rejected', () => {
   const result = install()
   expect(result.status).toBe(1)
   expect(result.stderr).toContain('not 9.9.9')
+  expect(existsSync(join(work, 'bin'))).toBe(false)
+})
+
+/** The loader of musl prints this, and a line for each symbol. */
+const WITHOUT_LIBRARY = 'Error loading shared library libstdc++.so.6: No such file or directory'
+
+test('a machine without libstdc++ is told to install it', () => {
+  release({ script: `echo '${WITHOUT_LIBRARY}' >&2; echo 'Error relocating' >&2; exit 127` })
+  const result = install()
+  expect(result.status).toBe(1)
+  expect(result.stderr).toBe(
+    'install.sh: The executable needs libstdc++. ' +
+      'Install it (Alpine: apk add libstdc++) and run this again.\n',
+  )
+  expect(existsSync(join(work, 'bin'))).toBe(false)
+})
+
+test('an executable that does not run shows why, and is not installed', () => {
+  release({ script: 'echo "version GLIBC_2.99 not found" >&2; exit 1' })
+  const result = install()
+  expect(result.status).toBe(1)
+  expect(result.stderr).toContain('GLIBC_2.99 not found\ninstall.sh: The executable does not run')
   expect(existsSync(join(work, 'bin'))).toBe(false)
 })
 
@@ -317,7 +341,6 @@ test('a service gets its unit, its settings and one pepper, each once', () => {
   expect(statSync(join(root, 'etc/svc/platform-identity-pepper')).mode & 0o077).toBe(0)
   const unit = readFileSync(join(root, 'etc/systemd/system/svc-server.service'), 'utf8')
   expect(unit).toContain(`ExecStart=${join(work, 'bin')}/svc-server serve`)
-  expect(unit).toContain(`ExecStartPre=${join(work, 'bin')}/svc-server check`)
   install(['--service'], { DESTDIR: root })
   expect(readFileSync(join(root, 'etc/svc/platform-identity-pepper'), 'utf8')).toBe(pepper)
 })

@@ -5,6 +5,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { VERSION } from '../src/value/version.ts'
+import { circleFindings } from './tidy/import-circles.ts'
 import { FOLDERS, importFindings } from './tidy/import-rules.ts'
 import { languageFindings, subjectFindings } from './tidy/language-rules.ts'
 import { lazyFindings } from './tidy/lazy-libraries.ts'
@@ -23,6 +24,19 @@ function report(findings: readonly Finding[]): string {
 
 test('folders import in one direction, and only owners import their library', () => {
   expect(report(files.flatMap(importFindings))).toBe('')
+})
+
+test('no file of src imports itself through others, not even by types', () => {
+  expect(report(circleFindings(files))).toBe('')
+  const circle = [
+    parseSource('src/value/a.ts', "import type { B } from './b.ts'"),
+    parseSource('src/value/b.ts', "import { C } from './c.ts'"),
+    parseSource('src/value/c.ts', "import { B } from './b.ts'"),
+  ]
+  expect(circleFindings(circle).map(({ rule }) => rule)).toEqual([
+    'imports itself: src/value/b.ts -> src/value/c.ts -> src/value/b.ts',
+    'imports itself: src/value/c.ts -> src/value/b.ts -> src/value/c.ts',
+  ])
 })
 
 test('the import table lists every folder of src', () => {

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { type Browser, httpBrowser } from '../build/testing/browsers/browser.ts'
 import { chromium, chromiumInstalled } from '../build/testing/browsers/chromium.ts'
+import { providerFile } from '../build/testing/providers/identity-providers.ts'
 import { type OpenIdProvider, openIdProvider } from '../build/testing/providers/oidc-providers.ts'
 import type { ServerProcess } from '../build/testing/servers/server-process.ts'
 import { CLIENT, createInstallation, type Installation, run } from './harness.ts'
@@ -20,8 +21,7 @@ const OPENER = '#!/bin/sh\nprintf %s "$1" > ../opened.part && /bin/mv ../opened.
 beforeEach(async () => {
   installation = await createInstallation()
   op = await openIdProvider({ forms: true })
-  const { subjectPepper, ...settings } = op.settings
-  const content = JSON.stringify({ ...settings, subjectPepper: subjectPepper.reveal() })
+  const content = JSON.stringify(providerFile(op.settings))
   writeFileSync(within('oidc.json'), content, { mode: 0o600 })
   server = await installation.start({ SERVICE_PLATFORM_OIDC_CONFIG: within('oidc.json') })
   mkdirSync(within('bin'))

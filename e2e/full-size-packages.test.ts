@@ -3,16 +3,14 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { sha256 } from '../src/system/digests.ts'
-import { canonicalJson } from '../src/value/canonical-json.ts'
 import {
   digestName,
-  encodeArtifact,
-  encodePackage,
   PACKAGE_BYTES_MAX,
   PACKAGE_MEDIA_TYPE,
 } from '../src/value/packages/workspace-package.ts'
 import { type Application, application, type Json, query } from './application.ts'
 import { residentBytes, serverOf } from './hostile/machine.ts'
+import { packageOf } from './packages.ts'
 
 const MEBIBYTE = 1024 * 1024
 /** The four packages alone have 256 MiB. */
@@ -37,25 +35,11 @@ afterAll(async () => {
   await app?.installation.dispose()
 })
 
-function packageOf(workspace: string, sourceBytes: number): Uint8Array {
-  const source = `//${'x'.repeat(sourceBytes - 2)}`
-  const artifact = encodeArtifact({ source, sourceMap: null }, sha256)
-  const digest = digestName(sha256(artifact))
-  const manifest = canonicalJson({
-    version: 1,
-    projectId,
-    workspace,
-    artifact: { digest, bytes: artifact.length },
-    functions: [],
-    tables: [],
-  })
-  return encodePackage({ manifest, artifact }, sha256)
-}
-
 /** Creates a package of exactly the maximal length. */
 function fullPackage(workspace: string): Uint8Array {
   const guess = PACKAGE_BYTES_MAX - 4096
-  const frame = packageOf(workspace, guess + PACKAGE_BYTES_MAX - packageOf(workspace, guess).length)
+  const excess = packageOf({ projectId, workspace, sourceBytes: guess }).length - PACKAGE_BYTES_MAX
+  const frame = packageOf({ projectId, workspace, sourceBytes: guess - excess })
   expect(frame.length).toBe(PACKAGE_BYTES_MAX)
   return frame
 }

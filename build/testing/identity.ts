@@ -54,7 +54,10 @@ export interface TestIdentity {
   dispose(): Promise<void>
 }
 
-export type ExternalOptions = Pick<IdentityOptions, 'oidc' | 'managedSource' | 'providerNetwork'>
+export type ExternalOptions = Pick<
+  IdentityOptions,
+  'oidc' | 'workloads' | 'managedSource' | 'providerNetwork'
+>
 
 export async function testIdentity(
   options: { empty?: boolean; external?: ExternalOptions } = {},

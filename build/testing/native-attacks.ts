@@ -42,7 +42,7 @@ async function run({ until, ...attack }: AttackRequest): Promise<AttackReport> {
   for (let waited = 0; waited < WAIT_MILLIS; waited += POLL_MILLIS) {
     await delay(POLL_MILLIS)
     held = logged(/ holds (\d+)$/)
-    terminated = logged(/^A runner took too much: (.*)\.$/)
+    terminated = logged(/^A runner exceeded its limit: (.*)\.$/)
     if (terminated !== null || (until === 'held' && held !== null)) break
   }
   await pool.close()

@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { StoredDocument } from '../../src/documents/store.ts'
 import type { ReleaseCode } from '../../src/engine/releases/executable-release.ts'
-import type { OperationAnswer } from '../../src/engine/runners/outcomes.ts'
+import type { OperationResult } from '../../src/engine/runners/outcomes.ts'
 import {
   createRunnerPool,
   type PoolLimits,
@@ -118,7 +118,7 @@ export const oneDocument: RunnerHost = {
           : 'null',
 }
 
-export type Answering = (operation: Operation) => OperationAnswer | Promise<OperationAnswer>
+export type Answering = (operation: Operation) => OperationResult | Promise<OperationResult>
 
 /** Records the operations that it is sent. */
 export function recordingHost(answering: Answering): RunnerHost & { readonly seen: Operation[] } {

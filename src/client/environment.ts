@@ -10,6 +10,7 @@ import { realSystem, type System } from '../system/system.ts'
 import { errorCode } from './files.ts'
 import { createFetch } from './network/fetch.ts'
 import { openBrowser } from './oidc/browsers.ts'
+import { pause } from './pauses.ts'
 
 export interface OutputStream {
   readonly isTTY: boolean
@@ -38,6 +39,8 @@ export interface ClientEnvironment {
   readonly stderr: OutputStream
   readonly fetch: (url: string, init: RequestInit) => Promise<Response>
   variable(name: string): string | undefined
+  /** Waits before a request is sent again. Faults: CLIENT_INTERRUPTED when `signal` fires. */
+  readonly pause: (millis: number, signal: AbortSignal) => Promise<void>
   /** False where no browser could be started; never rejects. */
   openBrowser(url: string): Promise<boolean>
   /** Calls `listener` for the first interrupt; the next one ends the process. Answers the undo. */
@@ -57,6 +60,7 @@ export function processEnvironment(): ClientEnvironment {
     stderr: outputStream(process.stderr, { forgives: () => true }),
     fetch: createFetch(variable),
     variable,
+    pause,
     openBrowser: (url) => openBrowser(process.platform, url),
     onInterrupt,
   }

@@ -1,10 +1,13 @@
 /** What every way to log in shares: a question to the server, an exchange, a stored session. */
-import { Fault } from '../errors/fault.ts'
+import { Fault, isFault } from '../errors/fault.ts'
+import { formatTimestamp } from '../value/plain.ts'
 import { AuthConfig, Login } from '../wire/auth.ts'
+import { usage } from './arguments.ts'
 import type { Context } from './contexts.ts'
+import type { ClientEnvironment } from './environment.ts'
 import { parseOrigin } from './origins.ts'
-import { ProfileStore } from './profiles.ts'
-import { type Call, send } from './requests.ts'
+import { type Profile, ProfileStore } from './profiles.ts'
+import { type Call, type Network, send } from './requests.ts'
 import { type LoginOrigins, profileOf } from './sessions.ts'
 import { printable } from './visible-text.ts'
 
@@ -61,7 +64,7 @@ export async function logIn(
   const store = new ProfileStore(context)
   const network = { environment: context.environment, signal: new AbortController().signal }
   const login = await context.uninterrupted(
-    store.change(context.signal, async () => {
+    store.change(context.signal, async (stored) => {
       const answer = await send(network, {
         ...call,
         method: 'POST',
@@ -70,7 +73,12 @@ export async function logIn(
         reply: Login,
         replay: 'unsafe',
       })
-      store.write(profileOf(answer, origins))
+      const profile = profileOf(answer, origins)
+      if (replacesPerson(context.environment, stored, profile)) {
+        await revokeUnstored(network, profile)
+        throw usage(keptSession(stored))
+      }
+      store.write(profile)
       return answer
     }),
   )
@@ -80,6 +88,47 @@ export async function logIn(
     [
       `Logged in to ${origins.managementOrigin} as ${printable(operator.operatorName)}.`,
       `The session ${session.sessionId} is stored in ${store.path}.`,
+      ...(login.refreshToken === null ? [workloadNote(session.refreshExpiresAtMicros)] : []),
     ],
   )
+}
+
+function workloadNote(endsAtMicros: string): string {
+  const at = formatTimestamp(BigInt(endsAtMicros))
+  return `It is the session of a workload: it ends at ${at}. After that, log in with a new token.`
+}
+
+/**
+ * Tells whether the session of a workload would take the place of a person's on a machine that is
+ * no runner: a job that is tried out by hand must not log its author out.
+ */
+function replacesPerson(
+  environment: ClientEnvironment,
+  stored: Profile | null,
+  { refreshToken }: Profile,
+): stored is Profile {
+  if (refreshToken !== null || stored === null || stored.refreshToken === null) return false
+  return !environment.variable('SERVICE_CONFIG_HOME') && !environment.variable('CI')
+}
+
+function keptSession({ operatorName }: Profile): string {
+  return (
+    `The session of ${operatorName} is stored here, and that of a workload does not replace it. ` +
+    'Set SERVICE_CONFIG_HOME to a directory of the job, then log in with a new token.'
+  )
+}
+
+/** Revokes a session that nothing will use. It ends within minutes where that fails. */
+async function revokeUnstored(network: Network, profile: Profile): Promise<void> {
+  const revocation = send(network, {
+    method: 'DELETE',
+    origin: profile.authenticationOrigin,
+    path: `/v1/auth/sessions/${profile.sessionId}`,
+    bearer: profile.accessToken,
+    reply: null,
+    replay: 'safe',
+  })
+  await revocation.catch((error: unknown) => {
+    if (!isFault(error)) throw error
+  })
 }

@@ -24,6 +24,7 @@ function pathOn(platform: string, variables: Record<string, string>): string {
     fetch: unused,
     variable: (name) => variables[name],
     openBrowser: unused,
+    pause: unused,
     onInterrupt: unused,
   }
   return new ProfileStore({ environment, output: new Output(environment, { json: false }) }).path

@@ -38,7 +38,8 @@ export interface Profile {
   readonly sessionId: SessionId
   readonly accessToken: Secret
   readonly accessExpiresAtMicros: bigint
-  readonly refreshToken: Secret
+  /** null for a workload, whose session ends with its access token. */
+  readonly refreshToken: Secret | null
   readonly refreshExpiresAtMicros: bigint
 }
 
@@ -168,7 +169,7 @@ function formatProfile(profile: Profile): string {
     sessionId: profile.sessionId,
     accessToken: profile.accessToken.reveal(),
     accessExpiresAtMicros: String(profile.accessExpiresAtMicros),
-    refreshToken: profile.refreshToken.reveal(),
+    refreshToken: profile.refreshToken?.reveal() ?? null,
     refreshExpiresAtMicros: String(profile.refreshExpiresAtMicros),
   })}\n`
 }
@@ -199,7 +200,7 @@ const SessionFields = schema({
   sessionId: idField('ops'),
   accessToken: ['string', ':', rule('an access token', isAccessToken)],
   accessExpiresAtMicros: Micros,
-  refreshToken: ['string', ':', rule('a refresh token', isRefreshToken)],
+  refreshToken: [['string', ':', rule('a refresh token', isRefreshToken)], '|', 'null'],
   refreshExpiresAtMicros: Micros,
 })
 
@@ -217,7 +218,7 @@ function profileOf(file: Infer<typeof CredentialsFile>): Profile {
     ...{ managementOrigin, operatorId, operatorName, sessionId },
     accessToken: new Secret(file.accessToken),
     accessExpiresAtMicros: BigInt(file.accessExpiresAtMicros),
-    refreshToken: new Secret(file.refreshToken),
+    refreshToken: file.refreshToken === null ? null : new Secret(file.refreshToken),
     refreshExpiresAtMicros: BigInt(file.refreshExpiresAtMicros),
   }
 }

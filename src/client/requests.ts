@@ -15,12 +15,23 @@ import { isJson } from '../wire/media-types.ts'
 import { type Schema, schema } from '../wire/schema.ts'
 import type { ClientEnvironment } from './environment.ts'
 import { ConnectFailure } from './network/connections.ts'
-import { pause } from './pauses.ts'
 
 export const DEADLINE_MS = 30_000
 export const RESPONSE_BYTES_MAX = 4 * 1024 * 1024
+/** Attempts in any case; while the server is away more follow, for a time. */
 const ATTEMPTS_MAX = 4
 const BACKOFF_MS = 200
+const BACKOFF_MS_MAX = 1_000
+/**
+ * How long a server that rejects requests is asked again. A server that stops rejects them for up
+ * to 15 s, until those in flight are answered.
+ */
+const UNAVAILABLE_MS = 20_000
+/**
+ * How long an address that nobody answers at is asked again. A server that restarts opens it within
+ * 0.2 s, and a supervisor starts one that crashed after 0.5 s.
+ */
+const UNREACHABLE_MS = 5_000
 const RETRY_AFTER_MS_MAX = 10_000
 
 export interface Call<T> {
@@ -76,7 +87,8 @@ class AnswerCause implements ServerAnswer {
  */
 export async function send<T>(network: Network, call: Call<T>): Promise<T> {
   const { system } = network.environment
-  const ends = system.monotonicMillis() + (call.deadlineMs ?? DEADLINE_MS)
+  const begins = system.monotonicMillis()
+  const ends = begins + (call.deadlineMs ?? DEADLINE_MS)
   let sent = false
   for (let attempt = 1; ; attempt++) {
     try {
@@ -84,10 +96,12 @@ export async function send<T>(network: Network, call: Call<T>): Promise<T> {
     } catch (caught) {
       const error: unknown = sent && isUnsent(caught) ? lostBefore(caught) : caught
       sent ||= !isUnsent(error)
-      if (!isFault(error) || !isRetried(error, call.replay) || attempt === ATTEMPTS_MAX) throw error
+      if (!isFault(error) || !isRetried(error, call.replay)) throw error
       const wait = retryWait(error, attempt, system.randomBytes(1)[0]!)
-      if (system.monotonicMillis() + wait >= ends) throw error
-      await pause(wait, network.signal).catch(() => {
+      const waited = system.monotonicMillis() + wait
+      const isLast = attempt >= ATTEMPTS_MAX && waited - begins > outageMs(error)
+      if (isLast || waited >= ends) throw error
+      await network.environment.pause(wait, network.signal).catch(() => {
         throw interruptedFault(call)
       })
     }
@@ -103,12 +117,21 @@ function isRetried(fault: Fault, replay: Call<unknown>['replay']): boolean {
   return replay === 'safe' && (fault.retryable || fault.code === 'CLIENT_SERVER_UNREACHABLE')
 }
 
-/** Doubles from BACKOFF_MS, between half and all of it, unless the server names a time. */
+/** Returns how long the failure may last before it is reported; 0 where it is no outage. */
+function outageMs({ code, kind }: Fault): number {
+  if (code === 'CLIENT_SERVER_UNREACHABLE') return UNREACHABLE_MS
+  return kind === 'unavailable' ? UNAVAILABLE_MS : 0
+}
+
+/**
+ * Doubles from BACKOFF_MS up to BACKOFF_MS_MAX, between half and all of it, unless the server names
+ * a time.
+ */
 function retryWait(fault: Fault, attempt: number, random: number): number {
   if (fault.retryAfterSeconds !== undefined) {
     return Math.min(fault.retryAfterSeconds * 1000, RETRY_AFTER_MS_MAX)
   }
-  const most = BACKOFF_MS * 2 ** (attempt - 1)
+  const most = Math.min(BACKOFF_MS * 2 ** (attempt - 1), BACKOFF_MS_MAX)
   return most / 2 + (most / 2) * (random / 255)
 }
 

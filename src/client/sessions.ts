@@ -4,6 +4,7 @@
  * other's tokens and never present one that is used up.
  */
 import { Fault, isFault } from '../errors/fault.ts'
+import { formatTimestamp } from '../value/plain.ts'
 import { Secret } from '../value/secret.ts'
 import { Login } from '../wire/auth.ts'
 import type { Context } from './contexts.ts'
@@ -24,7 +25,8 @@ export interface LoginOrigins {
 
 /** Faults: CLIENT_RESPONSE_INVALID for tokens that the profile could not be read back with. */
 export function profileOf(login: Login, origins: LoginOrigins): Profile {
-  if (!isAccessToken(login.accessToken) || !isRefreshToken(login.refreshToken)) {
+  const { accessToken, refreshToken } = login
+  if (!isAccessToken(accessToken) || !(refreshToken === null || isRefreshToken(refreshToken))) {
     throw new Fault('CLIENT_RESPONSE_INVALID', { detail: 'The tokens have another form.' })
   }
   return {
@@ -33,9 +35,9 @@ export function profileOf(login: Login, origins: LoginOrigins): Profile {
     operatorId: login.operator.operatorId,
     operatorName: login.operator.operatorName,
     sessionId: login.session.sessionId,
-    accessToken: new Secret(login.accessToken),
+    accessToken: new Secret(accessToken),
     accessExpiresAtMicros: BigInt(login.session.accessExpiresAtMicros),
-    refreshToken: new Secret(login.refreshToken),
+    refreshToken: refreshToken === null ? null : new Secret(refreshToken),
     refreshExpiresAtMicros: BigInt(login.session.refreshExpiresAtMicros),
   }
 }
@@ -100,9 +102,11 @@ export class OperatorSession {
     }
   }
 
+  /** Without a refresh token the access token serves to its last moment. */
   #endsSoon(): boolean {
     const now = this.#context.environment.system.nowMicros()
-    return this.#profile.accessExpiresAtMicros - now < EXPIRY_MARGIN_MICROS
+    const { accessExpiresAtMicros, refreshToken } = this.#profile
+    return accessExpiresAtMicros - now < (refreshToken === null ? 0n : EXPIRY_MARGIN_MICROS)
   }
 
   /** True where this process refreshed; false where it adopted what another one had stored. */
@@ -116,21 +120,22 @@ export class OperatorSession {
           this.#profile = stored
           return false
         }
-        this.#profile = await this.#exchange(stored)
+        if (stored.refreshToken === null) throw workloadSessionOver(stored)
+        this.#profile = await this.#exchange(stored, stored.refreshToken)
         return true
       }),
     )
   }
 
   /** Never interrupted: a lost answer would lose the session with it. */
-  async #exchange(stored: Profile): Promise<Profile> {
+  async #exchange(stored: Profile, refreshToken: Secret): Promise<Profile> {
     const login = await send(
       { environment: this.#context.environment, signal: new AbortController().signal },
       {
         method: 'POST',
         origin: stored.authenticationOrigin,
         path: '/v1/auth/refresh',
-        body: { refreshToken: stored.refreshToken.reveal() },
+        body: { refreshToken: refreshToken.reveal() },
         reply: Login,
         replay: 'unsafe',
         deadlineMs: REFRESH_DEADLINE_MS,
@@ -143,6 +148,15 @@ export class OperatorSession {
     this.#store.write(profile)
     return profile
   }
+}
+
+function workloadSessionOver({ accessExpiresAtMicros }: Profile): Fault {
+  const at = formatTimestamp(accessExpiresAtMicros)
+  return new Fault('CLIENT_NOT_LOGGED_IN', {
+    detail:
+      `The session of this workload ended at ${at}, or was revoked, and cannot be refreshed. Log ` +
+      'in again: `svc login --url URL --oidc-token-env VAR` with a new token of the platform.',
+  })
 }
 
 /** Another `svc login` may have replaced the profile meanwhile: its tokens belong elsewhere. */

@@ -1,4 +1,4 @@
-/** Parameters of paths. Each name means one thing, on whatever route it stands. */
+/** Path parameters. A name has the same type on every route. */
 import { ChannelName } from '../wire/channels.ts'
 import { ConfigurationName } from '../wire/configuration.ts'
 import { idField } from '../wire/fields.ts'
@@ -20,7 +20,7 @@ export const PATH_PARAMETERS = {
 
 export type PathParameter = keyof typeof PATH_PARAMETERS
 
-/** Of a path such as `/channels/:channel/rollback`. */
+/** Parsed parameters of a path such as `/channels/:channel/rollback`. */
 export type Params<P extends string> = {
   readonly [N in NameIn<P> & PathParameter]: Infer<(typeof PATH_PARAMETERS)[N]>
 }

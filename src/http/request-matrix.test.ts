@@ -38,7 +38,7 @@ const credential = { credentialId: id('crd'), createdAtMicros: MICROS }
 const BASE = '/v1/projects/:projectId/environments/:environmentId'
 const CREDENTIALS = `${BASE}/application-clients/:clientId/credentials`
 
-/** A body that each route would take; null for a route without one, FRAME for no JSON. */
+/** A valid body for each route; null for no body, FRAME for a package frame. */
 const FRAME = Symbol('a package frame')
 const BODIES: Readonly<Record<string, object | null | typeof FRAME>> = {
   'GET /health/live': null,
@@ -133,17 +133,17 @@ type R = Route<ManagementApp>
 const nameOf = ({ method, path }: R): string => `${method} ${path}`
 const bodyOf = (route: R) => BODIES[nameOf(route)]!
 const isJson = (route: R): boolean => route.body !== null && !('mediaType' in route.body)
-/** Routes that take a JSON object, be it one without fields. */
+/** Routes that accept a JSON object, also an empty one. */
 const json = managementRoutes.filter((route) => {
   return isJson(route) || (route.body === null && route.method === 'POST')
 })
-/** Routes that take no body at all. */
+/** Routes that accept no body. */
 const bare = managementRoutes.filter((route) => route.body === null && route.method !== 'POST')
 const withOperation = managementRoutes.filter((route) => route.operationId !== 'none')
 
 let t: ExternalLogins
 let hono: Hono
-/** What a caller presents who may do everything. */
+/** Credentials of a caller with every capability. */
 const authorityFor = ({ path }: R): Record<string, string> => {
   if (path.includes('/managed/')) return MANAGED_HEADER
   const token = path === '/v1/auth/oidc' ? 'a.b.c' : t.owner.accessToken
@@ -175,7 +175,7 @@ afterAll(async () => {
   await t.dispose()
 })
 
-/** Nothing is asked of the Product before the request is known to be of the right form. */
+/** A Product that fails when used: invalid requests must be rejected before. */
 function untouchable(): Product {
   const parts: Partial<Product> = { publications: new ConcurrencyLimit(1, 'PRODUCT_UNAVAILABLE') }
   return new Proxy(parts as Product, {

@@ -1,4 +1,4 @@
-/** What the rules of this folder work with. Each takes the part that it uses. */
+/** Dependencies of the rules in this folder. Each rule takes the part that it uses. */
 import type { Database } from '../database/database.ts'
 import type { System } from '../system/system.ts'
 import type { RequestId } from '../value/ids.ts'
@@ -10,7 +10,7 @@ export interface IdentityCore {
   readonly credentials: Credentials
 }
 
-/** Which request a change belongs to; null outside of one. */
+/** The request that causes a change; null outside a request. */
 export interface Origin {
   readonly requestId: RequestId | null
 }
@@ -24,7 +24,7 @@ export const ACCESS_LIFETIME_MICROS = 600n * MICROS_PER_SECOND
 /** @limit Identity and keys: lifetime of a refresh token of an operator */
 export const REFRESH_LIFETIME_MICROS = 30n * 86_400n * MICROS_PER_SECOND
 /**
- * Of a delegated invitation, and of one that lets an owner in again.
+ * Lifetime of a delegated invitation, and of one that recovers an owner's access.
  * @limit Identity and keys: lifetime of an invitation code
  */
 export const INVITATION_LIFETIME_MICROS = 1_800n * MICROS_PER_SECOND

@@ -42,10 +42,10 @@ afterAll(async () => {
   await t.dispose()
 })
 
-/** One change, prepared so that nothing of it has happened yet. */
+/** One prepared change that has not run yet. */
 interface Attempt {
   readonly run: Attempted
-  /** Whether it is stored; asserts that nothing is stored in part. */
+  /** Returns whether the change is stored. Asserts that it is not stored in part. */
   stored(): Promise<boolean>
 }
 
@@ -103,10 +103,10 @@ const CHANGES: readonly Change[] = [
     records: ['session.refresh'],
     async prepare() {
       const login = await operatorWith(t)
-      const given = { refreshToken: login.refreshToken.reveal(), requestId: null }
+      const given = { refreshToken: login.refreshToken!.reveal(), requestId: null }
       return {
         run: (core) => refresh(core, given),
-        // The old token works exactly where the rotation is not stored.
+        // The old token is valid exactly where the rotation is not stored.
         stored: async () => (await codeOf(actorOf(t, login))) !== 'none',
       }
     },
@@ -114,10 +114,10 @@ const CHANGES: readonly Change[] = [
   {
     name: 'reuse of a refresh token',
     records: ['session.reuse_detected'],
-    // To the caller it is a refusal in any case; whether the revocation stands is not known.
+    // The caller is rejected in any case; whether the revocation is stored is not known.
     async prepare() {
       const login = await operatorWith(t)
-      const given = { refreshToken: login.refreshToken.reveal(), requestId: null }
+      const given = { refreshToken: login.refreshToken!.reveal(), requestId: null }
       const second = await refresh(t.identity, given)
       return {
         run: (core) => refresh(core, given),
@@ -146,9 +146,9 @@ const CHANGES: readonly Change[] = [
       const given = { ...request, operationId, requestId: null }
       const before = await count('select 1 from service_operator_invitations')
       return {
-        run: (core) => issueInvitation(core, owner, given),
+        run: (core) => issueInvitation({ ...core, workloads: [] }, owner, given),
         async stored() {
-          // What the contract tells a client to do: 404 proves that there was no commit.
+          // As the contract tells clients: 404 proves that there was no commit.
           const look = await codeOf(readInvitationOperation(t.identity, owner, operationId))
           expect(['none', 'PLATFORM_NOT_FOUND']).toContain(look)
           const after = await count('select 1 from service_operator_invitations')
@@ -171,7 +171,7 @@ const CHANGES: readonly Change[] = [
   },
 ]
 
-test.each(CHANGES)('$name: a lost connection is never a false answer', async (change) => {
+test.each(CHANGES)('$name: a lost connection never causes a false response', async (change) => {
   const seen = new Set<string>()
   for (const loss of await injector.lossesOf((await change.prepare()).run)) {
     const attempt = await change.prepare()
@@ -182,7 +182,7 @@ test.each(CHANGES)('$name: a lost connection is never a false answer', async (ch
     const stored = await attempt.stored()
     expect(records, loss.where).toEqual(stored ? change.records : [])
     expect(code, loss.where).toBe(loss.last ? UNCERTAIN : 'PLATFORM_UNAVAILABLE')
-    // Uncertainty is only where both are possible; here it shows which.
+    // The result is uncertain only where both outcomes are possible.
     expect(stored, loss.where).toBe(loss.last && loss.point !== 'before')
     seen.add(`${code} ${stored}`)
   }
@@ -193,14 +193,14 @@ test.each(CHANGES)('$name: a lost connection is never a false answer', async (ch
   ])
 })
 
-test('what changes nothing is unavailable at worst: a replay, a repeated revocation', async () => {
+test('a replay or a repeated revocation is unavailable at worst, never uncertain', async () => {
   const { given, invitationId } = await issued()
   await issued()
   const revoked = await issued()
   const revocation = { invitationId: revoked.invitationId, requestId: null }
   await revokeInvitation(t.identity, owner, revocation)
   const repeated: readonly Attempted[] = [
-    (core) => issueInvitation(core, owner, given),
+    (core) => issueInvitation({ ...core, workloads: [] }, owner, given),
     (core) => revokeInvitation(core, owner, revocation),
   ]
   for (const run of repeated) {

@@ -12,7 +12,7 @@ import { ensureBootstrap, recoverBootstrap } from './bootstrap.ts'
 import { openBootstrapFiles } from './bootstrap-files.ts'
 import type { IdentityCore } from './core.ts'
 import { exchange } from './exchange.ts'
-import { recoverOwner, settleRecovery } from './owner-recovery.ts'
+import { reconcileRecoveryFile, recoverOwner } from './owner-recovery.ts'
 
 /*
  * Goal: wherever a start or a recovery loses its connection, the next one ends with one pending
@@ -35,11 +35,11 @@ afterEach(async () => {
 interface Recovery {
   run(core: IdentityCore): Promise<unknown>
   readonly path: string
-  /** Answers that a loss may have, beside PLATFORM_UNAVAILABLE where nothing is stored. */
+  /** Possible outcomes where the change is stored. Otherwise: PLATFORM_UNAVAILABLE. */
   readonly stored: readonly string[]
   /** Audit operations that one run records, sorted. */
   readonly records: readonly string[]
-  /** Before each loss. */
+  /** Runs before each loss. */
   prepare?(): Promise<void>
 }
 
@@ -79,7 +79,7 @@ async function expectUsable(path: string): Promise<void> {
   expect(await codeOf(exchange(t.identity, { ...plain, code }))).toBe('none')
 }
 
-test('an owner recovery that loses its connection is settled by running it again', async () => {
+test('an owner recovery that lost its connection is completed by another run', async () => {
   await firstOwner(t)
   const files = openBootstrapFiles(t.stateDirectory, 'owner-recovery')
   await everyLoss({
@@ -91,7 +91,7 @@ test('an owner recovery that loses its connection is settled by running it again
   await expectUsable(files.path)
 })
 
-test('a bootstrap recovery that loses its connection is settled by running it again', async () => {
+test('a bootstrap recovery that lost its connection is completed by another run', async () => {
   await t.identity.startup()
   const files = openBootstrapFiles(t.stateDirectory)
   await everyLoss({
@@ -103,7 +103,7 @@ test('a bootstrap recovery that loses its connection is settled by running it ag
   await expectUsable(files.path)
 })
 
-test('a first start that loses its connection ends with one code at the next', async () => {
+test('after a first start that lost its connection, the next start leaves one code', async () => {
   const files = openBootstrapFiles(t.stateDirectory)
   await everyLoss({
     prepare: async () => {
@@ -112,7 +112,7 @@ test('a first start that loses its connection ends with one code at the next', a
     },
     run: (core) => ensureBootstrap(core, files),
     path: files.path,
-    // Lost at its commit it looks again; lost behind that, the next start moves the file.
+    // A loss at the commit is retried; after a later loss, the next start moves the file.
     stored: ['none', 'PLATFORM_UNAVAILABLE'],
     records: ['bootstrap.create'],
   })
@@ -136,7 +136,7 @@ test('a start that loses its connection leaves a recovery code usable', async ()
   await firstOwner(t)
   const files = openBootstrapFiles(t.stateDirectory, 'owner-recovery')
   await recoverOwner(t.identity, files)
-  const settle = (core: IdentityCore) => settleRecovery(core, files)
+  const settle = (core: IdentityCore) => reconcileRecoveryFile(core, files)
   for (const loss of await injector.lossesOf(settle)) {
     expect(await injector.inject(settle, loss), loss.where).toBe('PLATFORM_UNAVAILABLE')
     await expectOneCode(files.path)

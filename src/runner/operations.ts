@@ -69,9 +69,9 @@ export type Operation =
   /** The number identifies the request within its call, so that `abort` can name it. */
   | readonly ['fetch', number, FetchRequest]
   | readonly ['abort', number]
-  /** Its reply is a bearer token that is valid for so many seconds. */
+  /** The reply is a bearer token that is valid for that number of seconds. */
   | readonly ['issueGuest', number]
-  /** Its reply comes after so many milliseconds. */
+  /** The reply is sent after that number of milliseconds. */
   | readonly ['sleep', number]
   | FileOperation
 
@@ -88,7 +88,7 @@ const PIPELINED: ReadonlySet<Operation[0]> = new Set([
   'delete',
 ])
 
-/** Decodes an operation, without a copy where its shape is right. Throws Malformed. */
+/** Decodes an operation, without a copy where its shape is right. Throws ValidationError. */
 export function decodeOperation(json: unknown): Operation {
   if (!Array.isArray(json)) throw new ValidationError('an operation')
   const [type, first, second, third] = json as readonly unknown[]
@@ -103,7 +103,8 @@ export function decodeOperation(json: unknown): Operation {
   if (type === 'issueGuest') {
     sized(json, 2)
     const seconds = count(first)
-    if (seconds < 1 || seconds > GUEST_SECONDS_MAX) throw new ValidationError('the life of a guest')
+    if (seconds < 1 || seconds > GUEST_SECONDS_MAX)
+      throw new ValidationError('the lifetime of a guest')
     return [type, seconds]
   }
   if (type === 'abort' || type === 'sleep') {

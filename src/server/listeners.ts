@@ -4,7 +4,7 @@
  */
 import http from 'node:http'
 import { Fault } from '../errors/fault.ts'
-import type { ApplicationBinding } from '../http/application/gateway.ts'
+import type { ApplicationBinding } from '../http/application/incoming.ts'
 import type { Socket, SocketSession, Upgrade } from '../http/application/realtime/sockets.ts'
 import { errorResponse, type SurfaceCodes } from '../http/errors.ts'
 import { formatListener, type Listener } from '../settings/addresses.ts'
@@ -13,14 +13,18 @@ import type { Logger } from '../telemetry/log.ts'
 import { REALTIME_MESSAGE_BYTES_MAX } from '../wire/realtime.ts'
 import { FORWARDED, peerAddress } from './peer-addresses.ts'
 
+export type Surface = 'management' | 'application'
+
+export interface ListenerApp {
+  fetch(request: Request, binding: ApplicationBinding): Response | Promise<Response>
+  /** Answers a request that the listener rejects; by default with the error alone. */
+  reject?(binding: ApplicationBinding, fault: Fault): Response
+}
+
 export interface ListenOptions {
-  readonly surface: 'management' | 'application'
+  readonly surface: Surface
   readonly listen: Listener
-  readonly app: {
-    fetch(request: Request, binding: ApplicationBinding): Response | Promise<Response>
-    /** Answers a request that is rejected here; by default with the error alone. */
-    reject?(binding: ApplicationBinding, fault: Fault): Response
-  }
+  readonly app: ListenerApp
   readonly codes: SurfaceCodes
   readonly system: System
   readonly log: Logger
@@ -34,9 +38,12 @@ export interface OpenListener {
   readonly address: string
   /** Requests that are not answered. */
   inFlight(): number
-  /** Takes no new connection and resolves when the requests in flight are answered. */
-  stop(): Promise<void>
-  /** Cuts every connection. */
+  /**
+   * Closes each connection after the answer to its next request; resolves when no request is in
+   * flight.
+   */
+  drain(): Promise<void>
+  /** Stops listening and cuts every connection. */
   cut(): void
 }
 
@@ -50,6 +57,8 @@ export const IDLE_SECONDS = 75
  * @limit Requests: the head of a request
  */
 export const HEAD_BYTES_MAX = 32 * 1024
+/** Pause between two looks at the number of requests in flight. */
+const DRAIN_POLL_MILLIS = 5
 /** Every route bounds its body itself, with an error of its own; the runtime's has no envelope. */
 const BODY_BYTES_MAX = Number.MAX_SAFE_INTEGER
 
@@ -60,6 +69,7 @@ const SLASH = 0x2f
 export function openListener(options: ListenOptions): OpenListener {
   const { listen, app, codes, system, surface, tlsTerminated } = options
   let warnsOfProxy = !tlsTerminated
+  let isDraining = false
   // Of the whole process: the runtime knows no bound of one server.
   Object.assign(http, { maxHeaderSize: HEAD_BYTES_MAX })
   const server = bind(surface, () =>
@@ -90,7 +100,9 @@ export function openListener(options: ListenOptions): OpenListener {
           warnOfProxy(options)
         }
         const asked = isNamed ? request : named(request)
-        return request.method === 'HEAD' ? head(app, asked, binding) : app.fetch(asked, binding)
+        const answer =
+          request.method === 'HEAD' ? head(app, asked, binding) : app.fetch(asked, binding)
+        return isDraining ? withoutReuse(answer) : answer
       },
       error: (error) =>
         errorResponse(new Fault(codes.internal, { cause: error }), system.ids.make('req'), codes),
@@ -100,7 +112,10 @@ export function openListener(options: ListenOptions): OpenListener {
     surface,
     address: formatListener({ host: listen.host, port: server.port! }),
     inFlight: () => server.pendingRequests,
-    stop: () => server.stop(false),
+    drain: async () => {
+      isDraining = true
+      while (server.pendingRequests > 0) await Bun.sleep(DRAIN_POLL_MILLIS)
+    },
     cut: () => void server.stop(true),
   }
 }
@@ -119,6 +134,13 @@ function warnOfProxy({ log, surface }: ListenOptions): void {
 /** HTTP/1.0 needs no Host, and any version may leave it empty (RFC 9112, 3.2): routes need one. */
 function named(request: Request): Request {
   return new Request(`http://localhost${request.url}`, request)
+}
+
+/** An answer after which the connection is closed: the next request belongs elsewhere. */
+async function withoutReuse(answer: Response | Promise<Response>): Promise<Response> {
+  const response = await answer
+  response.headers.set('connection', 'close')
+  return response
 }
 
 /** Answers as to a GET, without the body: the headers include its length (RFC 9110, 9.3.2). */

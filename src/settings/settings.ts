@@ -16,9 +16,10 @@ import {
   parseDatabaseUrl,
   parseListener,
 } from './addresses.ts'
+import { readIdentityProviders } from './identity-providers.ts'
 import { readJwtProviders } from './jwt-providers.ts'
 import { type LogSettings, readLogSettings } from './logs.ts'
-import { isPepper, type OidcProvider, readOidcConfig } from './oidc.ts'
+import { isPepper, type OidcProvider } from './oidc.ts'
 import { type RealtimeSettings, readRealtime } from './realtime.ts'
 import {
   deprecatedNames,
@@ -49,6 +50,8 @@ export interface ServerSettings {
   readonly stateDirectory: string
   readonly management: ManagementSettings
   readonly oidc: OidcProvider | null
+  /** Issuers of the tokens of CI jobs and service accounts. */
+  readonly workloads: readonly OidcProvider[]
   readonly managedSource: ManagedSource | null
   readonly product: ProductSettings | null
   readonly memory: MemorySettings
@@ -136,7 +139,7 @@ export function parseSettings(environment: ProcessEnvironment, mode: SettingsMod
     identityPepper,
     stateDirectory: directory(environment, 'SERVICE_STATE_DIRECTORY')!,
     management: management(environment),
-    oidc: oidc(environment, identityPepper),
+    ...readIdentityProviders(environment, identityPepper),
     managedSource: managedSource(environment),
     product: product(environment),
     memory: {
@@ -218,19 +221,6 @@ function publicUrl(environment: ProcessEnvironment): string | null {
     throw invalid(name, 'a canonical HTTPS origin such as https://manage.example.com')
   }
   return value
-}
-
-function oidc(environment: ProcessEnvironment, identityPepper: Secret): OidcProvider | null {
-  const name = 'SERVICE_PLATFORM_OIDC_CONFIG'
-  const path = readPlain(environment, name)
-  if (path === null) return null
-  const provider = readOidcConfig(path)
-  // One key for two purposes would tie the rotation of credentials to that of identity links.
-  if (provider.subjectPepper.reveal() === identityPepper.reveal()) {
-    const rule = 'subjectPepper: independent of the identity pepper'
-    throw fault('SERVER_OIDC_CONFIG_INVALID', name, rule)
-  }
-  return provider
 }
 
 function managedSource(environment: ProcessEnvironment): ManagedSource | null {

@@ -69,6 +69,14 @@ export const VARIABLES = [
     description: 'Absolute path of the OIDC provider configuration, at most 64 KiB of strict JSON',
   },
   {
+    name: 'SERVICE_PLATFORM_WORKLOAD_OIDC_CONFIG',
+    required: 'no',
+    secret: false,
+    file: false,
+    description:
+      'Absolute path of up to 8 OIDC providers of CI jobs, at most 64 KiB of strict JSON',
+  },
+  {
     name: 'SERVICE_PLATFORM_MANAGED_ENROLLMENT_TOKEN',
     required: 'paired',
     secret: true,

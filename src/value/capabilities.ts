@@ -3,7 +3,7 @@
  * section 2). Authorization checks capabilities and scope, never the name of a role.
  */
 
-/** Sorted. Roles grant reserved ones too: they belong to later rows of the contract. */
+/** All capabilities, sorted. Roles also grant reserved ones, for later rows of the contract. */
 export const CAPABILITIES = [
   'backups:manage', // Reserved: backups.
   'channels:promote',
@@ -63,7 +63,7 @@ const OBSERVER: readonly Capability[] = [
   'usage:read',
 ]
 
-/** Sorted and free of duplicates, as capability lists are wherever they appear. */
+/** Returns the capabilities of a role, sorted and without duplicates. */
 export function capabilitiesOfRole(role: Role): readonly Capability[] {
   switch (role) {
     case 'owner':

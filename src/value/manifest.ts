@@ -1,6 +1,6 @@
 /**
- * What a Workspace package declares about itself. The manifest is RFC 8785 canonical JSON; the
- * server compares it with what the code says of itself inside the sandbox before it believes it.
+ * Declarations of a Workspace package. The manifest is RFC 8785 canonical JSON. The server trusts
+ * it only after it compared it with the definitions that the code registers inside the sandbox.
  * wire/files/manifest.ts reads it.
  */
 import { FILE_DOCUMENTS, FILES_TABLE, UPLOAD_DOCUMENTS } from './files/files.ts'
@@ -11,13 +11,13 @@ import type { FieldsJson, ValidatorJson } from './validators.ts'
 export const FUNCTION_KINDS = ['query', 'mutation', 'action'] as const
 export type FunctionKind = (typeof FUNCTION_KINDS)[number]
 export type ClientKind = 'public' | 'confidential'
-/** What an error that a Function declares means to its caller. */
+/** Meaning of a declared error to the caller of the Function. */
 export const DECLARED_ERROR_KINDS = ['invalid', 'forbidden', 'not_found', 'conflict'] as const
 export type DeclaredErrorKind = (typeof DECLARED_ERROR_KINDS)[number]
 
-/** What an Action may reach; it gets what it names and nothing else. The lists are sorted. */
+/** Resources that an Action may use; it has no access to others. The lists are sorted. */
 export interface FunctionUses {
-  /** Hosts as they stand in a URL: a DNS name, with `:port` where it is not the scheme's own. */
+  /** Hosts as in a URL: a DNS name, with `:port` unless it is the default of the scheme. */
   readonly network: readonly string[]
   /** Names of secrets of the Environment's configuration. */
   readonly secrets: readonly string[]
@@ -34,13 +34,13 @@ export interface FunctionManifest {
   readonly visibility: 'public' | 'internal'
   /** Kinds of Application Client that may call it; sorted. */
   readonly clients: readonly ClientKind[]
-  /** Whom it sees of its callers. */
+  /** Identity that a caller must present. */
   readonly auth: AuthMode
   readonly arguments: FieldsJson
   readonly returns: ValidatorJson
   /** Codes without the APP_ prefix. */
   readonly errors: { readonly [code: string]: DeclaredErrorKind }
-  /** Of an Action; absent in other kinds. */
+  /** Present for an Action, absent for other kinds. */
   readonly uses?: FunctionUses
 }
 
@@ -57,7 +57,7 @@ export interface TableManifest {
   readonly indexes: readonly IndexManifest[]
 }
 
-/** What the code says of itself: the part of a manifest that a runner can derive. */
+/** The part of a manifest that a runner derives from the code. */
 export interface WorkspaceDescription {
   /** Sorted by name. */
   readonly functions: readonly FunctionManifest[]
@@ -97,11 +97,11 @@ export const INDEXES_MAX = 64
 /** @limit Workspaces and Releases: fields of an index */
 export const INDEX_FIELDS_MAX = 16
 
-/** Whether the text is a host as `uses.network` lists it: a lower-case name, no address. */
+/** Returns whether the text is a host for `uses.network`: a lower-case name, not an address. */
 export function isHost(text: string): boolean {
   const [, name, port = '1'] = HOST.exec(text) ?? []
   if (name === undefined || name.length > 253 || Number(port) > 65_535) return false
   const labels = name.split('.')
-  // The last label of an address, in whichever spelling, begins with a digit.
+  // The last label of an IP address begins with a digit in every notation.
   return labels.every((label) => HOST_LABEL.test(label)) && !/^[0-9]/.test(labels.at(-1)!)
 }

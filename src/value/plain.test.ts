@@ -52,7 +52,7 @@ const typed = scalar.chain(([validator, value]) =>
 )
 
 describe('plain JSON', () => {
-  it(`reads back what it prints, under the same validator (SVC_SEED=${SEED})`, () => {
+  it(`parses what it prints to an equal value, under the same validator (SVC_SEED=${SEED})`, () => {
     fc.assert(
       fc.property(typed, ([validator, value]) => {
         const text = JSON.stringify(valueToPlain(value))
@@ -100,7 +100,7 @@ describe('plain JSON', () => {
       { type: 'union', members: [{ type: 'string' }, { type: 'int64' }] },
       '$: a string; or an int64: an integer, or a string of decimal digits',
     ],
-  ])('refuses %j as %j and says what is expected where', (json, validator, message) => {
+  ])('rejects %j as %j and says what is expected where', (json, validator, message) => {
     expect(() => plainToValue(json, validator)).toThrow(ValidationError)
     expect(() => plainToValue(json, validator)).toThrow(message)
   })
@@ -116,7 +116,7 @@ describe('plain JSON', () => {
     expect(check({ body: 'x', likes: 1, toString: 1 })).toThrow('$.toString: no undeclared field')
   })
 
-  it('knows every day of 400 years and of the ends of the calendar', () => {
+  it('converts every day of 400 years and at the ends of the calendar', () => {
     const wrong: string[] = []
     for (let day = -20_000; day < 130_000; day += 1) {
       const date = new Date(day * 86_400_000).toISOString().replace('.000', '')

@@ -1,4 +1,4 @@
-/** What names a Release (Document 2, Targets): one grammar for the server and its document. */
+/** Names of a Release (Document 2, Targets), for the server and for its OpenAPI document. */
 import { idPattern } from './ids.ts'
 import { WORKSPACE_NAME } from './manifest.ts'
 

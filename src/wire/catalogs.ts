@@ -4,7 +4,7 @@ import { idField, TargetField } from './fields.ts'
 import { type Infer, type Schema, schema, schemaOf } from './schema.ts'
 
 export const CatalogQuery = schema({
-  /** There is no default (Document 2, Targets). */
+  /** Required, without a default (Document 2, Targets). */
   target: TargetField,
 })
 
@@ -31,7 +31,7 @@ export const FunctionCatalog = schema({
       arguments: FieldsField,
       returns: ValidatorField,
       errors: schema({ '[string]': "'invalid' | 'forbidden' | 'not_found' | 'conflict'" }),
-      /** What an Action may reach; empty lists and `none` for other kinds. */
+      /** Resources that an Action may use; empty lists and `none` for other kinds. */
       uses: { network: 'string[]', secrets: 'string[]', storage: "'none' | 'read' | 'write'" },
     },
     '[]',

@@ -40,7 +40,7 @@ export const UnsubscribeMessage = schema({
 
 export const PingMessage = schema({ version: '1', type: "'ping'", 'nonce?': Nonce })
 
-/** What a client sends. */
+/** The messages of a client. */
 export const RealtimeRequest = schema([
   [[AuthenticateMessage, '|', SubscribeMessage], '|', UnsubscribeMessage],
   '|',

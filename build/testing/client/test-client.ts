@@ -6,6 +6,7 @@ import type { WorkspaceTools } from '../../../src/client/contexts.ts'
 import type { ClientEnvironment } from '../../../src/client/environment.ts'
 import { runClient } from '../../../src/client/main.ts'
 import { createFetch } from '../../../src/client/network/fetch.ts'
+import { pause } from '../../../src/client/pauses.ts'
 import { sha256 } from '../../../src/system/digests.ts'
 import { realSystem } from '../../../src/system/system.ts'
 import { canonicalJson } from '../../../src/value/canonical-json.ts'
@@ -15,6 +16,9 @@ import {
   encodePackage,
 } from '../../../src/value/packages/workspace-package.ts'
 import { type FakeServer, INVITATION } from './fake-server.ts'
+
+/** How many times faster than on the clock pauses between attempts pass. */
+const PAUSE_SPEED = 100
 
 export interface Ran {
   readonly exit: number
@@ -34,6 +38,8 @@ export class TestClient implements Disposable {
   /** Called with every text that is written to stderr, while the command runs. */
   onError: (text: string) => void = () => {}
   interrupt: () => void = () => {}
+  /** Milliseconds of all pauses between attempts, as the client knows them. */
+  pausedMillis = 0
 
   constructor() {
     this.variables = {
@@ -60,8 +66,9 @@ export class TestClient implements Disposable {
   async run(...argv: string[]): Promise<Ran> {
     const [out, err]: [string[], string[]] = [[], []]
     const isTTY = this.typed !== null
+    const system = realSystem()
     const environment: ClientEnvironment = {
-      system: realSystem(),
+      system: { ...system, monotonicMillis: () => system.monotonicMillis() + this.pausedMillis },
       platform: process.platform,
       homeDirectory: this.home,
       workingDirectory: this.home,
@@ -84,6 +91,10 @@ export class TestClient implements Disposable {
       fetch: (url, init) => this.fetch(url, init),
       variable: (name) => this.variables[name],
       openBrowser: (url) => this.openBrowser(url),
+      pause: async (millis, signal) => {
+        await pause(millis / PAUSE_SPEED, signal)
+        this.pausedMillis += millis
+      },
       onInterrupt: (listener) => {
         this.interrupt = listener
         return () => {}

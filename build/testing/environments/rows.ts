@@ -54,6 +54,7 @@ const URL_INVALID = 'SERVER_DATABASE_URL_INVALID'
 const CONFLICT = 'SERVER_SECRET_CONFIGURATION_CONFLICT'
 const INCOMPLETE = 'SERVER_MANAGED_SOURCE_CONFIGURATION_INCOMPLETE'
 const AUTHORITY = 'SERVER_MANAGED_SOURCE_AUTHORITY_INVALID'
+const WORKLOADS = 'SERVICE_PLATFORM_WORKLOAD_OIDC_CONFIG'
 const OIDC_INVALID = 'SERVER_OIDC_CONFIG_INVALID'
 
 const none = undefined
@@ -361,6 +362,9 @@ const PRODUCT: readonly Row[] = [
   ['the OIDC file is no FIFO', OIDC_INVALID, OIDC, { [OIDC]: FIFO }],
   ['the OIDC file has at most 64 KiB', OIDC_INVALID, OIDC, { [OIDC]: OVERSIZED }],
   ['the OIDC file is JSON', OIDC_INVALID, OIDC, { [OIDC]: file('text', 'canary') }],
+  ['the workload path is absolute', INVALID, WORKLOADS, { [WORKLOADS]: 'canary/oidc.json' }],
+  ['the workload file exists', OIDC_INVALID, WORKLOADS, { [WORKLOADS]: '/canary/oidc.json' }],
+  ['the workload file is JSON', OIDC_INVALID, WORKLOADS, { [WORKLOADS]: file('text', 'canary') }],
 ]
 
 const S3_ENDPOINT = 'SERVICE_STORAGE_S3_ENDPOINT'

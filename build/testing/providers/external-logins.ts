@@ -1,6 +1,8 @@
 /** The management origin on a real database, with an identity provider and a managed source. */
 import { readFileSync } from 'node:fs'
 import { type AuthApp, authRoutes } from '../../../src/http/management/identity/auth.ts'
+import { invitationOperationRoutes } from '../../../src/http/management/identity/invitation-operations.ts'
+import { invitationRoutes } from '../../../src/http/management/identity/invitations.ts'
 import { managedGrantRoutes } from '../../../src/http/management/identity/managed-grants.ts'
 import { oidcRoutes } from '../../../src/http/management/identity/oidc.ts'
 import { sessionRoutes } from '../../../src/http/management/identity/sessions.ts'
@@ -48,13 +50,19 @@ export interface LogInOptions {
 }
 
 export async function externalLogins(
-  given: { oidc?: OidcProvider | null; managed?: boolean; network?: 'real' } = {},
+  given: {
+    oidc?: OidcProvider | null
+    workloads?: readonly OidcProvider[]
+    managed?: boolean
+    network?: 'real'
+  } = {},
 ): Promise<ExternalLogins> {
   const idp = await testProvider()
   const enrollmentToken = new Secret(MANAGED_TOKEN)
   const fixture = await testIdentity({
     external: {
       oidc: given.oidc === undefined ? PROVIDER : given.oidc,
+      workloads: given.workloads ?? [],
       managedSource: given.managed === false ? null : { enrollmentToken, authority: AUTHORITY },
       ...(given.network !== 'real' && { providerNetwork: idp.network }),
     },
@@ -115,6 +123,13 @@ function hono({ system, log }: TestIdentity, identity: Identity) {
     },
     system,
     log: log.log,
-    routes: [...authRoutes, ...oidcRoutes, ...managedGrantRoutes, ...sessionRoutes],
+    routes: [
+      ...authRoutes,
+      ...oidcRoutes,
+      ...managedGrantRoutes,
+      ...sessionRoutes,
+      ...invitationRoutes,
+      ...invitationOperationRoutes,
+    ],
   })
 }

@@ -27,6 +27,19 @@ export const PROVIDER: OidcProvider = {
   subjectPepper: SUBJECT_PEPPER,
   nativeClient: null,
   allowLoopbackHttp: false,
+  isWorkload: false,
+  requiredClaims: {},
+}
+
+/** A provider of people as its configuration file has it. */
+export function providerFile(provider: OidcProvider): object {
+  const { isWorkload: _, requiredClaims: _claims, nativeClient, requiredType, ...fields } = provider
+  return {
+    ...fields,
+    subjectPepper: provider.subjectPepper.reveal(),
+    ...(requiredType !== null && { requiredType }),
+    ...(nativeClient !== null && { nativeClient }),
+  }
 }
 
 /** The address that the reserved names resolve to by default. */

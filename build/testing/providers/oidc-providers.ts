@@ -103,6 +103,8 @@ function settingsFor(origin: string): OidcProvider {
       resource: RESOURCE,
     },
     allowLoopbackHttp: true,
+    isWorkload: false,
+    requiredClaims: {},
   }
 }
 

@@ -280,7 +280,7 @@ function sessionJob({ owner }: World, thing: Session, operation: Operation): Job
 }
 
 function tokensOf(login: Login) {
-  return { refresh: login.refreshToken.reveal(), access: login.accessToken.reveal() }
+  return { refresh: login.refreshToken!.reveal(), access: login.accessToken.reveal() }
 }
 
 /** Returns whether the database holds the state of a model. */

@@ -34,7 +34,7 @@ export async function raceRefreshAndRevocation(
     const login = await operatorWith(fixture)
     const actor = await actorOf(fixture, login)
     const { sessionId } = login.session
-    const refreshToken = login.refreshToken.reveal()
+    const refreshToken = login.refreshToken!.reveal()
     const refreshing = refresh(round % 2 === 0 ? fixture.identity : other, {
       refreshToken,
       requestId: null,
@@ -47,7 +47,7 @@ export async function raceRefreshAndRevocation(
     expect(first).toBe('PLATFORM_AUTHENTICATION_FAILED')
     for (const each of logins) {
       expect(await codeOf(actorOf(fixture, each))).toBe('PLATFORM_AUTHENTICATION_FAILED')
-      const again = { refreshToken: each.refreshToken.reveal(), requestId: null }
+      const again = { refreshToken: each.refreshToken!.reveal(), requestId: null }
       expect(await codeOf(refresh(fixture.identity, again))).toBe('PLATFORM_AUTHENTICATION_FAILED')
     }
   }

@@ -123,7 +123,7 @@ async function logIn(
 ) {
   const enrollment = statement === null ? null : { operatorName: 'New', ...sentBy(statement) }
   return logInExternally(
-    { database, system, credentials, oidc: oidc!, managedSource },
+    { database, system, credentials, verifiers: [oidc!], managedSource },
     {
       token: await fixture.token({ sub }),
       code: null,

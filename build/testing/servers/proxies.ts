@@ -16,6 +16,8 @@ export const APPLICATION_HOST = 'api.example.com'
 export interface RunningProxy {
   /** The port on 127.0.0.1, where both hosts are served over TLS. */
   readonly port: number
+  /** PEM of the authority that clients have to trust. */
+  readonly authority: string
   stop(): Promise<void>
 }
 
@@ -41,14 +43,18 @@ interface Prepared {
   readonly configuration: string
 }
 
-/** The command line that starts a proxy in its directory. */
-type Command = readonly string[]
+interface Startable {
+  /** Arguments that start the proxy in its directory. */
+  readonly command: readonly string[]
+  /** Path of the PEM of its authority, once it runs. */
+  readonly authority: string
+}
 
 function proxyKind(
   name: string,
   executable: string,
   file: string,
-  prepare: (prepared: Prepared) => Command,
+  prepare: (prepared: Prepared) => Startable,
 ): ProxyKind {
   return {
     name,
@@ -60,7 +66,7 @@ function proxyKind(
       const configuration = readFileSync(join(CONFIGURATIONS, file), 'utf8')
         .replaceAll('127.0.0.1:3220', management)
         .replaceAll('127.0.0.1:3210', application)
-      const command = prepare({ directory, port, configuration })
+      const { command, authority } = prepare({ directory, port, configuration })
       const supervised = superviseProcess([executable, ...command], {
         signal: 'TERM',
         directory,
@@ -76,7 +82,7 @@ function proxyKind(
         await stop()
         throw error
       }
-      return { port, stop }
+      return { port, authority: readFileSync(authority, 'utf8'), stop }
     },
   }
 }
@@ -109,7 +115,8 @@ export const NGINX: ProxyKind = proxyKind(
       `http { access_log off; ${temporary.join(' ')} include ${within('svc.conf')}; }`,
     ]
     writeFileSync(within('nginx.conf'), `${process.join('\n')}\n`)
-    return ['-e', 'stderr', '-p', directory, '-c', within('nginx.conf')]
+    const command = ['-e', 'stderr', '-p', directory, '-c', within('nginx.conf')]
+    return { command, authority: within('certificate.pem') }
   },
 )
 
@@ -131,7 +138,10 @@ export const CADDY: ProxyKind = proxyKind(
     ]
     const file = join(directory, 'Caddyfile')
     writeFileSync(file, `{\n\t${options.join('\n\t')}\n}\n${configuration}`)
-    return ['run', '--adapter', 'caddyfile', '--config', file]
+    return {
+      command: ['run', '--adapter', 'caddyfile', '--config', file],
+      authority: join(directory, 'storage/pki/authorities/local/root.crt'),
+    }
   },
 )
 

@@ -25,15 +25,13 @@ export interface ServerOptions {
 /** Shorter than the timeout of a test, so that its failure shows the server's output. */
 const START_TIMEOUT_MS = 60_000
 
-/** Resolves once every configured listener is open; otherwise rejects with the last lines. */
+/** Resolves once the server is ready; otherwise rejects with the last lines. */
 export async function startServer(options: ServerOptions): Promise<ServerProcess> {
   const supervised = superviseProcess([options.executable, 'serve'], {
     signal: 'TERM',
     directory: options.directory,
     environment: options.environment,
   })
-  const surfaces = ['management']
-  if (options.environment.SERVICE_APPLICATION_LISTEN !== undefined) surfaces.push('application')
   const printed = new Printed(supervised)
   const origins = new Map<string, string>()
   await new Promise<void>((resolve, reject) => {
@@ -43,15 +41,16 @@ export async function startServer(options: ServerOptions): Promise<ServerProcess
     }
     const timer = setTimeout(() => {
       supervised.kill()
-      fail(`opened no listener within ${START_TIMEOUT_MS} ms`)
+      fail(`was not ready within ${START_TIMEOUT_MS} ms`)
     }, START_TIMEOUT_MS)
     void supervised.ended.then((status) => fail(`ended with status ${status}`))
     printed.onLine = (line) => {
       options.onLine?.(line)
-      const listening = parseListening(line)
-      if (listening === null) return
-      origins.set(listening.surface, `http://${listening.address}`)
-      if (!surfaces.every((surface) => origins.has(surface))) return
+      const record = parseRecord(line)
+      if (record?.event === 'server.listening') {
+        origins.set(record.surface ?? '', `http://${record.address}`)
+      }
+      if (record?.event !== 'server.ready') return
       clearTimeout(timer)
       printed.onLine = options.onLine ?? null
       resolve()
@@ -117,11 +116,16 @@ class Printed {
   }
 }
 
-function parseListening(line: string): { surface: string; address: string } | null {
+interface LogRecord {
+  readonly event: string
+  readonly surface?: string
+  readonly address?: string
+}
+
+function parseRecord(line: string): LogRecord | null {
   if (!line.startsWith('{')) return null
   try {
-    const record = JSON.parse(line)
-    return record.event === 'server.listening' ? record : null
+    return JSON.parse(line)
   } catch {
     return null
   }

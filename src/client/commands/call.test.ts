@@ -19,7 +19,7 @@ const FUNCTION = {
   auth: 'none',
   returns: { type: 'any' },
   errors: {},
-  uses: { network: [] as string[], secrets: [] as string[] },
+  uses: { network: [] as string[], secrets: [] as string[], storage: 'none' },
 } as const
 
 beforeEach(async () => {
@@ -126,7 +126,7 @@ describe('call', () => {
   })
 
   it('sends an Action once, whatever becomes of it', async () => {
-    const uses = { network: ['api.test'], secrets: ['KEY'] }
+    const uses = { network: ['api.test'], secrets: ['KEY'], storage: 'none' }
     const action = { ...FUNCTION, name: 'outside.pay', kind: 'action', clients: [], uses }
     server.functions = [{ ...action, arguments: {} }]
     expect(await call('outside.pay')).toMatchObject({ exit: 0, out: 'null\n', err: '' })
@@ -139,7 +139,7 @@ describe('call', () => {
 
   it('repeats what the server calls retryable, and nothing else', async () => {
     for (const [code, times, exit] of [
-      ['UNAVAILABLE', 4, 5],
+      ['WRITE_CONFLICT', 4, 4],
       ['RESULT_UNCERTAIN', 4, 9],
       ['FUNCTION_FAILED', 1, 1],
       ['ARGUMENTS_INVALID', 1, 8],
@@ -149,6 +149,30 @@ describe('call', () => {
       expect((await call(...SEND)).exit).toBe(exit)
       expect(server.asked('POST', '/v1/mutation')).toHaveLength(times)
     }
+  })
+
+  it('waits for a server that stops as long as a restart takes', async () => {
+    let restarts = true
+    server.intercept = ({ path }) => {
+      const isAway = path === '/v1/mutation' && (!restarts || client.pausedMillis < 16_000)
+      return isAway ? failure('UNAVAILABLE') : null
+    }
+    expect(await call(...SEND)).toMatchObject({ exit: 0, out: 'null\n' })
+    const bodies = server.asked('POST', '/v1/mutation').map(({ body }) => body)
+    expect(new Set(bodies).size).toBe(1)
+    restarts = false
+    client.pausedMillis = 0
+    expect((await call(...SEND)).exit).toBe(5)
+    expect(client.pausedMillis).toBeGreaterThan(18_000)
+    expect(client.pausedMillis).toBeLessThan(20_000)
+  })
+
+  it('waits for an address that nobody answers at, but not for long', async () => {
+    const { fetch: send } = client
+    client.fetch = (url, init) => send(url.includes('/functions?') ? url : withTls(url), init)
+    expect((await call(...SEND)).exit).toBe(5)
+    expect(client.pausedMillis).toBeGreaterThan(3_500)
+    expect(client.pausedMillis).toBeLessThan(5_000)
   })
 
   it('says how to settle a Mutation that was lost for good', async () => {

@@ -60,6 +60,23 @@ describe('link', () => {
     expect(await link('--project-id', server.projectId)).toMatchObject({ exit: 2 })
   })
 
+  it('finds the Project of an Environment, without a terminal', async () => {
+    expect(await link('--environment-id', server.environmentId)).toMatchObject({ exit: 0, err: '' })
+    const { projectId, environmentId } = server
+    expect(JSON.parse(file('service.json'))).toEqual({
+      ...{ version: 1, projectId, environmentId, name: 'My App', slug: 'my-app' },
+      ...{ createdAtMicros: expect.any(String), workspace: null, listen: null },
+    })
+    expect(await link('--environment-id', server.environmentId)).toMatchObject({ exit: 0 })
+  })
+
+  it('links no Environment that is unknown to the session or managed elsewhere', async () => {
+    expect(await link('--environment-id', newId.make('env'))).toMatchObject({ exit: 7 })
+    server.managementOrigin = 'https://other.example.com'
+    expect(await link('--environment-id', server.environmentId)).toMatchObject({ exit: 4 })
+    expect(existsSync(client.root)).toBe(false)
+  })
+
   it('takes the identifiers of an initialized root', async () => {
     await link(...ids())
     rmSync(join(client.root, 'management.json'))

@@ -31,7 +31,7 @@ export const linkCommand: CommandSpec = command({
   details: [
     'Reads the status of the Environment first; only when that succeeds are service.json (where',
     'there is none) and management.json written. Without identifiers they come from service.json,',
-    'or on a terminal from a list.',
+    'or on a terminal from a list. An Environment alone is enough: the server knows its Project.',
   ],
   options: {
     root: requiredOption('DIR', 'The directory'),
@@ -39,7 +39,7 @@ export const linkCommand: CommandSpec = command({
     'environment-id': option('env_ID', 'Environment'),
     url: option('ORIGIN', 'Management origin; must be the one of the session'),
   },
-  examples: ['svc link --root . --project-id prj_... --environment-id env_...'],
+  examples: ['svc link --root . --environment-id env_...'],
   async run(context, options) {
     const session = await OperatorSession.open(context)
     const directory = resolvePath(context.environment, options.root)
@@ -50,7 +50,7 @@ export const linkCommand: CommandSpec = command({
     if (linked !== null) requireOrigin(session, linked, 'The root is linked to')
     const descriptor = await readDescriptor(directory)
     const chosen =
-      idsOf(options['project-id'], options['environment-id']) ??
+      (await named(session, options['project-id'], options['environment-id'])) ??
       descriptor ??
       (await choose(context, session))
     requireSame(directory, descriptor, chosen)
@@ -62,12 +62,20 @@ export const linkCommand: CommandSpec = command({
   },
 })
 
-function idsOf(projectId: string | undefined, environmentId: string | undefined): Chosen | null {
+/** Returns null where neither option is given. The server knows the Project of an Environment. */
+async function named(
+  session: OperatorSession,
+  projectId: string | undefined,
+  environmentId: string | undefined,
+): Promise<Chosen | null> {
   if (projectId === undefined && environmentId === undefined) return null
-  if (!isId('prj', projectId)) throw usage('--project-id needs a prj_ identifier.', linkCommand)
   if (!isId('env', environmentId)) {
     throw usage('--environment-id needs an env_ identifier.', linkCommand)
   }
+  if (projectId === undefined) {
+    return managedHere(session, await findResource(session, { environmentId }))
+  }
+  if (!isId('prj', projectId)) throw usage('--project-id needs a prj_ identifier.', linkCommand)
   return { projectId, environmentId }
 }
 
@@ -79,11 +87,15 @@ function requireSame(directory: string, known: Chosen | null, chosen: Chosen): v
   })
 }
 
-async function findResource(session: OperatorSession, chosen: Chosen): Promise<ResourceField> {
+/** Finds the Environment, in any Project where none is given. */
+async function findResource(
+  session: OperatorSession,
+  chosen: Partial<Chosen> & Pick<Chosen, 'environmentId'>,
+): Promise<ResourceField> {
   const { resources } = await readResources(session)
   const found = resources.find(
     ({ projectId, environmentId }) =>
-      projectId === chosen.projectId && environmentId === chosen.environmentId,
+      projectId === (chosen.projectId ?? projectId) && environmentId === chosen.environmentId,
   )
   if (found !== undefined) return found
   throw new Fault('PRODUCT_NOT_FOUND', {
@@ -110,8 +122,13 @@ async function choose(context: Context, session: OperatorSession): Promise<Chose
   if (line === null) throw new Fault('CLIENT_INTERRUPTED')
   const chosen = /^[1-9][0-9]{0,3}$/.test(line.trim()) ? resources[Number(line) - 1] : undefined
   if (chosen === undefined) throw usage('That is not a number of the list.', linkCommand)
-  requireOrigin(session, managementOriginOf(session, chosen), 'The Environment is managed at')
-  return idsOf(chosen.projectId, chosen.environmentId)!
+  return managedHere(session, chosen)
+}
+
+/** Throws CLIENT_ORIGIN_MISMATCH for a resource that another origin manages. */
+function managedHere(session: OperatorSession, resource: ResourceField): Chosen {
+  requireOrigin(session, managementOriginOf(session, resource), 'The Environment is managed at')
+  return { projectId: resource.projectId, environmentId: resource.environmentId }
 }
 
 /** A resource that names no origin is managed where the operator authenticates. */

@@ -30,7 +30,9 @@ export const loginCommand: CommandSpec = command({
     'a terminal without being shown. It works once. --browser logs in at the identity provider of',
     'the server; --oidc-token-env takes an access token that was fetched there. The first such',
     'login of a person also needs --code-env. The token goes to the server and is kept nowhere.',
-    'A second login replaces the stored session.',
+    'A job logs in with the token of its platform, which works once; its session lasts ten minutes',
+    "and never takes the place of a person's, unless SERVICE_CONFIG_HOME or CI is set.",
+    'Otherwise a second login replaces the stored session.',
     `ORIGIN is HTTPS, or exactly ${LOCAL_ORIGIN} for a local server; with`,
     `${ALLOW_LOOPBACK_HTTP}=true any port of http://127.0.0.1 and http://[::1] is accepted.`,
   ],
@@ -45,6 +47,7 @@ export const loginCommand: CommandSpec = command({
   examples: [
     `SVC_CODE=... svc login --url ${LOCAL_ORIGIN} --code-env SVC_CODE`,
     'svc login --url https://manage.example.com --browser',
+    'svc login --url https://manage.example.com --oidc-token-env SVC_OIDC_TOKEN',
   ],
   async run(context, options) {
     const { device, browser, 'oidc-token-env': tokenVariable, 'code-env': codeVariable } = options
@@ -104,7 +107,10 @@ async function externalLogin(
   } catch (error) {
     if (!isFault(error, 'PLATFORM_AUTHENTICATION_FAILED') || login.code !== null) throw error
     throw new Fault('PLATFORM_AUTHENTICATION_FAILED', {
-      detail: 'The first login of a person with the identity provider also needs --code-env.',
+      detail:
+        'The first login of a person with the identity provider also needs --code-env. A job ' +
+        'needs an invitation that names it (`svc invite --workload`) and a token that was not ' +
+        'used yet.',
       cause: error.cause,
     })
   }

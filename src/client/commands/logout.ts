@@ -45,7 +45,7 @@ async function revoke(context: Context, session: OperatorSession): Promise<boole
     if (!isFault(error) || STOPS.includes(error.code)) throw error
     await context.output.warn(
       `warning: ${error.code}: the server was not told; the session ${sessionId} ends there when ` +
-        'its refresh token does, or when an operator revokes it.',
+        'its tokens expire, or when an operator revokes it.',
     )
     return false
   }

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { TestSystem } from '../../system/system.ts'
 import type { Invocation } from '../invocations/invocation.ts'
 import { ActionHost } from './action-host.ts'
-import type { ActionPort } from './actions.ts'
+import type { ActionPort } from './ports.ts'
 
 function hostOf() {
   const requests = { perform: () => new Promise<string>(() => {}) }

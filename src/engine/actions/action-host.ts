@@ -24,11 +24,11 @@ import {
   NESTED_CALLS_MAX,
   REQUESTS_MAX,
 } from '../limits.ts'
-import type { OperationAnswer } from '../runners/outcomes.ts'
+import type { OperationResult } from '../runners/outcomes.ts'
 import type { RunnerHost } from '../runners/runner-pool.ts'
 import { ActionFiles, concernsFiles, isWrite, type MetadataOperation } from './action-files.ts'
-import type { ActionPort } from './actions.ts'
 import { charactersOf } from './outgoing-requests.ts'
+import type { ActionPort } from './ports.ts'
 import { Semaphore } from './semaphore.ts'
 
 type RunOperation = Extract<Operation, readonly ['run', ...unknown[]]>
@@ -83,7 +83,7 @@ export class ActionHost implements RunnerHost {
     for (const sleep of this.#sleeps) clearTimeout(sleep)
   }
 
-  operation(operation: Operation): OperationAnswer | Promise<OperationAnswer> {
+  operation(operation: Operation): OperationResult | Promise<OperationResult> {
     switch (operation[0]) {
       case 'run':
         return this.#run(operation)
@@ -120,7 +120,7 @@ export class ActionHost implements RunnerHost {
   }
 
   /** Operations on files count as requests: they wait for others in the same way. */
-  async #performOnFiles(operation: FileOperation | MetadataOperation): Promise<OperationAnswer> {
+  async #performOnFiles(operation: FileOperation | MetadataOperation): Promise<OperationResult> {
     this.#countRequest('ctx.storage')
     if (isWrite(operation)) this.#hasStored = true
     const { signal } = this.#ended
@@ -185,7 +185,8 @@ export class ActionHost implements RunnerHost {
   async #fetch([, handle, request]: FetchOperation): Promise<string> {
     this.#countRequest('fetch')
     this.#hasSent = true
-    if (this.#open.has(handle)) throw new Fault('FUNCTION_FAILED', { detail: 'one handle twice' })
+    if (this.#open.has(handle))
+      throw new Fault('FUNCTION_FAILED', { detail: 'a request handle was used twice' })
     const abort = new AbortController()
     this.#open.set(handle, abort)
     const { signal } = abort

@@ -20,7 +20,7 @@ import {
   NESTED_DEPTH_MAX,
 } from '../limits.ts'
 import type { PreparedRelease } from '../releases/prepared-release.ts'
-import type { OperationAnswer } from '../runners/outcomes.ts'
+import type { OperationResult } from '../runners/outcomes.ts'
 import type { InvokePart, RunnerCall, RunnerHost, RunnerOutcome } from '../runners/runner-pool.ts'
 import { type OperationContext, performOperation } from './context-operations.ts'
 import type { ConfigurationSnapshot } from './function-configuration.ts'
@@ -83,7 +83,7 @@ export class TransactionHost implements RunnerHost {
    * patches of one document in a `Promise.all` must not both read the old version. A call of
    * another Function is one such operation; the operations of that call have an order of their own.
    */
-  operation(operation: Operation, invokePart: InvokePart): MaybePromise<OperationAnswer> {
+  operation(operation: Operation, invokePart: InvokePart): MaybePromise<OperationResult> {
     if (!this.#calls.transaction.isWritable) return this.#perform(operation, invokePart)
     const result =
       this.#last === null
@@ -97,7 +97,7 @@ export class TransactionHost implements RunnerHost {
     last: Promise<unknown>,
     operation: Operation,
     invokePart: InvokePart,
-  ): Promise<OperationAnswer> {
+  ): Promise<OperationResult> {
     await last
     return this.#perform(operation, invokePart)
   }
@@ -109,7 +109,7 @@ export class TransactionHost implements RunnerHost {
     this.#last = last
   }
 
-  #perform(operation: Operation, invokePart: InvokePart): MaybePromise<OperationAnswer> {
+  #perform(operation: Operation, invokePart: InvokePart): MaybePromise<OperationResult> {
     const { transaction, count } = this.#calls
     if (operation[0] === 'run') return this.#run(operation, invokePart)
     if (operation[0] === 'issueGuest') return this.#issueGuest(operation[1])

@@ -1,7 +1,7 @@
 /** A prepared Release: its validators are compiled, its tables bound to physical indexes. */
 import type { PhysicalIndex, StoredDocument } from '../../documents/store.ts'
 import { SeenFilter } from '../../system/seen-filter.ts'
-import { compileResult, type EncodeResult, KeptTexts } from '../../value/result-encoding.ts'
+import { compileResult, EncodedTextCache, type EncodeResult } from '../../value/result-encoding.ts'
 import { type Check, compileValidator } from '../../value/validators.ts'
 import { returnedContent } from '../invocations/returned-documents.ts'
 import { SpeculationPolicy } from '../speculation/speculation-policy.ts'
@@ -42,7 +42,7 @@ export function prepareRelease(
 ): PreparedRelease {
   const functions = new Map<string, PreparedFunction>()
   const returned = new SeenFilter(RETURNED_SLOTS)
-  const kept = new KeptTexts((document) => {
+  const kept = new EncodedTextCache((document) => {
     const { id, sequence } = document as StoredDocument
     return returned.hasSeen(id, sequence)
   })

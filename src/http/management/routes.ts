@@ -1,4 +1,4 @@
-/** Every route of the management origin: what mount serves, and what tests and documents list. */
+/** Every route of the management origin, for mount, the OpenAPI document and tests. */
 
 import { applicationClientRoutes } from './application-clients.ts'
 import { catalogRoutes } from './catalogs.ts'

@@ -1,4 +1,4 @@
-/** Routes of the application origin as operations. */
+/** OpenAPI operations of the application origin. */
 import { text } from '../../wire/fields.ts'
 import { AFFINITY, AFFINITY_HEADER } from '../application/callers.ts'
 import { ENVELOPE_BYTES_MAX } from '../application/invoke.ts'
@@ -15,7 +15,7 @@ const COMMON = {
 const HEADERS = ['Cache-Control', 'X-Content-Type-Options', 'X-Service-Request-Id'] as const
 const Affinity = text(
   AFFINITY,
-  'callers that say the same stay on one Release; only a weighted policy looks at it',
+  'calls with one value get one Release; only weighted policies use it',
 )
 
 export function invocationOperation(route: Invocation): Operation {

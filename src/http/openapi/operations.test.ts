@@ -1,7 +1,7 @@
 /**
- * Goal: what the document says of a route is what the route does. Method: both origins in process,
- * each operation called with a request drawn from its schemas, and then with every single defect
- * that the schemas rule out; each answer has the status, the headers and the body of the document.
+ * Goal: each route behaves as the document states. Method: in process, each operation of both
+ * origins is called with a request drawn from its schemas, and then with every single defect that
+ * the schemas rule out. Each response has the documented status, headers and body.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import {
@@ -19,7 +19,7 @@ import { publishedDocument } from './published.ts'
 
 const SEED = Number(process.env.SVC_SEED ?? Date.now() % 2 ** 31)
 const contract = new Contract(publishedDocument())
-/** What one request can try; connections and streams have tests of their own. */
+/** Operations that one request can try; connections and streams have tests of their own. */
 const operations = contract.operations.filter(({ name, responses }) => {
   return !('101' in responses) && name !== 'followLogs'
 })
@@ -28,9 +28,9 @@ const operationOf = (name: string): DocumentedOperation => {
 }
 
 let origins: Origins
-/** Bodies of the answers so far, by operation. */
+/** Bodies of the responses so far, by operation. */
 const answered: Record<string, unknown> = {}
-/** Requests that were good, by operation. */
+/** Requests that succeeded, by operation. */
 const sent = new Map<string, Sample>()
 
 beforeAll(async () => {
@@ -39,7 +39,7 @@ beforeAll(async () => {
 })
 afterAll(() => origins.close())
 
-/** What an operation answered before, loosely: its schema was checked then. */
+/** Reads a text of an earlier response, whose schema was checked when it arrived. */
 function from(name: string, ...path: readonly (string | number)[]): string {
   const found = path.reduce(
     (at: unknown, part) => (at as Record<string | number, unknown>)[part],
@@ -71,7 +71,7 @@ const call = (name: string): State => ({
 })
 const entry = { name: 'API_KEY' }
 
-/** In the order of a walk that every operation succeeds in: status, and what must be as it is. */
+/** Steps in an order in which each operation succeeds: name, status, and required state. */
 type Step = readonly [name: string, status: number, stateOf?: () => State | Promise<State>]
 const STEPS: readonly Step[] = [
   ['readLiveness', 200],
@@ -106,7 +106,15 @@ const STEPS: readonly Step[] = [
     () => ({ params: { sessionId: from('exchangeCode', 'session', 'sessionId') } }),
   ],
   ['listResources', 200],
-  ['issueInvitation', 201, () => ({ headers: { [OPERATION_ID_HEADER]: newId('opn') } })],
+  [
+    'issueInvitation',
+    201,
+    // A workload is of a provider that is configured; there is none.
+    () => ({
+      headers: { [OPERATION_ID_HEADER]: newId('opn') },
+      body: { workload: undefined },
+    }),
+  ],
   ['readInvitationOperation', 200, () => operationId('issueInvitation')],
   [
     'revokeInvitation',
@@ -225,19 +233,19 @@ const STEPS: readonly Step[] = [
   ['restoreEnvironment', 200, () => changed(from('archiveEnvironment', 'desired', 'revision'))],
 ]
 
-/** Of the Environment that the server composes, wherever it stands in a path. */
+/** Path parameters of the Environment that the server composes. */
 const inEnvironment = (): Readonly<Record<string, string>> => {
   const { projectId, environmentId } = origins.product.root.descriptor
   return { projectId, environmentId }
 }
 
-test('the walk names every operation once', () => {
+test('the steps call every operation once', () => {
   expect(STEPS.map(([name]) => name).toSorted()).toEqual(
     operations.map(({ name }) => name).toSorted(),
   )
 })
 
-describe('a request that the schemas take is answered as documented', () => {
+describe('a request that matches the schemas is answered as documented', () => {
   const steps = STEPS.map(([name, status, stateOf = (): State => ({})], i) => {
     return { name, status, stateOf, seed: SEED + i }
   })
@@ -258,9 +266,9 @@ describe('a request that the schemas take is answered as documented', () => {
   })
 })
 
-describe('a request that the schemas rule out is refused as documented', () => {
+describe('a request that violates the schemas is rejected as documented', () => {
   test.each(operations)('$name', async (operation) => {
-    // Rules of the Product have a code of their own.
+    // Rules of the Product raise their own code.
     const refused = operation.elsewhere
       ? ['REQUEST_INVALID']
       : ['PLATFORM_REQUEST_INVALID', 'PRODUCT_INVALID']
@@ -273,7 +281,7 @@ describe('a request that the schemas rule out is refused as documented', () => {
   })
 })
 
-/** A probe looks at nothing that comes with it, and only a weighted policy at the affinity. */
+/** Returns whether the operation ignores the defect: probes ignore all, others the affinity. */
 function isOverlooked({ name }: DocumentedOperation, defect: string): boolean {
   return ['readProcessLiveness', 'readAdmission'].includes(name) || /Affinity/.test(defect)
 }
@@ -303,10 +311,10 @@ test.each(DECLARED)('a $name that fails with $code is answered as documented', a
   expect([answer.status, answer.code]).toEqual([status, `APP_${code}`])
 })
 
-test('whoever shows nothing is told so as documented', async () => {
+test('a request without credentials is rejected as documented', async () => {
   for (const operation of operations.filter(({ security }) => security.length > 0)) {
-    const nobody = { ...operation, security: [] }
-    const response = await origins.send(nobody, sent.get(operation.name)!)
+    const anonymous = { ...operation, security: [] }
+    const response = await origins.send(anonymous, sent.get(operation.name)!)
     const { status } = await contract.check(operation, response)
     expect(status, operation.name).toBe(401)
   }

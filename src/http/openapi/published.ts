@@ -1,4 +1,4 @@
-/** The document as it is served and shipped: the same bytes, from the routes of this version. */
+/** The OpenAPI document of this version, as it is served and shipped. */
 import { INVOCATIONS, PROBES, REALTIME } from '../application/routes.ts'
 import type { Route } from '../management/route.ts'
 import { managementRoutes } from '../management/routes.ts'
@@ -8,7 +8,7 @@ import { managementOperation } from './management.ts'
 
 let text: string | undefined
 
-/** JSON with a line for each part, for who reads it or compares two versions. */
+/** Returns the document as indented JSON, so that two versions can be compared line by line. */
 export function openApiText(): string {
   text ??= `${JSON.stringify(publishedDocument(), null, 2)}\n`
   return text

@@ -1,4 +1,4 @@
-/** What the document says of each HTTP status: its name in RFC 9110. */
+/** Description of each HTTP status in the document: its name in RFC 9110. */
 import { assert } from '../../errors/assert.ts'
 
 const NAMES: Readonly<Record<number, string>> = {

@@ -1,7 +1,7 @@
 /**
- * The minimum rate of transfers. A transfer that waits for its peer spends its slack, and each byte
- * that is moved adds to it; once none is left the transfer is ended. Time is counted in ticks of
- * the event loop, so a server that stood still blames no peer for what it did not read itself.
+ * The minimum rate of transfers. A transfer that waits for its peer spends its slack, and each
+ * transferred byte adds to it. The transfer ends when its slack is used up. Time is counted in
+ * timer ticks, so a stalled event loop does not count against a peer.
  */
 
 /**
@@ -19,8 +19,8 @@ export class TransferPace {
   #timer: ReturnType<typeof setInterval> | null = null
 
   /**
-   * Watches a transfer that waits for its peer. `bytes` are those that the peer has to move before
-   * `moved` tells of any: the slack holds the time for them beside the grace.
+   * Watches a transfer that waits for its peer. The peer may transfer `bytes` before the first call
+   * of `moved`, so the slack includes the time for them.
    */
   begin(onSlow: () => void, bytes = 0): Transfer {
     const at = this.#free.pop() ?? this.#transfers.length
@@ -30,7 +30,9 @@ export class TransferPace {
     return transfer
   }
 
-  /** Settles as `work` does, or rejects with what `slow` returns once its slack is spent. */
+  /**
+   * Returns the result of `work`, or rejects with the error of `slow` once the slack is used up.
+   */
   limit<T>(work: Promise<T>, bytes: number, slow: () => unknown): Promise<T> {
     const { promise, resolve, reject } = Promise.withResolvers<T>()
     const transfer = this.begin(() => reject(slow()), bytes)
@@ -47,7 +49,7 @@ export class TransferPace {
     return promise
   }
 
-  /** Called by a transfer that ends. */
+  /** Removes a transfer that ended. */
   forget(at: number): void {
     this.#transfers[at] = null
     this.#free.push(at)
@@ -59,7 +61,7 @@ export class TransferPace {
     return timer
   }
 
-  /** Stops once nothing is watched; the next transfer starts it again. */
+  /** Spends slack. The timer stops when no transfer is left; the next one restarts it. */
   #tick(): void {
     const watched = this.#transfers.filter((transfer) => transfer !== null)
     for (const transfer of watched) transfer.spend(TICK_SECONDS)
@@ -88,23 +90,23 @@ export class Transfer {
     this.#onSlow = onSlow
   }
 
-  /** Whether the slack was spent. */
+  /** Whether the slack is used up. */
   get isSlow(): boolean {
     return this.#isSlow
   }
 
-  /** Spends slack again from now on. */
+  /** Resumes the spending of slack. */
   wait(): void {
     this.#isWaiting = true
   }
 
-  /** The peer moved `bytes`. Slack is kept until `wait` is called. */
+  /** Records that the peer transferred `bytes`. No slack is spent until `wait` is called. */
   moved(bytes: number): void {
     this.#isWaiting = false
     this.#slack = Math.min(this.#slack + bytes / BYTES_PER_SECOND_MIN, this.#slackMax)
   }
 
-  /** Stops to watch; a second call does nothing. */
+  /** Stops watching. A second call does nothing. */
   end(): void {
     if (this.#hasEnded) return
     this.#hasEnded = true

@@ -1,6 +1,6 @@
 /**
- * Why a signed token is rejected. Each text is a constant: the log has to name the check that
- * failed, and nothing of what the token says may reach it.
+ * Reasons to reject a signed token. Each text is a constant: the log names the failed check, and
+ * must contain no part of the token.
  */
 
 /** @limit Identity and keys: a functional token */
@@ -35,6 +35,8 @@ export const TOKEN_REJECTIONS = {
   lifetime: 'the lifetime from iat to exp is longer than the configured maximum',
   notBefore: 'the token is not valid yet (nbf)',
   discriminator: 'the discriminator claim does not have the configured value',
+  requiredClaim: 'a required claim does not have the configured value',
+  replayed: 'the token was used before',
   subject: 'the subject claim is missing, empty or not a text',
   subjectLength: `the subject is longer than ${SUBJECT_CHARACTERS_MAX} characters`,
   roles: 'the roles claim is neither a text nor a list of texts',
@@ -48,7 +50,7 @@ export const TOKEN_REJECTIONS = {
 } as const
 export type TokenCheck = keyof typeof TOKEN_REJECTIONS
 
-/** Raised where a token fails a check; each verifier makes the Fault of its own surface of it. */
+/** Thrown where a token fails a check. Each verifier maps it to a Fault of its surface. */
 export class TokenRejection extends Error {
   readonly check: TokenCheck
 

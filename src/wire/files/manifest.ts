@@ -1,4 +1,4 @@
-/** Reads manifests, and what the code of a Workspace says of itself (value/manifest.ts). */
+/** Parses manifests, and descriptions that the code of a Workspace provides (value/manifest.ts). */
 import { canonicalJson } from '../../value/canonical-json.ts'
 import { CONFIGURATION_NAME } from '../../value/configuration.ts'
 import { AUTH_MODES } from '../../value/identities.ts'
@@ -30,12 +30,12 @@ import { rule } from '../rules.ts'
 import { type Infer, type Schema, schema, schemaOf } from '../schema.ts'
 import { DigestField, WorkspaceName } from '../workspace.ts'
 
-/** Strings in the order of their code units, each once. */
+/** Strings sorted by code units, without duplicates. */
 function ascending<T extends string>(entry: Schema<T>, max: number): Schema<T[]> {
   return schemaOf([listUpTo(entry, max), ':', rule('in order, each once', isAscending)])
 }
 
-/** Objects in the order of their names, each name once. */
+/** Objects sorted by name, without duplicates. */
 function byName<T extends { readonly name: string }>(entry: Schema<T>, max: number): Schema<T[]> {
   const fits = (items: readonly T[]): boolean => isAscending(items.map(({ name }) => name))
   return schemaOf([listUpTo(entry, max), ':', rule('names in order, each once', fits)])
@@ -45,7 +45,7 @@ function isAscending(texts: readonly string[]): boolean {
   return texts.every((text, i) => i === 0 || texts[i - 1]! < text)
 }
 
-/** Validators, or fields with validators: value/validator-json.ts checks them. */
+/** Validators, or fields with validators, which value/validator-json.ts parses. */
 const ValidatorsField = schemaOf<Json>('unknown')
 
 const FunctionFields = schema({
@@ -111,7 +111,7 @@ const Manifest = schema({
   artifact: { digest: DigestField, bytes: integer(0) },
 })
 
-/** Canonical bytes only: the same manifest has one text. Throws Malformed. */
+/** Parses a manifest. Throws ValidationError, also for text that is not canonical. */
 export function parseManifest(text: string): WorkspaceManifest {
   const json = parseStrictJson(text)
   if (canonicalJson(json) !== text) throw new ValidationError('canonical JSON')
@@ -119,7 +119,7 @@ export function parseManifest(text: string): WorkspaceManifest {
   return { ...manifest, ...checked(manifest) }
 }
 
-/** Checks every name, bound and cross reference of a description. Throws Malformed. */
+/** Checks every name, bound and cross reference of a description. Throws ValidationError. */
 export function parseDescription(json: Json): WorkspaceDescription {
   return checked(parse(Description, json))
 }

@@ -42,7 +42,9 @@ export const authStatusCommand = command({
       [
         `Logged in to ${managementOrigin} as ${name} (${operatorId}).`,
         `Session ${sessionId}, until ${formatTimestamp(refreshExpiresAtMicros)}.`,
-        `Access token until ${formatTimestamp(accessExpiresAtMicros)}, then renewed.`,
+        profile.refreshToken === null
+          ? 'It is the session of a workload and ends with its access token.'
+          : `Access token until ${formatTimestamp(accessExpiresAtMicros)}, then renewed.`,
       ],
     )
   },

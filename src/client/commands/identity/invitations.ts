@@ -26,6 +26,7 @@ const show: CommandSpec = command({
     await context.output.result(found, [
       `${found.invitationId}  ${context.output.bold(found.state)}`,
       `${printable(found.operatorName)} as ${found.role} at ${scopeText(found.scope)}`,
+      ...(found.workload ? [`For a workload of ${printable(found.workload.providerId)}.`] : []),
       `Issued ${formatTimestamp(BigInt(found.createdAtMicros))}, ` +
         `until ${formatTimestamp(BigInt(found.expiresAtMicros))}.`,
     ])

@@ -24,26 +24,34 @@ const ATTEMPTS_MAX = 3
 
 export const inviteCommand: CommandSpec = command({
   name: 'invite',
-  summary: 'Issue an invitation code for a new operator',
+  summary: 'Issue an invitation for a new operator, a person or a workload',
   details: [
     'The code works once, within 30 minutes, and is printed once; with --code-out it goes into a',
     'new file (0600) instead. Nobody can give more than they have at the scope themselves.',
     'The Operation ID is shown on stderr first. After a lost answer it is looked up; where the',
     'invitation was made and its code is lost, the command ends with 9 and says what to revoke.',
+    'A workload, such as a CI job, needs no code: its first login within the 30 minutes consumes',
+    'the invitation that names it. Its subject is stored as a keyed digest alone.',
   ],
   options: {
-    'operator-name': requiredOption('NAME', 'Name of the new operator'),
+    'operator-name': option('NAME', 'Name of the new operator; for a workload it may be left out'),
     role: requiredOption('ROLE', ROLES.join(', ')),
-    scope: requiredOption('SCOPE', 'installation, project or environment'),
+    scope: option('SCOPE', 'installation, project or environment, as for a workload by default'),
     'project-id': option('prj_ID', 'Project; by default the one of the linked root'),
     'environment-id': option('env_ID', 'Environment; by default the one of the linked root'),
     root: option('DIR', 'The linked root; by default the working directory'),
     'operation-id': option('opn_ID', 'Operation ID; a new one by default'),
     'code-out': option('FILE', 'Write the code to this new file instead of printing it'),
+    workload: option('PROVIDER', 'Invite a job: the ID of the workload provider of the server'),
+    subject: option('SUBJECT', 'With --workload: the sub claim of its tokens'),
   },
-  examples: ['svc invite --operator-name ana --role developer --scope environment --root .'],
+  examples: [
+    'svc invite --operator-name ana --role developer --scope environment --root .',
+    'svc invite --workload github --subject repo:acme/app:environment:production --role developer',
+  ],
   async run(context, options) {
-    const operatorName = nameOf(options['operator-name'])
+    const workload = workloadOf(options.workload, options.subject, options['code-out'])
+    const operatorName = nameOf(options['operator-name'], workload)
     const role = roleOf(options.role)
     const operationId = options['operation-id'] ?? context.environment.system.ids.make('opn')
     if (!isId('opn', operationId))
@@ -51,7 +59,7 @@ export const inviteCommand: CommandSpec = command({
     const codeOut = options['code-out']
     const file = codeOut === undefined ? null : resolvePath(context.environment, codeOut)
     const scope = await scopeOf(context, {
-      kind: options.scope,
+      kind: scopeKindOf(options.scope, workload),
       projectId: options['project-id'],
       environmentId: options['environment-id'],
       root: options.root,
@@ -60,8 +68,14 @@ export const inviteCommand: CommandSpec = command({
     // Before anything is sent: whatever happens, the issuance can be looked up.
     await context.output.warn(`operation ${operationId}`)
     const request = { operatorName, role, scope }
+    if (workload !== null) {
+      return inviteWorkload(context, session, operationId, { ...request, workload })
+    }
     const issuance = (): Promise<Delivered> =>
-      context.output.progress('issuing the invitation', issue(session, operationId, request))
+      context.output.progress(
+        'issuing the invitation',
+        issue(session, operationId, request, delivered),
+      )
     const issued = await withSecretFile(file, issuance, ({ code }) => code)
     const document = { ...issued, code: file === null ? issued.code : null, codeFile: file }
     try {
@@ -73,8 +87,24 @@ export const inviteCommand: CommandSpec = command({
   },
 })
 
-function nameOf(text: string): string {
-  const name = text.normalize('NFC')
+function workloadOf(
+  providerId: string | undefined,
+  subject: string | undefined,
+  codeOut: string | undefined,
+): Workload | null {
+  if (providerId === undefined && subject === undefined) return null
+  if (providerId === undefined || subject === undefined) {
+    throw usage('--workload and --subject go together.', inviteCommand)
+  }
+  if (codeOut !== undefined) throw usage('--code-out: a workload needs no code.', inviteCommand)
+  return { providerId, subject }
+}
+
+/** A workload without a name has that of its provider: its subject is kept nowhere in the clear. */
+function nameOf(text: string | undefined, workload: Workload | null): string {
+  const given = text ?? (workload === null ? undefined : `workload of ${workload.providerId}`)
+  if (given === undefined) throw usage('--operator-name is required.', inviteCommand)
+  const name = given.normalize('NFC')
   if (isName(name)) return name
   throw usage('--operator-name has 1 to 128 characters, none of them a control one.', inviteCommand)
 }
@@ -82,6 +112,12 @@ function nameOf(text: string): string {
 function roleOf(text: string): Role {
   if (isRole(text)) return text
   throw usage(`--role is one of ${ROLES.join(', ')}.`, inviteCommand)
+}
+
+function scopeKindOf(kind: string | undefined, workload: Workload | null): string {
+  if (kind !== undefined) return kind
+  if (workload !== null) return 'environment'
+  throw usage('--scope is required.', inviteCommand)
 }
 
 interface ScopeOptions {
@@ -128,30 +164,62 @@ async function scopeOf(
   }
 }
 
+interface Workload {
+  readonly providerId: string
+  readonly subject: string
+}
+
 interface Request {
   readonly operatorName: string
   readonly role: Role
   readonly scope: Scope
+  readonly workload?: Workload
 }
 
 type Delivered = InvitationIssued & { readonly code: string }
 
-/** Faults: CLIENT_CODE_UNDELIVERED, _CHANGE_INTERRUPTED, PLATFORM_IDENTITY_RESULT_UNCERTAIN. */
-async function issue(
+function delivered(issued: InvitationIssued | InvitationOperation): Delivered {
+  if (!('code' in issued) || issued.code === undefined) throw undelivered(issued)
+  return { ...issued, code: issued.code }
+}
+
+/** Issues an invitation that has no code to lose: a lost answer is looked up. */
+async function inviteWorkload(
+  context: Context,
+  session: OperatorSession,
+  operationId: OperationId,
+  request: Request & { readonly workload: Workload },
+): Promise<void> {
+  const { output } = context
+  const issuance = issue(session, operationId, request, (issued) => issued)
+  const issued = await output.progress('issuing the invitation', issuance)
+  const { invitationId, operatorName, role, scope, expiresAtMicros } = issued
+  await output.result(issued, [
+    `Invited ${printable(operatorName)} as ${role} at ${scopeText(scope)}: ${invitationId}.`,
+    `The first login of ${printable(request.workload.subject)} consumes the invitation, until ` +
+      `${formatTimestamp(BigInt(expiresAtMicros))}; no code is needed.`,
+    `The job runs: svc login --url ${session.profile.authenticationOrigin} --oidc-token-env VAR`,
+  ])
+}
+
+/**
+ * Issues the invitation; `accept` reads the answer, or what a look-up found after a lost one.
+ * Faults: CLIENT_CHANGE_INTERRUPTED, PLATFORM_IDENTITY_RESULT_UNCERTAIN and those of `accept`.
+ */
+async function issue<T>(
   session: OperatorSession,
   operationId: OperationId,
   request: Request,
-): Promise<Delivered> {
+  accept: (issued: InvitationIssued | InvitationOperation) => T,
+): Promise<T> {
   for (let attempt = 1; ; attempt++) {
     try {
-      const issued = await sendIssuance(session, operationId, request)
-      if (issued.code === undefined) throw undelivered(issued)
-      return { ...issued, code: issued.code }
+      return accept(await sendIssuance(session, operationId, request))
     } catch (error) {
       if (isFault(error, 'CLIENT_CHANGE_INTERRUPTED')) throw interrupted(operationId)
       if (!isUncertain(error)) throw error
       const committed = await lookUp(session, operationId)
-      if (committed !== null) throw undelivered(committed)
+      if (committed !== null) return accept(committed)
       // The Operation ID makes a repeat harmless, even if the first request is still on its way.
       if (attempt === ATTEMPTS_MAX) throw uncertain(operationId, error.cause)
     }
@@ -161,13 +229,17 @@ async function issue(
 function sendIssuance(
   session: OperatorSession,
   operationId: OperationId,
-  { operatorName, role, scope }: Request,
+  { scope, workload, ...request }: Request,
 ): Promise<InvitationIssued> {
   return session.management({
     method: 'POST',
     path: '/v1/access/invitations',
     headers: { 'idempotency-key': operationId },
-    body: { operatorName, role, scope: { ...scope } },
+    body: {
+      ...request,
+      scope: { ...scope },
+      ...(workload !== undefined && { workload: { ...workload } }),
+    },
     reply: InvitationIssued,
     replay: 'unsafe',
   })

@@ -1,6 +1,7 @@
 /** The authorization of a connection: an Application Key, and a functional token if it has one. */
 import { Fault } from '../../../errors/fault.ts'
-import type { ApplicationCaller, ExpiringPrincipal } from '../gateway.ts'
+import type { ExpiringPrincipal } from '../gateway.ts'
+import type { ApplicationCaller } from '../incoming.ts'
 
 export interface Authorization {
   readonly key: string

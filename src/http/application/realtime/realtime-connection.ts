@@ -13,7 +13,8 @@ import { REALTIME_SUBSCRIPTIONS_MAX, RealtimeRequest } from '../../../wire/realt
 import { APPLICATION_CODES, toFault } from '../../errors.ts'
 import { RateLimiter } from '../../rate-limits.ts'
 import { admitKey, chargeCall, verifyToken } from '../callers.ts'
-import type { ApplicationCaller, Gateway, Incoming } from '../gateway.ts'
+import type { Gateway } from '../gateway.ts'
+import type { ApplicationCaller, Incoming } from '../incoming.ts'
 import { type Authorization, requireRealtime, requireSameCaller } from './authorizations.ts'
 import { OutgoingMessages } from './outgoing-messages.ts'
 import { RealtimeSubscription } from './realtime-subscription.ts'
@@ -39,7 +40,7 @@ const MESSAGE_LIMIT = { perSecond: 100, burst: 2 * REALTIME_SUBSCRIPTIONS_MAX }
 /** Messages that may wait while one is processed. */
 const WAITING_MAX = 2 * REALTIME_SUBSCRIPTIONS_MAX
 
-/** What a connection reports to the registry of all. */
+/** The registry of all connections, to which each reports. */
 export interface ConnectionRegistry {
   /** Counts the connection for its credential. Throws BUSY beyond the bound. */
   authenticated(connection: RealtimeConnection, caller: ApplicationCaller): void

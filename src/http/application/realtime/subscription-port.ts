@@ -1,7 +1,8 @@
 /** Resolves the subscriptions of a connection to Queries, by the rules of a Query call. */
 import type { Fault } from '../../../errors/fault.ts'
 import { admittedPrincipal } from '../callers.ts'
-import type { Gateway, Incoming } from '../gateway.ts'
+import type { Gateway } from '../gateway.ts'
+import type { Incoming } from '../incoming.ts'
 import { checkPolicy, functionOf } from '../invoke.ts'
 import type { Authorization } from './authorizations.ts'
 import type { OutgoingMessages } from './outgoing-messages.ts'

@@ -21,7 +21,7 @@ function newDatabase(call: Call): QueryDatabase | MutationDatabase | null {
   }
 }
 
-/** Makes the `ctx` of one call. */
+/** Creates the `ctx` of one call. */
 export function newContext(call: Call): unknown {
   const db = newDatabase(call)
   return {

@@ -11,7 +11,7 @@ const { stringify } = JSON
 const referenceKey = Symbol.for('svc.reference')
 const functionKey = Symbol.for('svc.function')
 
-/** Makes the method of a call that calls Functions of one kind. */
+/** Creates the method of `ctx` that calls Functions of one kind. */
 export function functionCaller(call: Call, kind: Kind) {
   return (reference: Marked, args: unknown = {}): Promise<unknown> => {
     const method = METHODS[kind]
