@@ -1,14 +1,25 @@
 /** The lines of a stream that follows the log: records as they are written, and heartbeats. */
 import type { LogStore } from '../../storage/logs/log-store.ts'
 import type { System } from '../../system/system.ts'
-import type { LogFollowQuery, LogHeartbeat } from '../../wire/logs.ts'
-import type { Logs } from './logs.ts'
+import type { LogFollowQuery, LogHeartbeat, LogRecord } from '../../wire/logs.ts'
 
 /** Resolves while the caller may follow; rejects once session, grant or operator is gone. */
 export type Reauthorize = () => Promise<void>
 
+export interface LogRecords {
+  /** Ascending. */
+  readonly items: readonly LogRecord[]
+  /** Sequence up to which the page is complete. */
+  readonly end: number
+}
+
+export interface LogPages {
+  cursor(sequence: number): string
+  recordsAfter(sequence: number, query: LogFollowQuery, limit: number): Promise<LogRecords>
+}
+
 export interface FollowOptions {
-  readonly logs: Logs
+  readonly logs: LogPages
   readonly store: LogStore
   readonly system: Pick<System, 'monotonicMillis'>
   readonly query: LogFollowQuery
@@ -51,7 +62,7 @@ export async function* followLog(options: FollowOptions): AsyncGenerator<string>
   }
 }
 
-function heartbeat(logs: Logs, sequence: number): string {
+function heartbeat(logs: LogPages, sequence: number): string {
   const line: LogHeartbeat = { heartbeat: true, cursor: logs.cursor(sequence) }
   return `${JSON.stringify(line)}\n`
 }

@@ -14,7 +14,7 @@ import type {
   LogPruneRequest,
   LogRecord,
 } from '../../wire/logs.ts'
-import { followLog, type Reauthorize } from './follow.ts'
+import { followLog, type LogRecords, type Reauthorize } from './follow.ts'
 
 export interface LogsOptions {
   readonly store: LogStore
@@ -29,13 +29,6 @@ const LIST = '["logs"]'
 const CURSOR_PREFIX = 'logc_'
 /** @limit Logs: streams that follow one Environment */
 export const LOG_FOLLOWERS_MAX = 64
-
-export interface LogRecords {
-  /** Ascending. */
-  readonly items: readonly LogRecord[]
-  /** Sequence up to which the page is complete. */
-  readonly end: number
-}
 
 export class Logs {
   readonly #options: LogsOptions
