@@ -60,6 +60,8 @@ test('the health is degraded if the log reports missing containment', async () =
     components: [
       { name: 'runtime', status: runtime },
       { name: 'documents', status: 'healthy' },
+      { name: 'files', status: 'healthy' },
+      { name: 'logs', status: 'healthy' },
     ],
   })
 })
