@@ -64,7 +64,7 @@ async function login(browser: Browser, args: readonly string[], code: string | n
 async function story(browser: Browser): Promise<void> {
   const stranger = await login(browser, [], null)
   expect([stranger.status, stranger.opened]).toEqual([3, true])
-  expect(stranger.page.title).toBe('The login did not succeed')
+  expect(stranger.page.title).toBe('The login failed')
   expect(stranger.page.forms).toEqual(['login', 'consent'])
   expect(JSON.parse(stranger.stdout).error.message).toContain('--code-env')
   expect(existsSync(within('config/credentials-v1.json'))).toBe(false)

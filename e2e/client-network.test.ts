@@ -169,7 +169,7 @@ describe.each(CLIENTS)('$build', ({ command, needs }) => {
     session?.[Symbol.dispose]()
     const wrong = { HTTPS_PROXY: `http://ada:canary@${address}` }
     const result = await whoami('https://svc.test', wrong, { trusts: true })
-    expect(result.stderr).toContain(`the proxy ${address} answered HTTP 407`)
+    expect(result.stderr).toContain(`the proxy ${address} responded with HTTP 407`)
     expect(result.stderr).not.toContain('canary')
     expect(result.status).toBe(5)
   })

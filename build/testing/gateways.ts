@@ -26,7 +26,7 @@ import { DEFAULT_BUCKETS } from '../../src/product/files/buckets.ts'
 import { type Files, openFilesOf } from '../../src/product/files/files.ts'
 import { openJwtProviders } from '../../src/product/functional-tokens/providers.ts'
 import { FunctionalTokens } from '../../src/product/functional-tokens/tokens.ts'
-import { resolveTarget } from '../../src/product/serving/targets.ts'
+import { resolveTarget, unservedReason } from '../../src/product/serving/targets.ts'
 import { FileBlobs } from '../../src/storage/blobs/file-blobs.ts'
 import { Cursors } from '../../src/storage/cursors.ts'
 import { realSystem } from '../../src/system/system.ts'
@@ -131,7 +131,7 @@ export async function openTestGateway(input: GatewayInput): Promise<TestGateway>
     explainKey: (key) => product.keys.explain(key),
     resolveTarget: (target, caller, affinity) => resolveTarget(product, caller, target, affinity),
     revision: () => product.root.control.changes + product.serving.changes,
-    serving: () => product.serving.isStarted,
+    unservedReason: () => unservedReason(product),
   }
   const realtime = new Realtime(gateway, input.realtime ?? REALTIME_LIMITS, metrics)
   const application = mountApplication(gateway, realtime)

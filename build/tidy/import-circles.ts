@@ -1,15 +1,10 @@
 /** Circles of imports between files, including those of types. */
 import { type Finding, isTest, type SourceFile } from './source-files.ts'
 
-/** Folders whose circles are not resolved yet. */
-const PENDING: readonly string[] = ['src/client/']
-
 /** Returns a finding for each file that imports itself through other files. */
 export function circleFindings(files: readonly SourceFile[]): Finding[] {
   const checked = files.filter(({ path }) => {
-    return (
-      path.startsWith('src/') && !isTest(path) && !PENDING.some((each) => path.startsWith(each))
-    )
+    return path.startsWith('src/') && !isTest(path)
   })
   const imports = new Map(
     checked.map((file) => [file.path, file.imports.flatMap(({ path }) => path ?? [])]),

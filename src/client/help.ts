@@ -1,4 +1,4 @@
-/** The help texts: cac writes the sections from the declarations of the commands. */
+/** The help texts, which cac formats from the declarations of the commands. */
 import type { CAC, Command } from 'cac'
 import type { Json } from '../value/strict-json.ts'
 import type { CommandSpec } from './contexts.ts'
@@ -25,7 +25,7 @@ const EXIT_LINE_COLUMNS = 96
 export function programHelp(commands: readonly CommandSpec[]): string[] {
   const program = declareProgram().usage('<command> [options]')
   for (const { name, summary } of commands) program.command(name, summary)
-  // cac's own hint repeats every command.
+  // cac's own hint lists every command a second time.
   const sections = takeSections(program, program.globalCommand).filter(
     ({ title }) => title?.startsWith('For more info') !== true,
   )
@@ -86,22 +86,23 @@ function exitLines(): string[] {
   return lines
 }
 
-class Taken {}
+/** Ends the output of cac once its sections are taken. */
+class SectionsTaken {}
 
 /**
- * The sections that cac would print, without the first, which only names the program. cac prints
- * through the console, which tells no caller that standard output is full or closed.
+ * Returns the sections that cac would print, without the first, which only names the program. cac
+ * prints to the console, which does not report that standard output is full or closed.
  */
 function takeSections(program: CAC, command: Command): HelpSection[] {
   let taken: HelpSection[] = []
   program.globalCommand.helpCallback = (sections) => {
     taken = sections.slice(1)
-    throw new Taken()
+    throw new SectionsTaken()
   }
   try {
     command.outputHelp()
   } catch (error) {
-    if (!(error instanceof Taken)) throw error
+    if (!(error instanceof SectionsTaken)) throw error
   }
   return taken
 }
@@ -110,7 +111,7 @@ function linesOf(sections: readonly HelpSection[]): string[] {
   const texts = sections.map(({ title, body }) =>
     title === undefined ? body : `${title}:\n${body}`,
   )
-  // cac leaves a space where an option has no default.
+  // cac prints a trailing space for an option without a default.
   return texts
     .join('\n\n')
     .split('\n')

@@ -1,25 +1,26 @@
-/** What every way to log in shares: a question to the server, an exchange, a stored session. */
-import { Fault, isFault } from '../errors/fault.ts'
+/** The steps that all logins share: discovery, exchange, storage of the session. */
+import { isFault } from '../errors/fault.ts'
 import { formatTimestamp } from '../value/plain.ts'
 import { AuthConfig, Login } from '../wire/auth.ts'
-import { usage } from './arguments.ts'
 import type { Context } from './contexts.ts'
 import type { ClientEnvironment } from './environment.ts'
 import { parseOrigin } from './origins.ts'
 import { type Profile, ProfileStore } from './profiles.ts'
 import { type Call, type Network, send } from './requests.ts'
 import { type LoginOrigins, profileOf } from './sessions.ts'
+import { usage } from './usage.ts'
 import { printable } from './visible-text.ts'
 
 export type LoginMethod = AuthConfig['methods'][number]
 
+const LOGIN_COMMAND = { name: 'login' }
 const METHOD_NAMES: Readonly<Record<LoginMethod, string>> = {
   invitation: 'invitation codes',
   browser_oidc: 'a login in the browser',
   helper_token: 'tokens of an identity provider',
 }
 
-/** The Management origin may differ from the one that authenticates. */
+/** Asks for the accepted login methods and the Management origin, which may be another one. */
 export async function discover(
   context: Context,
   origin: string,
@@ -37,9 +38,10 @@ export async function discover(
   )
   if (!config.methods.includes(method)) {
     const accepted = config.methods.map((each) => METHOD_NAMES[each]).join(', ')
-    throw new Fault('CLIENT_RESPONSE_INVALID', {
-      detail: `${origin} does not accept ${METHOD_NAMES[method]}; it accepts ${accepted}.`,
-    })
+    throw usage(
+      `${origin} does not accept ${METHOD_NAMES[method]}; it accepts ${accepted}.`,
+      LOGIN_COMMAND,
+    )
   }
   const management = config.managementOrigin
   return {
@@ -53,8 +55,8 @@ export type LoginCall = Pick<Call<Login>, 'path' | 'bearer'> & {
 }
 
 /**
- * Under the lock from before the exchange, and never interrupted in it: a code works once, so the
- * session that it gives must be kept.
+ * Exchanges a code or a token for a session and stores it. The lock is held before the exchange,
+ * which is never interrupted: a code works once, so its session must not be lost.
  */
 export async function logIn(
   context: Context,
@@ -65,7 +67,7 @@ export async function logIn(
   const network = { environment: context.environment, signal: new AbortController().signal }
   const login = await context.uninterrupted(
     store.change(context.signal, async (stored) => {
-      const answer = await send(network, {
+      const response = await send(network, {
         ...call,
         method: 'POST',
         origin: origins.authenticationOrigin,
@@ -73,13 +75,13 @@ export async function logIn(
         reply: Login,
         replay: 'unsafe',
       })
-      const profile = profileOf(answer, origins)
+      const profile = profileOf(response, origins)
       if (replacesPerson(context.environment, stored, profile)) {
         await revokeUnstored(network, profile)
         throw usage(keptSession(stored))
       }
       store.write(profile)
-      return answer
+      return response
     }),
   )
   const { operator, session, grants } = login

@@ -1,6 +1,6 @@
 /**
- * The command line `svc`. It runs on Bun and on Node 20.12 or newer; what needs the executable
- * comes in through `tools`.
+ * The command line `svc`. It runs on Bun and on Node 20.12 or newer; `tools` provides what only the
+ * executable has.
  */
 import { Fault, isFault } from '../errors/fault.ts'
 import { parseLine, wantsJson } from './arguments.ts'
@@ -73,7 +73,7 @@ export const COMMANDS: readonly CommandSpec[] = [
   versionCommand,
 ]
 
-/** Answers the exit code; everything is printed when it does. `argv` begins with the command. */
+/** Runs a command line, which begins with the command. Returns the exit code after all output. */
 export async function runClient(
   argv: readonly string[],
   environment: ClientEnvironment,
@@ -112,7 +112,7 @@ async function runLine(argv: readonly string[], context: Context): Promise<void>
   await context.output.result(helpDocument(shown), text)
 }
 
-/** Time for a command to say what it was interrupted in; a build does not listen. */
+/** Time for a command to report what was interrupted; a build does not observe the signal. */
 const INTERRUPT_GRACE_MS = 200
 
 function interrupted(signal: AbortSignal): Promise<never> {
@@ -122,7 +122,7 @@ function interrupted(signal: AbortSignal): Promise<never> {
   })
 }
 
-/** A programmer's error. Its text is for whoever reports it and holds no credential of ours. */
+/** Wraps a programming error. Its text helps the report of it and contains no credential. */
 function unexpected(error: unknown): Fault {
   const detail = error instanceof Error ? `${error.name}: ${error.message}` : 'Unknown failure.'
   return new Fault('CLIENT_FAILED', { detail, cause: error })

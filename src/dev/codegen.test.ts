@@ -15,11 +15,11 @@ let chat = ''
 beforeAll(() => {
   root = mkdtempSync(join(tmpdir(), 'svc-types-'))
   chat = join(root, 'chat')
-  writeWorkspace(chat)
+  writeWorkspace(chat, { name: 'Chat' })
 })
 afterAll(() => rmSync(root, { recursive: true, force: true }))
 
-/** What the compiler says of a directory; nothing where all is well. */
+/** Returns the errors of the compiler for a directory. */
 function compile(directory: string, ...options: readonly string[]): string {
   const { stdout, stderr } = spawnSync(TSC, ['-p', directory, ...options], { encoding: 'utf8' })
   return stdout + stderr
@@ -62,7 +62,7 @@ test.each(TYPES)('the validator %j is printed as a flat type', (json, text) => {
   expect(typeText(json)).toBe(text)
 })
 
-test('references nest by path and export, public and internal apart', () => {
+test('references nest by path and export, and separate public from internal Functions', () => {
   const make = (name: string, more: Partial<FunctionManifest> = {}): FunctionManifest => ({
     name,
     kind: 'query',
@@ -188,7 +188,7 @@ export const reads = query({
     ctx.db.delete(id)
     // @ts-expect-error a code that is not declared
     ctx.fail('Y')
-    // @ts-expect-error plain text is no ID
+    // @ts-expect-error a plain string is not an ID
     ctx.db.get('messages_1')
     anyQuery(ctx)
     // @ts-expect-error a helper that fails with what is not declared
@@ -217,7 +217,7 @@ export const writes = mutation({
     // @ts-expect-error a table that does not exist
     await ctx.db.insert('nope', {})
     await ctx.db.patch(channel, { topic: undefined })
-    // @ts-expect-error text, not a number
+    // @ts-expect-error a string, not a number
     await ctx.db.patch(channel, { topic: 5 })
     // @ts-expect-error system fields are not written
     await ctx.db.patch(channel, { _createdAt: 5n })
@@ -243,7 +243,7 @@ export const acts = action({
     const wrong: number | undefined = found[0]?.name
     // @ts-expect-error arguments are missing
     await ctx.runQuery(api.messages.list)
-    // @ts-expect-error a Mutation is no Query
+    // @ts-expect-error a Mutation is not a Query
     await ctx.runQuery(api.channels.create, { name: 'a', author: 'b' })
     await ctx.runMutation(api.channels.create, { name: 'a', author: first ?? 'b' })
     // @ts-expect-error an Action has no documents of its own
@@ -271,18 +271,18 @@ export const calls = query({
   },
 })
 
-const whoever = (ctx: QueryContext) => ctx.auth.identity?.subject
+const viewer = (ctx: QueryContext) => ctx.auth.identity?.subject
 export const users = mutation({
   auth: 'user',
   returns: v.string(),
   handler: async (ctx) => {
-    whoever(ctx)
-    // @ts-expect-error a user is no guest
+    viewer(ctx)
+    // @ts-expect-error a user is not a guest
     ctx.auth.guest
     const bearer: string = await ctx.auth.issueGuest({ expiresInSeconds: 60 })
-    // @ts-expect-error a guest has an end
+    // @ts-expect-error a guest needs an expiry
     await ctx.auth.issueGuest()
-    // @ts-expect-error a provider need not tell an address
+    // @ts-expect-error a provider may omit the address
     const email: string = ctx.auth.user.email
     return bearer + email + ctx.auth.user.roles.join() + ctx.auth.identity.subject
   },
@@ -295,17 +295,17 @@ export const guests = internalQuery({
 export const anybody = query({
   auth: 'optional',
   handler: (ctx) => {
-    whoever(ctx)
-    // @ts-expect-error a Query lets nobody in
+    viewer(ctx)
+    // @ts-expect-error a Query cannot issue a guest identity
     ctx.auth.issueGuest({ expiresInSeconds: 60 })
-    // @ts-expect-error there may be nobody
+    // @ts-expect-error the user may be null
     return ctx.auth.user.subject + (ctx.auth.service?.roles ?? [])
   },
 })
 export const nobody = query({
   handler: (ctx) => {
     const none: null = ctx.auth.identity
-    // @ts-expect-error nobody is seen
+    // @ts-expect-error the user is not visible
     return [none, ctx.auth.user]
   },
 })
@@ -320,7 +320,7 @@ export const b = query({ args: {}, handler: () => 5n })
 export const c = internalQuery({ clients: ['public'], handler: () => 5n })
 // @ts-expect-error a kind that does not exist
 export const d = query({ clients: ['publc'], handler: () => 5n })
-// @ts-expect-error a result is there or null
+// @ts-expect-error a result is never undefined
 export const e = query({ returns: v.optional(v.string()), handler: () => 'x' })
 // @ts-expect-error a kind of error that does not exist
 export const f = query({ errors: { X: 'missing' }, handler: () => 'x' })
@@ -328,9 +328,9 @@ export const f = query({ errors: { X: 'missing' }, handler: () => 'x' })
 v.array(v.optional(v.string()))
 // @ts-expect-error bounds of an int64 are bigints
 v.int64({ minimum: 0 })
-// @ts-expect-error a number is no literal
+// @ts-expect-error a number is not a literal
 v.literal(5)
-// @ts-expect-error a field that the table has not
+// @ts-expect-error a field that the table does not have
 table({ a: v.string() }).index('byB', ['b'])
 // @ts-expect-error an index without fields
 table({ a: v.string() }).index('byNothing', [])
@@ -338,7 +338,7 @@ table({ a: v.string() }).index('byNothing', [])
 schema.document('nope')
 `
 
-test('the compiler finds the mistakes of an author, and nothing else', () => {
+test('the compiler reports exactly the mistakes of an author', () => {
   writeFileSync(join(chat, 'functions/mistakes.ts'), MISTAKES)
   expect(compile(chat, '--skipLibCheck', 'false')).toBe('')
   const bare = MISTAKES.replaceAll(/^.*@ts-expect-error.*$/gm, '')
@@ -395,6 +395,6 @@ call(api.messages.list, { channel, limit: 5 })
   }
   writeFileSync(join(application, 'tsconfig.json'), JSON.stringify(settings))
   const said = compile(application).split('\n')
-  // What main.ts itself infers is of no interest here.
+  // TS9010 is about types that main.ts itself infers, which does not matter here.
   expect(said.filter((line) => line !== '' && !/^main.*TS9010/.test(line))).toEqual([])
 })

@@ -14,11 +14,11 @@ const EXAMPLE = /```ts\n([\s\S]*?)```/.exec(GUIDE)?.[1] ?? ''
 let workspace = ''
 beforeAll(() => {
   workspace = join(mkdtempSync(join(tmpdir(), 'svc-examples-')), 'chat')
-  writeWorkspace(workspace)
+  writeWorkspace(workspace, { name: 'Chat' })
 })
 afterAll(() => rmSync(join(workspace, '..'), { recursive: true, force: true }))
 
-/** Returns the output of the compiler: nothing where all is well. */
+/** Returns the output of the compiler, which is empty without errors. */
 function compile(text: string): string {
   writeFileSync(join(workspace, 'functions/example.ts'), text)
   return spawnSync(TSC, ['-p', workspace], { encoding: 'utf8' }).stdout
@@ -29,7 +29,7 @@ test('the example catches a violation of a unique index', () => {
   expect(compile(EXAMPLE)).toBe('')
 })
 
-test('a violation names one of the tables, and no author makes one', () => {
+test('a violation names one of the tables, and authors cannot construct one', () => {
   const wrong = [
     'if (error instanceof UniqueViolation && error.table === "nope") return ctx.fail("NAME_TAKEN")',
     'throw new UniqueViolation("mine")',

@@ -486,7 +486,7 @@ export const CODES = {
   },
   CLIENT_ROOT_INVALID: {
     kind: 'invalid',
-    message: 'The directory is not an initialized root.',
+    message: 'The directory is not a root that this command can use.',
     next: 'Create a root with `svc init`, or connect one with `svc link`.',
   },
   CLIENT_SERVER_UNREACHABLE: {

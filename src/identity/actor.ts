@@ -30,17 +30,27 @@ export function holds(actor: Actor, capability: Capability, scope: Scope): boole
  */
 export function requireCapabilitySomewhere(actor: Actor, capability: Capability): void {
   if (!actor.grants.some((grant) => grant.capabilities.includes(capability))) {
-    throw new Fault('PLATFORM_ACCESS_DENIED', {
-      detail: `the actor holds ${capability} at no scope`,
-    })
+    throw denied(capability, 'at any scope')
   }
 }
 
 /** Throws PLATFORM_ACCESS_DENIED unless the actor holds the capability at the scope. */
 export function requireCapability(actor: Actor, capability: Capability, scope: Scope): void {
   if (!holds(actor, capability, scope)) {
-    throw new Fault('PLATFORM_ACCESS_DENIED', {
-      detail: `the actor lacks ${capability} at the scope`,
-    })
+    throw denied(capability, SCOPES[scope.kind])
   }
+}
+
+const SCOPES: Readonly<Record<Scope['kind'], string>> = {
+  installation: 'at the installation',
+  project: 'at the Project',
+  environment: 'at the Environment',
+}
+
+/** Names the missing capability, which the contract publishes, and the kind of the scope only. */
+function denied(capability: Capability, where: string): Fault {
+  return new Fault('PLATFORM_ACCESS_DENIED', {
+    detail: `lacks ${capability} ${where}`,
+    violations: [{ path: 'capability', rule: `${capability} ${where}` }],
+  })
 }

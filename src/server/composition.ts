@@ -12,7 +12,7 @@ import { Transfers } from '../http/transfers/transfers.ts'
 import { type Identity, openIdentity } from '../identity/identity.ts'
 import { readLinkable } from '../product/environments/environments.ts'
 import type { Logs } from '../product/logs/logs.ts'
-import { resolveTarget } from '../product/serving/targets.ts'
+import { resolveTarget, unservedReason } from '../product/serving/targets.ts'
 import type { ServerSettings } from '../settings/settings.ts'
 import type { System } from '../system/system.ts'
 import type { Logger } from '../telemetry/log.ts'
@@ -134,7 +134,7 @@ function applicationApp(
     explainKey: (key) => product.keys.explain(key),
     resolveTarget: (target, caller, source) => resolveTarget(product, caller, target, source),
     revision: () => product.root.control.changes + product.serving.changes,
-    serving: () => product.serving.isStarted,
+    unservedReason: () => unservedReason(product),
   }
   return mountApplication(gateway, new Realtime(gateway, configuration.realtime, metrics))
 }

@@ -81,8 +81,8 @@ describe('plain JSON', () => {
   })
 
   it.each<[Json, ValidatorJson, string]>([
-    [1.5, { type: 'int64' }, '$: an int64: an integer, or a string of decimal digits'],
-    ['01', { type: 'int64' }, '$: an int64: an integer, or a string of decimal digits'],
+    [1.5, { type: 'int64' }, '$: an int64: an integer within 2^53, or a string of decimal digits'],
+    ['01', { type: 'int64' }, '$: an int64: an integer within 2^53, or a string of decimal digits'],
     ['9223372036854775808', { type: 'int64' }, '$: an int64: '],
     ['NaN', { type: 'float64' }, '$: a float64: a number'],
     [5, { type: 'string' }, '$: a string'],
@@ -98,7 +98,7 @@ describe('plain JSON', () => {
     [
       true,
       { type: 'union', members: [{ type: 'string' }, { type: 'int64' }] },
-      '$: a string; or an int64: an integer, or a string of decimal digits',
+      '$: a string; or an int64: an integer within 2^53, or a string of decimal digits',
     ],
   ])('rejects %j as %j and says what is expected where', (json, validator, message) => {
     expect(() => plainToValue(json, validator)).toThrow(ValidationError)

@@ -96,16 +96,18 @@ function untyped(json: Json, path: string): Value {
   return entries(json, path, (item, _, at) => untyped(item, at))
 }
 
+const INT64_RULE = 'an int64: an integer within 2^53, or a string of decimal digits'
+
 function int64(json: Json, path: string): bigint {
   if (typeof json === 'number' && Number.isSafeInteger(json)) return BigInt(json)
   if (typeof json === 'string') {
     try {
       return parseInt64(json, path)
     } catch {
-      throw new ValidationError('an int64: an integer, or a string of decimal digits', path)
+      throw new ValidationError(INT64_RULE, path)
     }
   }
-  throw new ValidationError('an int64: an integer, or a string of decimal digits', path)
+  throw new ValidationError(INT64_RULE, path)
 }
 
 const NUMBER = /^-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?$/

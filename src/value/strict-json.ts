@@ -218,8 +218,9 @@ class Parser {
     const [written, fraction, exponent] = match!
     const value = Number(written)
     const whole = fraction === undefined && exponent === undefined
-    if (!Number.isFinite(value) || (whole && !Number.isSafeInteger(value))) {
-      this.#fail('a number in range')
+    if (!Number.isFinite(value)) this.#fail('a number in range')
+    if (whole && !Number.isSafeInteger(value)) {
+      this.#fail('an integer within 2^53; write a larger one as a string')
     }
     this.#at += written.length
     return value

@@ -47,6 +47,9 @@ export class FakeServer {
   readonly channels = new Map<string, { releaseId: string; revision: number }>()
   /** The body of GET /serving-policy; null if there is none. */
   policy: ServingPolicy | null = null
+  lifecycle: 'active' | 'archived' = 'active'
+  /** Environments that GET /v1/auth/resources lists. */
+  resources = 1
   head: { name: string; revisionId: string; releaseId: string } | null = null
   intercept: Intercept = () => null
   /** Delays a request until its promise resolves. */
@@ -263,10 +266,12 @@ export class FakeServer {
 
   #resources(): Json {
     const { projectId, environmentId } = this
-    const entry = { projectId, environmentId, name: 'My App', slug: 'my-app' }
+    const { managementOrigin } = this
+    const entry = { projectId, name: 'My App', slug: 'my-app', managementOrigin, capabilities: [] }
+    const ids = [environmentId, ...Array.from({ length: 9 }, () => newId.make('env'))]
     return {
       version: 1,
-      resources: [{ ...entry, managementOrigin: this.managementOrigin, capabilities: [] }],
+      resources: ids.slice(0, this.resources).map((id) => ({ ...entry, environmentId: id })),
     }
   }
 
@@ -274,7 +279,7 @@ export class FakeServer {
     return {
       version: 1,
       revision: '3',
-      lifecycle: 'active',
+      lifecycle: this.lifecycle,
       workspaces: this.head === null ? [] : [this.head],
       releases: [...this.releases].map(([releaseId, { state, packageDigest }]) => ({
         releaseId,

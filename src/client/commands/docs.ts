@@ -1,6 +1,7 @@
 /** `svc docs`: the references and guides that this version carries, without a server. */
-import { suggestion, usage } from '../arguments.ts'
+import { suggestion } from '../arguments.ts'
 import { command } from '../contexts.ts'
+import { usage } from '../usage.ts'
 
 export const docsCommand = command({
   name: 'docs',

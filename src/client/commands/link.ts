@@ -1,11 +1,11 @@
-/** `svc link`: ties a directory to one Environment after the server has shown that it may. */
+/** `svc link`: links a directory to one Environment after a successful status request. */
 import { mkdirSync } from 'node:fs'
 import { Fault } from '../../errors/fault.ts'
 import { type EnvironmentId, isId, type ProjectId } from '../../value/ids.ts'
 import { DESCRIPTOR_FILE } from '../../value/product-root.ts'
 import type { ResourceField } from '../../wire/auth.ts'
-import { usage } from '../arguments.ts'
 import { type CommandSpec, type Context, command, option, requiredOption } from '../contexts.ts'
+import { explanation } from '../explanations.ts'
 import { withPath } from '../files.ts'
 import { parseOrigin } from '../origins.ts'
 import { basePath, readStatus, requireOrigin } from '../remotes.ts'
@@ -18,6 +18,7 @@ import {
   resolvePath,
 } from '../roots.ts'
 import { OperatorSession } from '../sessions.ts'
+import { usage } from '../usage.ts'
 import { readResources } from './identity/resources.ts'
 
 interface Chosen {
@@ -27,11 +28,12 @@ interface Chosen {
 
 export const linkCommand: CommandSpec = command({
   name: 'link',
-  summary: 'Tie a directory to one Environment',
+  summary: 'Link a directory to one Environment',
   details: [
     'Reads the status of the Environment first; only when that succeeds are service.json (where',
-    'there is none) and management.json written. Without identifiers they come from service.json,',
-    'or on a terminal from a list. An Environment alone is enough: the server knows its Project.',
+    'there is none) and management.json written. Without identifiers they come from service.json.',
+    'Without that a terminal shows a list; elsewhere the only Environment there is is linked.',
+    'An Environment alone is enough with --environment-id: the server knows its Project.',
   ],
   options: {
     root: requiredOption('DIR', 'The directory'),
@@ -73,7 +75,7 @@ async function named(
     throw usage('--environment-id needs an env_ identifier.', linkCommand)
   }
   if (projectId === undefined) {
-    return managedHere(session, await findResource(session, { environmentId }))
+    return requireLinkable(session, await findResource(session, { environmentId }))
   }
   if (!isId('prj', projectId)) throw usage('--project-id needs a prj_ identifier.', linkCommand)
   return { projectId, environmentId }
@@ -84,6 +86,7 @@ function requireSame(directory: string, known: Chosen | null, chosen: Chosen): v
   if (known.projectId === chosen.projectId && known.environmentId === chosen.environmentId) return
   throw new Fault('CLIENT_ROOT_INVALID', {
     detail: `${directory} belongs to ${known.projectId} and ${known.environmentId}.`,
+    cause: explanation({ next: 'Link another directory, or leave the identifiers out.' }),
   })
 }
 
@@ -103,13 +106,28 @@ async function findResource(
   })
 }
 
-/** One-based; anything but a number of the list fails closed. */
+/**
+ * Asks for a one-based number of the list on a terminal; any other input fails closed. Without a
+ * terminal only a single Environment can be meant.
+ */
 async function choose(context: Context, session: OperatorSession): Promise<Chosen> {
   const { environment, output } = context
-  if (!environment.stdin.isTTY || !environment.stderr.isTTY || output.json) {
-    throw usage('Without a terminal --project-id and --environment-id are needed.', linkCommand)
-  }
   const { resources } = await output.progress('reading the resources', readResources(session))
+  if (resources.length === 0) {
+    throw new Fault('PRODUCT_NOT_FOUND', {
+      detail: 'The grants of this operator contain no Environment of this server.',
+      cause: explanation({ next: 'Ask an owner for an invitation to the Environment.' }),
+    })
+  }
+  if (!environment.stdin.isTTY || !environment.stderr.isTTY || output.json) {
+    const [only, ...others] = resources
+    if (others.length === 0) return requireLinkable(session, only!)
+    throw usage(
+      `There are ${resources.length} Environments and no terminal to choose one. Give ` +
+        '--project-id and --environment-id; `svc resources` lists them.',
+      linkCommand,
+    )
+  }
   const rows = resources.map((resource, i) => [
     String(i + 1),
     resource.name,
@@ -121,17 +139,21 @@ async function choose(context: Context, session: OperatorSession): Promise<Chose
   const line = await environment.stdin.readLine({ echo: true })
   if (line === null) throw new Fault('CLIENT_INTERRUPTED')
   const chosen = /^[1-9][0-9]{0,3}$/.test(line.trim()) ? resources[Number(line) - 1] : undefined
-  if (chosen === undefined) throw usage('That is not a number of the list.', linkCommand)
-  return managedHere(session, chosen)
+  if (chosen === undefined)
+    throw usage(
+      'The list has no such number. Type one of the numbers in front of the names.',
+      linkCommand,
+    )
+  return requireLinkable(session, chosen)
 }
 
 /** Throws CLIENT_ORIGIN_MISMATCH for a resource that another origin manages. */
-function managedHere(session: OperatorSession, resource: ResourceField): Chosen {
+function requireLinkable(session: OperatorSession, resource: ResourceField): Chosen {
   requireOrigin(session, managementOriginOf(session, resource), 'The Environment is managed at')
   return { projectId: resource.projectId, environmentId: resource.environmentId }
 }
 
-/** A resource that names no origin is managed where the operator authenticates. */
+/** Returns the Management origin; a resource without one uses the authentication origin. */
 function managementOriginOf(session: OperatorSession, resource: ResourceField): string {
   return resource.managementOrigin ?? session.profile.authenticationOrigin
 }
@@ -142,7 +164,7 @@ interface Link {
   readonly origin: string
 }
 
-/** The link comes last: it is what makes the directory usable. */
+/** Writes the files. The link is last, since it makes the directory usable. */
 async function write(
   context: Context,
   link: Link & { readonly resource: ResourceField | null },

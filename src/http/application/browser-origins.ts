@@ -1,8 +1,8 @@
-/** What the pages of listed browser origins may read of a response. */
+/** Response headers that let pages of an allowed browser origin read a response. */
 
 const EXPOSED = 'Retry-After, X-Service-Request-Id, X-Service-Invocation-Id, X-Service-Release-Id'
 
-/** Lets the pages of a listed origin read the response, whatever it is. */
+/** Lets pages of an allowed origin read the response, including failures. */
 export function allowOrigin(
   allowedOrigins: ReadonlySet<string>,
   { headers }: Response,

@@ -58,6 +58,6 @@ export interface Gateway {
   ): Release | Promise<Release>
   /** A number that grows whenever keys, targets or served Releases may have changed. */
   revision(): number
-  /** Returns false before the first promotion or policy, and while the Environment is archived. */
-  serving(): boolean
+  /** Reason for the log why nothing is served; null while something is. */
+  unservedReason(): string | null
 }

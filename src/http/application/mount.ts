@@ -168,8 +168,8 @@ function countedStatus(request: Request, status: number): number {
   return status >= 500 && request.signal.aborted ? CALLER_GONE : status
 }
 
-function isReady({ engine, serving }: Gateway): boolean {
-  return engine.ready() && serving()
+function isReady({ engine, unservedReason }: Gateway): boolean {
+  return engine.ready() && unservedReason() === null
 }
 
 /** Checks origin, URL and readiness. Query parameters are rejected, since logs show URLs. */
@@ -178,8 +178,9 @@ function checkRequest(gateway: Gateway, request: Request, origin: string | null)
   if (request.url.includes('?')) {
     throw new Fault('REQUEST_INVALID', { detail: 'query parameters are not accepted' })
   }
-  if (!isReady(gateway))
-    throw new Fault('UNAVAILABLE', { detail: 'the Environment serves no Release now' })
+  if (isReady(gateway)) return
+  const detail = gateway.unservedReason() ?? 'the engine is not ready yet'
+  throw new Fault('UNAVAILABLE', { detail })
 }
 
 /** Headers of every response; errors.ts adds those of failures. */

@@ -94,7 +94,7 @@ describe('a record of a rejection names', () => {
     const { code, records } = await send()
     Object.assign(engine, { ready })
     expect(code).toBe('UNAVAILABLE')
-    const detail = 'the Environment serves no Release now'
+    const detail = 'the engine is not ready yet'
     expect(records).toMatchObject([{ event: 'request.rejected', level: 'warn', peer, detail }])
   })
 

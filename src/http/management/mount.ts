@@ -233,7 +233,10 @@ function checkEnvironment(
   requireCapability(actor, capability, environmentScope(projectId, environmentId))
   const configured = app.environment
   if (configured?.projectId !== projectId || configured.environmentId !== environmentId) {
-    throw new Fault('PRODUCT_NOT_FOUND', { detail: 'not the configured Environment' })
+    throw new Fault('PRODUCT_NOT_FOUND', {
+      detail: 'not the configured Environment',
+      violations: [{ path: 'environment', rule: 'the Environment that this server serves' }],
+    })
   }
 }
 

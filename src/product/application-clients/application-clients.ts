@@ -1,4 +1,5 @@
 /** Application Clients: callers of the application API, each with a kind and maximum scopes. */
+
 import { Fault } from '../../errors/fault.ts'
 import type { Actor } from '../../identity/actor.ts'
 import {
@@ -14,6 +15,7 @@ import type { ClientId, RequestId } from '../../value/ids.ts'
 import { isName } from '../../value/names.ts'
 import { requireRecent } from '../idempotency/client-clock.ts'
 import type { ChangePorts, RootPort } from '../ports.ts'
+import { limitReached } from '../resource-faults.ts'
 
 export type { ApplicationClient } from '../../storage/control/application-clients.ts'
 
@@ -63,7 +65,7 @@ export function createClient(
     }
     requireRecent(system, client.createdAtMicros, 'createdAtMicros')
     if (countClients(tx) >= CLIENTS_MAX) {
-      throw new Fault('PRODUCT_STATE_CONFLICT', { detail: `${CLIENTS_MAX} Application Clients` })
+      throw limitReached('clientId', CLIENTS_MAX, 'Application Clients')
     }
     insertClient(tx, client)
     audit.append(tx, actor, {

@@ -1,4 +1,5 @@
 /** Retirement: makes an unused Release permanently unservable and removes its bytes. */
+
 import { Fault } from '../../errors/fault.ts'
 import type { Actor } from '../../identity/actor.ts'
 import type { ControlTx } from '../../storage/control/database.ts'
@@ -11,6 +12,7 @@ import {
 } from '../../storage/control/releases.ts'
 import type { ReleaseId, RequestId } from '../../value/ids.ts'
 import type { ChangePorts } from '../ports.ts'
+import { releaseNotFound } from '../resource-faults.ts'
 import type { Serving } from '../serving/serving.ts'
 import type { ArtifactCollection } from './artifact-collection.ts'
 import type { EngineCollection } from './engine-collection.ts'
@@ -50,9 +52,7 @@ export function retire(
   { releaseId, requestId }: RetireInput,
 ): void {
   ports.root.control.transaction((tx) => {
-    if (findRelease(tx, releaseId) === null) {
-      throw new Fault('PRODUCT_NOT_FOUND', { detail: releaseId })
-    }
+    if (findRelease(tx, releaseId) === null) throw releaseNotFound(releaseId)
     const uses = listReleaseUses(tx, releaseId, USES_MAX)
     if (uses.length === 0 && ports.serving.isServed(releaseId)) {
       uses.push('served until its replacement is ready')

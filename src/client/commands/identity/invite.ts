@@ -1,7 +1,7 @@
 /**
- * `svc invite`: a delegated invitation. The code is shown once, by the first answer alone, so an
- * answer that is lost is settled by the look-up of the Operation ID (Document 1, Invitation
- * operation): not committed, the same bytes are sent again; committed, the code is gone.
+ * `svc invite`: issues a delegated invitation. Only the first response carries the code, so a lost
+ * response is reconciled by its Operation ID (Document 1, Invitation operation): if nothing is
+ * committed, the same bytes are sent again; if the invitation is committed, its code is lost.
  */
 import { Fault, isFault } from '../../../errors/fault.ts'
 import { isRole, ROLES, type Role } from '../../../value/capabilities.ts'
@@ -10,12 +10,14 @@ import { isName } from '../../../value/names.ts'
 import { formatTimestamp } from '../../../value/plain.ts'
 import { environmentScope, INSTALLATION, type Scope } from '../../../value/scope.ts'
 import { InvitationIssued, type InvitationOperation } from '../../../wire/access.ts'
-import { usage } from '../../arguments.ts'
 import { type CommandSpec, type Context, command, option, requiredOption } from '../../contexts.ts'
+import { type Explanation, explanation, explanationOf } from '../../explanations.ts'
+import { isLoopback } from '../../origins.ts'
 import { openRemote } from '../../remotes.ts'
 import { resolvePath } from '../../roots.ts'
 import { withSecretFile } from '../../secret-files.ts'
 import { OperatorSession } from '../../sessions.ts'
+import { usage } from '../../usage.ts'
 import { printable } from '../../visible-text.ts'
 import { readInvitation } from './invitations.ts'
 import { scopeText } from './scopes.ts'
@@ -26,10 +28,10 @@ export const inviteCommand: CommandSpec = command({
   name: 'invite',
   summary: 'Issue an invitation for a new operator, a person or a workload',
   details: [
-    'The code works once, within 30 minutes, and is printed once; with --code-out it goes into a',
-    'new file (0600) instead. Nobody can give more than they have at the scope themselves.',
-    'The Operation ID is shown on stderr first. After a lost answer it is looked up; where the',
-    'invitation was made and its code is lost, the command ends with 9 and says what to revoke.',
+    'The code works once, within 30 minutes, and is printed once; with --code-out it is written to',
+    'a new file (0600) instead. An operator can only delegate capabilities that it has itself at',
+    'the scope. The Operation ID is shown on stderr first. A lost response is reconciled with it:',
+    'if the invitation exists without its code, the command ends with 9 and names what to revoke.',
     'A workload, such as a CI job, needs no code: its first login within the 30 minutes consumes',
     'the invitation that names it. Its subject is stored as a keyed digest alone.',
   ],
@@ -65,7 +67,8 @@ export const inviteCommand: CommandSpec = command({
       root: options.root,
     })
     const session = await OperatorSession.open(context)
-    // Before anything is sent: whatever happens, the issuance can be looked up.
+    const loginUrl = session.profile.managementOrigin
+    // Printed before the request, so that the issuance can always be found.
     await context.output.warn(`operation ${operationId}`)
     const request = { operatorName, role, scope }
     if (workload !== null) {
@@ -77,9 +80,11 @@ export const inviteCommand: CommandSpec = command({
         issue(session, operationId, request, delivered),
       )
     const issued = await withSecretFile(file, issuance, ({ code }) => code)
-    const document = { ...issued, code: file === null ? issued.code : null, codeFile: file }
+    const code = file === null ? issued.code : null
+    const document = { ...issued, code, codeFile: file, loginUrl }
     try {
-      await context.output.result(document, humanResult(session, issued, file))
+      await context.output.result(document, humanResult(issued, file, loginUrl))
+      if (isLoopback(loginUrl)) await context.output.note(LOOPBACK_REMARK)
     } catch (error) {
       if (file !== null || !isFault(error, 'CLIENT_FILE_FAILED')) throw error
       throw undelivered(issued)
@@ -106,12 +111,12 @@ function nameOf(text: string | undefined, workload: Workload | null): string {
   if (given === undefined) throw usage('--operator-name is required.', inviteCommand)
   const name = given.normalize('NFC')
   if (isName(name)) return name
-  throw usage('--operator-name has 1 to 128 characters, none of them a control one.', inviteCommand)
+  throw usage('--operator-name needs 1 to 128 printable characters.', inviteCommand)
 }
 
 function roleOf(text: string): Role {
   if (isRole(text)) return text
-  throw usage(`--role is one of ${ROLES.join(', ')}.`, inviteCommand)
+  throw usage(`--role must be one of ${ROLES.join(', ')}.`, inviteCommand)
 }
 
 function scopeKindOf(kind: string | undefined, workload: Workload | null): string {
@@ -127,7 +132,7 @@ interface ScopeOptions {
   readonly root: string | undefined
 }
 
-/** Identifiers come all from the line or all from the root: a mix would name a foreign place. */
+/** Takes all identifiers from the options or all from the root; a mix could name another scope. */
 async function scopeOf(
   context: Context,
   { kind, projectId, environmentId, root }: ScopeOptions,
@@ -154,13 +159,13 @@ async function scopeOf(
         return environmentScope(projectId, environmentId)
       }
       if (projectId !== undefined || environmentId !== undefined) {
-        throw usage('--project-id and --environment-id go together.', inviteCommand)
+        throw usage('Give --project-id and --environment-id together, or neither.', inviteCommand)
       }
       const { descriptor } = await openRemote(context, root)
       return environmentScope(descriptor.projectId, descriptor.environmentId)
     }
     default:
-      throw usage('--scope is installation, project or environment.', inviteCommand)
+      throw usage('--scope must be installation, project or environment.', inviteCommand)
   }
 }
 
@@ -183,7 +188,7 @@ function delivered(issued: InvitationIssued | InvitationOperation): Delivered {
   return { ...issued, code: issued.code }
 }
 
-/** Issues an invitation that has no code to lose: a lost answer is looked up. */
+/** Issues an invitation that has no code to lose: a lost response is looked up. */
 async function inviteWorkload(
   context: Context,
   session: OperatorSession,
@@ -203,8 +208,8 @@ async function inviteWorkload(
 }
 
 /**
- * Issues the invitation; `accept` reads the answer, or what a look-up found after a lost one.
- * Faults: CLIENT_CHANGE_INTERRUPTED, PLATFORM_IDENTITY_RESULT_UNCERTAIN and those of `accept`.
+ * Issues the invitation; `accept` reads the response, or the result of a look-up after a lost one.
+ * Throws CLIENT_CHANGE_INTERRUPTED, PLATFORM_IDENTITY_RESULT_UNCERTAIN, and what `accept` throws.
  */
 async function issue<T>(
   session: OperatorSession,
@@ -220,8 +225,8 @@ async function issue<T>(
       if (!isUncertain(error)) throw error
       const committed = await lookUp(session, operationId)
       if (committed !== null) return accept(committed)
-      // The Operation ID makes a repeat harmless, even if the first request is still on its way.
-      if (attempt === ATTEMPTS_MAX) throw uncertain(operationId, error.cause)
+      // The Operation ID makes a repeat safe, even while the first request is in flight.
+      if (attempt === ATTEMPTS_MAX) throw uncertain(operationId, explanationOf(error))
     }
   }
 }
@@ -235,6 +240,7 @@ function sendIssuance(
     method: 'POST',
     path: '/v1/access/invitations',
     headers: { 'idempotency-key': operationId },
+    subjects: { scope: scopeText(scope) },
     body: {
       ...request,
       scope: { ...scope },
@@ -245,7 +251,7 @@ function sendIssuance(
   })
 }
 
-/** An answer that cannot be read may have had the code in it. */
+/** Tells whether the code may be lost; an unreadable response may have carried it. */
 function isUncertain(error: unknown): error is Fault {
   return isFault(
     error,
@@ -255,7 +261,7 @@ function isUncertain(error: unknown): error is Fault {
   )
 }
 
-/** Null where the server has proved that nothing was committed. */
+/** Returns null if the server has committed nothing under the Operation ID. */
 async function lookUp(
   session: OperatorSession,
   operationId: OperationId,
@@ -266,24 +272,24 @@ async function lookUp(
     if (isFault(error, 'PLATFORM_NOT_FOUND')) return null
     if (isFault(error, 'CLIENT_INTERRUPTED')) throw interrupted(operationId)
     if (!isFault(error)) throw error
-    throw uncertain(operationId, error.cause)
+    throw uncertain(operationId, explanationOf(error))
   }
 }
 
 function undelivered({ invitationId }: Pick<InvitationIssued, 'invitationId'>): Fault {
-  return new Fault('CLIENT_CODE_UNDELIVERED', {
-    detail: `Run \`svc invitations revoke ${invitationId}\` and then \`svc invite\` again.`,
-  })
+  const next = `Run \`svc invitations revoke ${invitationId}\` and then \`svc invite\` again.`
+  return new Fault('CLIENT_CODE_UNDELIVERED', { cause: explanation({ next }) })
 }
 
 function interrupted(operationId: OperationId): Fault {
-  return new Fault('CLIENT_CHANGE_INTERRUPTED', { detail: lookUpAdvice(operationId) })
+  const next = lookUpAdvice(operationId)
+  return new Fault('CLIENT_CHANGE_INTERRUPTED', { cause: explanation({ next }) })
 }
 
-function uncertain(operationId: OperationId, cause: unknown): Fault {
+function uncertain(operationId: OperationId, { requestId }: Explanation): Fault {
+  const next = lookUpAdvice(operationId)
   return new Fault('PLATFORM_IDENTITY_RESULT_UNCERTAIN', {
-    detail: lookUpAdvice(operationId),
-    cause,
+    cause: explanation({ next, requestId }),
   })
 }
 
@@ -291,12 +297,17 @@ function lookUpAdvice(operationId: OperationId): string {
   return `Look it up with \`svc invitations show ${operationId}\`.`
 }
 
-function humanResult({ profile }: OperatorSession, issued: Delivered, file: string | null) {
+const LOOPBACK_REMARK =
+  'Only programs on this machine reach that address. Set SERVICE_PUBLIC_MANAGEMENT_URL on the ' +
+  'server and log in again to have the public address printed.'
+
+function humanResult(issued: Delivered, file: string | null, loginUrl: string) {
   const { invitationId, operatorName, role, scope, expiresAtMicros } = issued
   return [
     `Invited ${printable(operatorName)} as ${role} at ${scopeText(scope)}: ${invitationId}.`,
     file === null ? issued.code : `The code is in ${file}.`,
     `It works once, until ${formatTimestamp(BigInt(expiresAtMicros))}, and is not shown again.`,
-    `Its holder runs: svc login --url ${profile.authenticationOrigin} --code-env VAR`,
+    'The new operator runs this command, which asks for the code:',
+    `  svc login --url ${loginUrl}`,
   ]
 }

@@ -10,7 +10,6 @@ import {
   type LogArchiveStatus,
   type LogRecord,
 } from '../../../wire/logs.ts'
-import { usage } from '../../arguments.ts'
 import {
   type CommandSpec,
   type Context,
@@ -20,6 +19,7 @@ import {
   requiredOption,
 } from '../../contexts.ts'
 import { openRemote } from '../../remotes.ts'
+import { usage } from '../../usage.ts'
 import { REMOTE } from '../operations.ts'
 import { humanLine, matches } from './log-lines.ts'
 import { followLogs, pruneLogs, readArchiveStatus, readLogs } from './requests.ts'
