@@ -8,6 +8,7 @@ import type { Product } from '../../../src/product/product.ts'
 import type { TableManifest } from '../../../src/value/manifest.ts'
 import { DeclaredFailure, type TestHandler } from '../engine/in-process-pool.ts'
 import { openTestGateway, type TestGateway } from '../gateways.ts'
+import { openTestLogs } from '../logs.ts'
 import { functionManifest } from '../products.ts'
 import { type ExternalLogins, externalLogins, MANAGED_TOKEN } from '../providers/external-logins.ts'
 import { PROVIDER } from '../providers/identity-providers.ts'
@@ -58,15 +59,15 @@ export interface Origins {
 export const TABLES: readonly TableManifest[] = [
   { name: 'notes', fields: { body: { type: 'string' } }, indexes: [] },
 ]
+const nativeClient = {
+  authorizationEndpoint: 'https://idp.test/authorize',
+  tokenEndpoint: 'https://idp.test/token',
+  clientId: 'svc',
+  scopes: ['openid'],
+  resource: null,
+}
 
 export async function openOrigins(): Promise<Origins> {
-  const nativeClient = {
-    authorizationEndpoint: 'https://idp.test/authorize',
-    tokenEndpoint: 'https://idp.test/token',
-    clientId: 'svc',
-    scopes: ['openid'],
-    resource: null,
-  }
   const logins = await externalLogins({ oidc: { ...PROVIDER, nativeClient } })
   const echo = () => 'done'
   const fail: TestHandler = (_, { code }) => {
@@ -81,6 +82,9 @@ export async function openOrigins(): Promise<Origins> {
     },
   })
   const { product, root } = gateway.harness
+  const logs = await openTestLogs()
+  logs.log.info('server.ready')
+  await logs.store.flushed()
   const management = mountManagement<ManagementApp>({
     app: {
       identity: logins.identity,
@@ -91,6 +95,7 @@ export async function openOrigins(): Promise<Origins> {
       environment: root.descriptor,
       product,
       metrics: gateway.metrics,
+      logs: logs.logs,
       health: () => gateway.engine.health(),
     },
     system: logins.system,
@@ -124,6 +129,7 @@ export async function openOrigins(): Promise<Origins> {
     },
     async close() {
       await gateway.close()
+      await logs.dispose()
       await logins.dispose()
     },
   }

@@ -16,6 +16,7 @@ import { oidcRoutes } from './identity/oidc.ts'
 import { type ResourcesApp, resourceRoutes } from './identity/resources.ts'
 import { type SessionsApp, sessionRoutes } from './identity/sessions.ts'
 import { type InstancesApp, instanceRoutes } from './instances.ts'
+import { type LogsApp, logRoutes } from './logs/logs.ts'
 import { type MetricsApp, metricsRoutes } from './metrics.ts'
 import { type OpenApiApp, openApiRoutes } from './openapi.ts'
 import type { ProductApp } from './product-app.ts'
@@ -31,6 +32,7 @@ export type ManagementApp = AuditApp &
   HealthApp &
   InstancesApp &
   InvitationsApp &
+  LogsApp &
   MetricsApp &
   OpenApiApp &
   ProductApp &
@@ -61,4 +63,5 @@ export const managementRoutes: readonly Route<ManagementApp>[] = [
   ...(dataRoutes as readonly Route<ManagementApp>[]),
   ...(instanceRoutes as readonly Route<ManagementApp>[]),
   ...(metricsRoutes as readonly Route<ManagementApp>[]),
+  ...(logRoutes as readonly Route<ManagementApp>[]),
 ]
