@@ -41,6 +41,7 @@ export interface TestGateway {
   readonly application: ApplicationOrigin
   readonly engine: Engine
   readonly files: Files
+  readonly filesDirectory: string
   readonly metrics: Metrics
   readonly keyUsage: KeyUsage
   readonly rejections: RejectionLog
@@ -80,13 +81,8 @@ export async function openTestGateway(input: GatewayInput): Promise<TestGateway>
   const it = await openTestProduct()
   const { product, actor } = it
   const { releaseId } = await publishRelease(it, input)
-  const request = { requestId: REQUEST_ID }
-  promote(product, actor, {
-    channel: 'production',
-    releaseId,
-    expectedReleaseId: 'empty',
-    ...request,
-  })
+  const promotion = { channel: 'production', releaseId, expectedReleaseId: 'empty' } as const
+  promote(product, actor, { ...promotion, requestId: REQUEST_ID })
   await product.serving.whenIdle()
   const directory = mkdtempSync(join(tmpdir(), 'svc-gateway-'))
   const store = input.store ?? (await openSqliteDocuments(join(directory, 'documents.db')))
@@ -99,7 +95,8 @@ export async function openTestGateway(input: GatewayInput): Promise<TestGateway>
   const issueGuest: IssueGuest = (request) => tokens.issueGuest(request)
   const metrics = new Metrics(system)
   const cursors = new Cursors(it.root.keyring)
-  const blobs = await FileBlobs.open({ directory: join(directory, 'files'), freeFloorBytes: 0 })
+  const filesDirectory = join(directory, 'files')
+  const blobs = await FileBlobs.open({ directory: filesDirectory, freeFloorBytes: 0 })
   const ports = { store, pool, system, log, metrics, issueGuest, cursors, configuration }
   const { engine, files } = openFilesOf(
     { system, log, keyring: it.root.keyring, buckets: DEFAULT_BUCKETS, blobs },
@@ -116,6 +113,7 @@ export async function openTestGateway(input: GatewayInput): Promise<TestGateway>
     tokens,
     limits: input.limits ?? null,
     transfers: input.transfers ?? new Transfers(system),
+    files,
     counts: requestCounts(metrics, 'application'),
     keyUsage,
     rejections,
@@ -129,6 +127,7 @@ export async function openTestGateway(input: GatewayInput): Promise<TestGateway>
     application,
     engine,
     files,
+    filesDirectory,
     metrics,
     keyUsage,
     rejections,

@@ -14,6 +14,8 @@ export const PATH_PARAMETERS = {
   releaseId: idField('rel'),
   clientId: idField('app'),
   credentialId: idField('crd'),
+  uploadId: idField('upl'),
+  fileId: idField('fil'),
   channel: ChannelName,
   name: ConfigurationName,
 } as const

@@ -18,6 +18,8 @@ export interface ListenOptions {
     fetch(request: Request, binding: ApplicationBinding): Response | Promise<Response>
     /** Answers a request that is rejected here; by default with the error alone. */
     reject?(binding: ApplicationBinding, fault: Fault): Response
+    /** Whether `fetch` answers the HEAD request itself; never if absent. */
+    answersHead?(request: Request): boolean
   }
   readonly codes: SurfaceCodes
   readonly system: System
@@ -81,7 +83,8 @@ export function openListener(options: ListenOptions): OpenListener {
           warnOfProxy(options)
         }
         const asked = isNamed ? request : named(request)
-        return request.method === 'HEAD' ? head(app, asked, binding) : app.fetch(asked, binding)
+        if (request.method !== 'HEAD' || app.answersHead?.(asked)) return app.fetch(asked, binding)
+        return head(app, asked, binding)
       },
       error: (error) =>
         errorResponse(new Fault(codes.internal, { cause: error }), system.ids.make('req'), codes),

@@ -169,7 +169,7 @@ function managementApp(running: Running) {
 
 function applicationApp(
   { configuration, system, metrics, transfers }: Running,
-  { product, engine, tokens, log, keyUsage, rejections }: OpenEnvironment,
+  { product, engine, files, tokens, log, keyUsage, rejections }: OpenEnvironment,
 ) {
   return mountApplication({
     system,
@@ -179,6 +179,7 @@ function applicationApp(
     tokens,
     limits: applicationLimits(system),
     transfers,
+    files,
     counts: requestCounts(metrics, 'application'),
     keyUsage,
     rejections,

@@ -1,6 +1,7 @@
 /** What the application origin needs of the server behind it. */
 import type { Engine } from '../../engine/engine.ts'
 import type { Release } from '../../engine/releases/executable-release.ts'
+import type { FilePorts } from '../../product/files/ports.ts'
 import type { System } from '../../system/system.ts'
 import type { Logger } from '../../telemetry/log.ts'
 import type { ApplicationScope } from '../../value/application-scopes.ts'
@@ -81,6 +82,8 @@ export interface Gateway {
   /** null limits nothing. */
   readonly limits: ApplicationLimits | null
   readonly transfers: Transfers
+  /** Rules of stored files. */
+  readonly files: FilePorts
   readonly counts: RequestCounts
   readonly keyUsage: KeyUsage
   readonly rejections: RejectionLog

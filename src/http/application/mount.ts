@@ -10,22 +10,40 @@ import { authenticate, chargeBody } from './callers.ts'
 import type { ApplicationBinding, Gateway, Incoming } from './gateway.ts'
 import { Call, type Invoked, invokeInTurn, readEnvelope } from './invoke.ts'
 import type { RejectedRequest } from './rejection-log.ts'
-import { INVOCATIONS, type Invocation, PROBES } from './routes.ts'
+import {
+  FILE_TRANSFERS,
+  type FileTransfer,
+  INVOCATIONS,
+  type Invocation,
+  PROBES,
+} from './routes.ts'
 
 /** Seconds that a browser may keep a preflight answer. */
 const PREFLIGHT_SECONDS = 600
 /** Whoever is gone made the call fail; proxies write 499 for it. It is never sent. */
 const CALLER_GONE = 499
-const EXPOSED = 'Retry-After, X-Service-Request-Id, X-Service-Invocation-Id, X-Service-Release-Id'
+const EXPOSED = [
+  ...['Retry-After', 'X-Service-Request-Id', 'X-Service-Invocation-Id', 'X-Service-Release-Id'],
+  ...['ETag', 'Content-Range', 'Content-Length', 'X-Service-File-Id'],
+].join(', ')
+/** Headers that pages may send. */
+const REQUEST_HEADERS = [
+  ...['Content-Type', 'Accept', 'Authorization', 'X-Service-Key', 'X-Service-Affinity'],
+  ...['Range', 'If-Range', 'If-None-Match', 'If-Match'],
+].join(', ')
 
 const INVOCATION_AT = new Map(INVOCATIONS.map((invocation) => [invocation.path, invocation]))
 /** Methods of each path, for the answer to any other. */
 const ALLOW: ReadonlyMap<string, string> = new Map(
   [...INVOCATIONS, ...PROBES].map(({ path, method }) => [path, `${method}, OPTIONS`]),
 )
+/** The path of a transfer of a file, whose ID its handler checks. */
+const FILE_PATH = /^(\/v1\/files\/(?:uploads|downloads)\/)([^/]+)$/
 
 export interface ApplicationOrigin {
   fetch(request: Request, binding?: Partial<ApplicationBinding>): Response | Promise<Response>
+  /** Whether `fetch` answers the HEAD request itself, rather than as a GET without its body. */
+  answersHead(request: Request): boolean
   /** Answers a request that the listener rejects. */
   reject(binding: Partial<ApplicationBinding>, fault: Fault): Response
 }
@@ -36,11 +54,16 @@ export function mountApplication(gateway: Gateway): ApplicationOrigin {
   return {
     fetch(request, binding) {
       const { url } = request
-      const invocation = INVOCATION_AT.get(url.slice(url.indexOf('/', url.indexOf('://') + 3)))
-      return invocation === undefined || request.method !== 'POST'
-        ? hono.fetch(request, binding)
-        : answer(gateway, request, binding, invocation)
+      const path = url.slice(url.indexOf('/', url.indexOf('://') + 3))
+      const invocation = INVOCATION_AT.get(path)
+      if (invocation !== undefined && request.method === 'POST') {
+        return answer(gateway, request, binding, invocation)
+      }
+      const transfer = transferOf(request, path)
+      if (transfer === null) return hono.fetch(request, binding)
+      return answerTransfer(gateway, request, binding, transfer)
     },
+    answersHead: (request) => new URL(request.url).pathname.startsWith('/v1/files/'),
     reject(binding, fault) {
       const response = rejected(gateway, unreadRequest(gateway, binding), fault)
       gateway.counts.answered(response.status)
@@ -69,7 +92,8 @@ function router(gateway: Gateway): Hono {
   // Of any path: a browser tells nobody what became of a call whose preflight was not found.
   hono.options('*', (context) => counted(context, preflight(gateway, context)))
   hono.notFound((context) => {
-    const allow = ALLOW.get(context.req.path)
+    const { path } = context.req
+    const allow = ALLOW.get(path) ?? methodsOfFiles(path)
     const code = allow === undefined ? 'ROUTE_NOT_FOUND' : 'METHOD_NOT_ALLOWED'
     return counted(context, refuse(gateway, context, code, allow))
   })
@@ -82,18 +106,8 @@ async function answer(
   binding: Partial<ApplicationBinding> = {},
   invocation: Invocation,
 ): Promise<Response> {
-  const requestId = gateway.system.ids.make('req')
   const origin = request.headers.get('origin')
-  const incoming: Incoming = {
-    request,
-    requestId,
-    binding,
-    caller: null,
-    bodyMemory: null,
-    invocationId: null,
-    releaseId: null,
-    function: null,
-  }
+  const incoming = newIncoming(gateway, request, binding)
   let response: Response
   try {
     checkRequest(gateway, request, origin)
@@ -112,6 +126,61 @@ async function answer(
   gateway.counts.answered(status)
   if (incoming.caller !== null) gateway.keyUsage.answered(incoming.caller, status)
   return response
+}
+
+interface TransferCall {
+  readonly route: FileTransfer
+  readonly id: string
+}
+
+/** Returns the transfer that is requested, with or without a query; null for anything else. */
+function transferOf({ method }: Request, url: string): TransferCall | null {
+  const [, prefix, id] = FILE_PATH.exec(url.split('?', 1)[0]!) ?? []
+  const route = FILE_TRANSFERS.find((each) => {
+    return each.method === method && each.path.slice(0, each.path.indexOf(':')) === prefix
+  })
+  return route === undefined || id === undefined ? null : { route, id }
+}
+
+async function answerTransfer(
+  gateway: Gateway,
+  request: Request,
+  binding: Partial<ApplicationBinding> = {},
+  { route, id }: TransferCall,
+): Promise<Response> {
+  const origin = request.headers.get('origin')
+  const incoming = newIncoming(gateway, request, binding)
+  let response: Response
+  try {
+    checkRequest(gateway, request, origin)
+    response = await route.transfer(gateway, incoming, id)
+    const { headers } = response
+    for (const [name, value] of Object.entries(commonHeaders(incoming.requestId))) {
+      headers.set(name, value)
+    }
+  } catch (error) {
+    response = failed(gateway, error, incoming)
+  }
+  allowOrigin(gateway, response, origin)
+  gateway.counts.answered(countedStatus(request, response.status))
+  return response
+}
+
+function newIncoming(
+  { system }: Gateway,
+  request: Request,
+  binding: Partial<ApplicationBinding>,
+): Incoming {
+  return {
+    request,
+    requestId: system.ids.make('req'),
+    binding,
+    caller: null,
+    bodyMemory: null,
+    invocationId: null,
+    releaseId: null,
+    function: null,
+  }
 }
 
 /** What an answer counts as: a failure of the server only where its caller is still there. */
@@ -227,6 +296,14 @@ function refuse(
   return response
 }
 
+/** Returns the methods of a path of files; undefined for any other path. */
+function methodsOfFiles(path: string): string | undefined {
+  const [, prefix] = FILE_PATH.exec(path) ?? []
+  if (prefix === undefined) return undefined
+  const methods = FILE_TRANSFERS.filter((each) => each.path.startsWith(prefix))
+  return [...methods.map(({ method }) => method), 'OPTIONS'].join(', ')
+}
+
 function preflight(gateway: Gateway, context: Context): Response {
   const origin = context.req.raw.headers.get('origin')
   const request = unreadRequest(gateway, context.env)
@@ -235,9 +312,8 @@ function preflight(gateway: Gateway, context: Context): Response {
   }
   const headers = new Headers({
     ...commonHeaders(request.requestId),
-    'access-control-allow-methods': 'POST',
-    'access-control-allow-headers':
-      'Content-Type, Accept, Authorization, X-Service-Key, X-Service-Affinity',
+    'access-control-allow-methods': methodsOfFiles(context.req.path) ?? 'POST',
+    'access-control-allow-headers': REQUEST_HEADERS,
     'access-control-max-age': String(PREFLIGHT_SECONDS),
   })
   return new Response(null, { status: 204, headers })

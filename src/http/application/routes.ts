@@ -1,6 +1,7 @@
 /** Every route of the application origin: what mount serves, and what tests and documents list. */
 import type { TableCode } from '../../errors/codes.ts'
 import type { MaybePromise } from '../../system/maybe-promise.ts'
+import { UploadAnswer } from '../../wire/files/stored-files.ts'
 import { Live, Ready } from '../../wire/health.ts'
 import {
   ActionAnswer,
@@ -11,6 +12,9 @@ import {
 } from '../../wire/invocations.ts'
 import type { Schema } from '../../wire/schema.ts'
 import type { Replies } from '../management/route.ts'
+import { sendDownload } from './files/downloads.ts'
+import { receiveUpload } from './files/uploads.ts'
+import type { Gateway, Incoming } from './gateway.ts'
 import { type Call, type Invoked, invokeAction, invokeMutation, invokeQuery } from './invoke.ts'
 
 interface Described {
@@ -30,6 +34,14 @@ export interface Invocation extends Described {
   readonly invoke: (call: Call) => MaybePromise<Invoked>
   /** The failure of a call whose result was made but has no room among the unsent responses. */
   readonly unsent: { readonly code: TableCode; readonly retryable: boolean }
+}
+
+/** One transfer of a file, which a grant alone authorizes. */
+export interface FileTransfer extends Described {
+  readonly method: 'PUT' | 'GET' | 'HEAD'
+  readonly errors: readonly TableCode[]
+  /** `id` is the last segment of the path, whatever it is. */
+  readonly transfer: (gateway: Gateway, incoming: Incoming, id: string) => Promise<Response>
 }
 
 /** Whether the process runs, or admits calls. It fails in no other way. */
@@ -103,6 +115,57 @@ export const INVOCATIONS: readonly Invocation[] = [
     errors: [...CALL_ERRORS, 'UNIQUE_VIOLATION'],
     invoke: invokeAction,
     unsent: { code: 'UNAVAILABLE', retryable: false },
+  },
+]
+
+/** Failures of every transfer. */
+const TRANSFER_ERRORS: readonly TableCode[] = [
+  'REQUEST_INVALID',
+  'GRANT_INVALID',
+  'ORIGIN_DENIED',
+  'RATE_LIMITED',
+  'INTERNAL',
+  'UNAVAILABLE',
+]
+
+const DOWNLOAD = {
+  path: '/v1/files/downloads/:fileId',
+  replies: { 200: null, 206: null, 304: null },
+  transfer: sendDownload,
+} as const
+
+export const FILE_TRANSFERS: readonly FileTransfer[] = [
+  {
+    method: 'PUT',
+    path: '/v1/files/uploads/:uploadId',
+    name: 'uploadFile',
+    summary: 'Uses an upload grant: stores the body as a file.',
+    replies: { 201: UploadAnswer },
+    errors: [
+      ...TRANSFER_ERRORS,
+      'FILE_NOT_FOUND',
+      'LIMIT_EXCEEDED',
+      'MEDIA_TYPE_UNSUPPORTED',
+      'BUSY',
+      'WRITE_CONFLICT',
+      'RESULT_UNCERTAIN',
+      'DEADLINE_EXCEEDED',
+    ],
+    transfer: receiveUpload,
+  },
+  {
+    ...DOWNLOAD,
+    method: 'GET',
+    name: 'downloadFile',
+    summary: 'Sends a file, or one range of it.',
+    errors: [...TRANSFER_ERRORS, 'FILE_NOT_FOUND', 'RANGE_INVALID'],
+  },
+  {
+    ...DOWNLOAD,
+    method: 'HEAD',
+    name: 'readFileHeaders',
+    summary: 'Sends the headers of a download without the bytes.',
+    errors: [...TRANSFER_ERRORS, 'FILE_NOT_FOUND'],
   },
 ]
 

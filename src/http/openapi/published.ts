@@ -1,8 +1,8 @@
 /** The document as it is served and shipped: the same bytes, from the routes of this version. */
-import { INVOCATIONS, PROBES } from '../application/routes.ts'
+import { FILE_TRANSFERS, INVOCATIONS, PROBES } from '../application/routes.ts'
 import type { Route } from '../management/route.ts'
 import { managementRoutes } from '../management/routes.ts'
-import { invocationOperation, probeOperation } from './application.ts'
+import { invocationOperation, probeOperation, transferOperation } from './application.ts'
 import { openApiDocument } from './document.ts'
 import { managementOperation } from './management.ts'
 
@@ -18,6 +18,7 @@ export function publishedDocument(): object {
   return openApiDocument([
     ...(managementRoutes as readonly Route<never>[]).map(managementOperation),
     ...INVOCATIONS.map(invocationOperation),
+    ...FILE_TRANSFERS.map(transferOperation),
     ...PROBES.map(probeOperation),
   ])
 }

@@ -4,16 +4,27 @@
  * the event loop, so a server that stood still blames no peer for what it did not read itself.
  */
 
+export interface PaceLimits {
+  readonly bytesPerSecondMin: number
+  /** Seconds for which a peer may send or take nothing at all. */
+  readonly graceSeconds: number
+}
+
 /** The rate that the runtime itself demands of a body, but only over a whole idle timeout. */
-const BYTES_PER_SECOND_MIN = 16 * 1024
-/** Seconds for which a peer may send or take nothing at all. */
-const GRACE_SECONDS = 5
+const CALL_PACE: PaceLimits = { bytesPerSecondMin: 16 * 1024, graceSeconds: 5 }
+/** For uploads, which hold no memory and may come from a train in a tunnel. */
+export const UPLOAD_PACE: PaceLimits = { bytesPerSecondMin: 1024, graceSeconds: 60 }
 const TICK_SECONDS = 1
 
 export class TransferPace {
+  readonly limits: PaceLimits
   readonly #transfers: (Transfer | null)[] = []
   readonly #free: number[] = []
   #timer: ReturnType<typeof setInterval> | null = null
+
+  constructor(limits = CALL_PACE) {
+    this.limits = limits
+  }
 
   /**
    * Watches a transfer that waits for its peer. `bytes` are those that the peer has to move before
@@ -21,7 +32,7 @@ export class TransferPace {
    */
   begin(onSlow: () => void, bytes = 0): Transfer {
     const at = this.#free.pop() ?? this.#transfers.length
-    const transfer = new Transfer(this, at, GRACE_SECONDS + bytes / BYTES_PER_SECOND_MIN, onSlow)
+    const transfer = new Transfer(this, at, bytes, onSlow)
     this.#transfers[at] = transfer
     this.#timer ??= this.#start()
     return transfer
@@ -70,6 +81,7 @@ export class Transfer {
   readonly #pace: TransferPace
   readonly #at: number
   readonly #slackMax: number
+  readonly #bytesPerSecondMin: number
   readonly #onSlow: () => void
   /** Seconds. */
   #slack: number
@@ -77,11 +89,13 @@ export class Transfer {
   #isSlow = false
   #hasEnded = false
 
-  constructor(pace: TransferPace, at: number, slack: number, onSlow: () => void) {
+  constructor(pace: TransferPace, at: number, bytes: number, onSlow: () => void) {
     this.#pace = pace
     this.#at = at
-    this.#slackMax = slack
-    this.#slack = slack
+    const { bytesPerSecondMin, graceSeconds } = pace.limits
+    this.#bytesPerSecondMin = bytesPerSecondMin
+    this.#slackMax = graceSeconds + bytes / bytesPerSecondMin
+    this.#slack = this.#slackMax
     this.#onSlow = onSlow
   }
 
@@ -98,7 +112,7 @@ export class Transfer {
   /** The peer moved `bytes`. Slack is kept until `wait` is called. */
   moved(bytes: number): void {
     this.#isWaiting = false
-    this.#slack = Math.min(this.#slack + bytes / BYTES_PER_SECOND_MIN, this.#slackMax)
+    this.#slack = Math.min(this.#slack + bytes / this.#bytesPerSecondMin, this.#slackMax)
   }
 
   /** Stops to watch; a second call does nothing. */
