@@ -38,6 +38,7 @@ export type SettingsMode =
   | 'recover-owner'
   | 'rotate-keys'
   | 'serve'
+  | 'verify-storage'
 
 export interface ServerSettings {
   readonly identityDatabase: DatabaseAddress
