@@ -72,7 +72,8 @@ export async function openEnvironment(options: EnvironmentOptions): Promise<Open
   const networks = configuration.product?.actionNetworks ?? []
   const outbound = { allowedNetworks: networks.map(({ range }) => range) }
   const live = new LiveConfiguration(root)
-  const blobs = await openBlobs(rootPath, configuration.product?.storage ?? null)
+  const storage = configuration.product?.storage ?? null
+  const blobs = await openBlobs({ rootPath, environmentId, storage })
   const cursors = new Cursors(root.keyring)
   const ports = { store, pool, ...world, issueGuest, cursors, configuration: live, outbound }
   const { engine, files } = openFilesOf(

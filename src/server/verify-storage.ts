@@ -31,10 +31,11 @@ export async function run(
   const log = createLog({ system, sink: io.err, level: 'warn' })
   const root = await openProductRoot(product.root, system)
   try {
-    const blobs = await openBlobs(product.root, product.storage)
+    const { environmentId } = root.descriptor
+    const rootPath = product.root
+    const blobs = await openBlobs({ rootPath, environmentId, storage: product.storage })
     const store = await openDocuments({
-      rootPath: product.root,
-      environmentId: root.descriptor.environmentId,
+      ...{ rootPath, environmentId },
       mayHoldDocuments: root.control.read(hasReleases),
       database: product.database,
       ...{ system, log, metrics: new Metrics(system) },

@@ -8,7 +8,11 @@ import { SystemTablesLoader } from './system-tables.ts'
 
 export function openSystemDocuments(store: DocumentStore, system: System): SystemDocuments {
   const metrics = new Metrics(system)
-  const committer = new Committer({ store, system, metrics, onCommit: () => undefined })
+  const committer = new Committer({
+    ...{ store, system, metrics },
+    onCommit: (_, { files = [] }) => documents.notify(files),
+  })
   const tables = new SystemTablesLoader(store, committer)
-  return new SystemDocuments({ store, committer, system, tables })
+  const documents = new SystemDocuments({ store, committer, system, tables })
+  return documents
 }

@@ -168,7 +168,10 @@ test('a package is published, validated, promoted and shown', async () => {
   })
   for (const target of ['channel:production', 'workspace:default', `release:${releaseId}`]) {
     const catalog = await answer(call('GET', `/functions?target=${target}`), 200, FunctionCatalog)
-    const functions = FUNCTIONS.map((item) => ({ ...item, uses: { network: [], secrets: [] } }))
+    const functions = FUNCTIONS.map((item) => ({
+      ...item,
+      uses: { network: [], secrets: [], storage: 'none' },
+    }))
     expect(catalog).toEqual({ version: 1, releaseId, functions })
   }
   expect((await answer(call('GET', ''), 200, EnvironmentState)).observed.serving).toBe('serving')
