@@ -85,8 +85,8 @@ export declare const v: {
   bytes(bounds?: { maximumLength?: number }): Validator<Uint8Array>
   /** Microseconds since the Unix epoch: a bigint, such as `ctx.now()` returns. */
   timestamp(): Validator<bigint>
-  /** The ID of a document of one table. The document need not exist. */
-  id<Name extends TableName>(table: Name): Validator<Id<Name>>
+  /** The ID of a document of one table, or of a stored file. It need not exist. */
+  id<Name extends TableName | 'files'>(table: Name): Validator<Id<Name>>
   /** Exactly this value. */
   literal<const Value extends string | boolean | bigint>(value: Value): Validator<Value>
   array<T>(items: Validator<T>, bounds?: { maximumItems?: number }): Validator<T[]>
