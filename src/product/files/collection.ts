@@ -98,7 +98,7 @@ export class FileCollection {
     let removed = 0
     for (const [sha256, dueAt] of this.#candidates) {
       if (this.#runs.isClosed) break
-      if (dueAt > system.monotonicMillis() || this.#held.has(sha256)) continue
+      if (dueAt > system.monotonicMillis()) continue
       if (await this.#removeUnreferenced(sha256, dueAt)) removed += 1
     }
     if (removed > 0) log.info('files.collected', { removed })

@@ -34,8 +34,6 @@ export async function sendDownload(
     ? requestedRange(request.headers.get('range'), size)
     : null
   if (range === 'unsatisfiable') return unsatisfiable(gateway, incoming, size)
-  // The runtime would cut the requested range out of this answer once more.
-  request.headers.delete('range')
   const { start, end } = range ?? { start: 0, end: size }
   const body = await openBytes(gateway.files, file, { start, end })
   headers.set('content-length', String(end - start))
