@@ -116,7 +116,7 @@ function managementApp(running: Running) {
 
 function applicationApp(
   { configuration, system, metrics, transfers, counts }: Running,
-  { product, engine, tokens, log, keyUsage, rejections }: OpenEnvironment,
+  { product, engine, files, tokens, log, keyUsage, rejections }: OpenEnvironment,
 ): ApplicationOrigin {
   const gateway: Gateway = {
     system,
@@ -126,6 +126,7 @@ function applicationApp(
     tokens,
     limits: applicationLimits(system),
     transfers,
+    files,
     counts: counts.application,
     keyUsage,
     rejections,

@@ -1,6 +1,5 @@
 /** The one Product Environment that a server composes: root, documents, engine, rules. */
 
-import { join } from 'node:path'
 import { createEngine } from '../engine/create-engine.ts'
 import type { Engine } from '../engine/engine.ts'
 import type { IssueGuest } from '../engine/invocations/guest-identities.ts'
@@ -19,14 +18,13 @@ import { closeProduct, openProduct, type Product } from '../product/product.ts'
 import { runnerCommand } from '../runner/command.ts'
 import { runnerSpawner } from '../runner/processes.ts'
 import type { ServerSettings } from '../settings/settings.ts'
-import type { BlobStore } from '../storage/blobs/blobs.ts'
-import { FileBlobs } from '../storage/blobs/file-blobs.ts'
 import { hasReleases } from '../storage/control/releases.ts'
 import { Cursors } from '../storage/cursors.ts'
-import { FILES_DIRECTORY, openProductRoot, type ProductRoot } from '../storage/root.ts'
+import { openProductRoot, type ProductRoot } from '../storage/root.ts'
 import type { System } from '../system/system.ts'
 import type { Logger } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics/metrics.ts'
+import { openBlobs } from './blobs.ts'
 import { openDocuments } from './documents.ts'
 import { openLogs } from './environment-logs.ts'
 import type { ShutdownStack } from './shutdown-stack.ts'
@@ -82,7 +80,8 @@ export async function openEnvironment(options: EnvironmentOptions): Promise<Open
   const issueGuest: IssueGuest = (request) => tokens.issueGuest(request)
   const networks = configuration.product?.actionNetworks ?? []
   const outbound = { allowedNetworks: networks.map(({ range }) => range) }
-  const blobs = await openBlobs(configuration, rootPath)
+  const storage = configuration.product?.storage ?? null
+  const blobs = await openBlobs({ rootPath, environmentId, storage })
   const cursors = new Cursors(root.keyring)
   const ports = { store, pool, ...world, issueGuest, cursors, configuration: live, outbound }
   const { engine, files } = openFilesOf(
@@ -104,11 +103,6 @@ export async function openEnvironment(options: EnvironmentOptions): Promise<Open
   const rejections = new RejectionLog(log)
   closing.add(() => rejections.stop())
   return { product, engine, files, logs, tokens, log, keyUsage, rejections }
-}
-
-function openBlobs({ product }: ServerSettings, rootPath: string): Promise<BlobStore> {
-  const { freeFloorBytes } = product?.storage ?? { freeFloorBytes: 0 }
-  return FileBlobs.open({ directory: join(rootPath, FILES_DIRECTORY), freeFloorBytes })
 }
 
 async function openTokens(

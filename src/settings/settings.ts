@@ -42,6 +42,7 @@ export type SettingsMode =
   | 'recover-owner'
   | 'rotate-keys'
   | 'serve'
+  | 'verify-storage'
 
 export interface ServerSettings {
   readonly identityDatabase: DatabaseAddress

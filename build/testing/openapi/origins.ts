@@ -4,7 +4,10 @@ import { mountManagement } from '../../../src/http/management/mount.ts'
 import { type ManagementApp, managementRoutes } from '../../../src/http/management/routes.ts'
 import { openApiText } from '../../../src/http/openapi/published.ts'
 import { requestCounts } from '../../../src/http/request-counts.ts'
+import { functionStorage } from '../../../src/product/files/function-storage.ts'
+import { issueUpload } from '../../../src/product/files/uploads.ts'
 import type { Product } from '../../../src/product/product.ts'
+import { realSystem } from '../../../src/system/system.ts'
 import type { TableManifest } from '../../../src/value/manifest.ts'
 import { DeclaredFailure, type TestHandler } from '../engine/in-process-pool.ts'
 import { openTestGateway, type TestGateway } from '../gateways.ts'
@@ -51,6 +54,10 @@ export interface Origins {
   readonly logins: ExternalLogins
   readonly gateway: TestGateway
   readonly product: Product
+  /** Makes the grant that uploads show from then on; returns its ID. */
+  grantUpload(): Promise<string>
+  /** Makes the grant of the file, which downloads show from then on. */
+  grantDownload(fileId: string): void
   send(operation: DocumentedOperation, sample: Sample): Promise<Response>
   close(): Promise<void>
 }
@@ -66,6 +73,12 @@ const nativeClient = {
   scopes: ['openid'],
   resource: null,
 }
+
+const UPLOAD = {
+  ...{ bucket: 'default', key: null, contentType: 'text/plain', maximumBytes: 10 },
+  ...{ expiresInSeconds: 600, releaseId: 'rel_01JZ0000000000000000000000' },
+}
+const DOWNLOAD = { expiresInSeconds: 600, fileName: null }
 
 export async function openOrigins(): Promise<Origins> {
   const logins = await externalLogins({ oidc: { ...PROVIDER, nativeClient } })
@@ -85,6 +98,7 @@ export async function openOrigins(): Promise<Origins> {
   const logs = await openTestLogs()
   logs.log.info('server.ready')
   await logs.store.flushed()
+  const grants = grantsOf(gateway)
   const management = mountManagement<ManagementApp>({
     app: {
       identity: logins.identity,
@@ -108,17 +122,22 @@ export async function openOrigins(): Promise<Origins> {
     externalIdentity: async () => ['authorization', `Bearer ${await logins.token()}`],
     managedSource: async () => ['service-managed-enrollment', `Bearer ${MANAGED_TOKEN}`],
     applicationKey: async () => ['x-service-key', gateway.key],
+    ...grants.authorities,
   }
   return {
     logins,
     gateway,
     product,
+    grantUpload: () => grants.upload(),
+    grantDownload: (fileId) => grants.download(fileId),
     async send(operation, sample) {
       const shown = Object.keys(operation.security[0] ?? {}).map((name) => authorities[name]!())
       const headers = new Headers(await Promise.all(shown))
       for (const [name, value] of Object.entries(sample.headers)) headers.set(name, value)
       const { body } = sample
-      if (body !== null) headers.set('content-type', operation.body!.mediaType)
+      if (body !== null && !headers.has('content-type')) {
+        headers.set('content-type', operation.body!.mediaType)
+      }
       const bytes = body instanceof Uint8Array ? body : JSON.stringify(body)
       const request = new Request(`http://svc.test${urlOf(operation, sample)}`, {
         method: operation.method,
@@ -131,6 +150,26 @@ export async function openOrigins(): Promise<Origins> {
       await gateway.close()
       await logs.dispose()
       await logins.dispose()
+    },
+  }
+}
+
+/** Makes grants, and shows the newest of each kind. */
+function grantsOf({ files }: TestGateway) {
+  const tokens = { upload: '', download: '' }
+  const bearer = (kind: 'upload' | 'download') => async (): Promise<[string, string]> => {
+    return ['authorization', `Bearer ${tokens[kind]}`]
+  }
+  return {
+    authorities: { uploadGrant: bearer('upload'), downloadGrant: bearer('download') },
+    async upload(): Promise<string> {
+      const { uploadId, token } = await issueUpload(files, UPLOAD)
+      tokens.upload = token
+      return uploadId
+    },
+    download(fileId: string): void {
+      const request = { fileId, nowMicros: realSystem().nowMicros(), ...DOWNLOAD }
+      tokens.download = functionStorage(() => files).issueDownload(request).token
     },
   }
 }
