@@ -15,6 +15,7 @@ export interface MigrationSet {
 export const MIGRATION_SETS: readonly MigrationSet[] = [
   { directory: 'migrations/identity', module: 'src/database/migrations.generated.ts' },
   { directory: 'migrations/control', module: 'src/storage/migrations.generated.ts' },
+  { directory: 'migrations/logs', module: 'src/storage/logs/migrations.generated.ts' },
   {
     directory: 'migrations/documents/sqlite',
     module: 'src/documents/sqlite/migrations.generated.ts',

@@ -7,10 +7,12 @@ import { openSqliteDocuments } from '../../src/documents/sqlite/stores.ts'
 import type { RequestsOptions } from '../../src/engine/actions/outgoing-requests.ts'
 import { createEngine } from '../../src/engine/create-engine.ts'
 import type { Engine } from '../../src/engine/engine.ts'
-import type { FunctionStorage } from '../../src/engine/files/function-storage.ts'
 import type { ConfigurationSource } from '../../src/engine/invocations/function-configuration.ts'
 import type { Release } from '../../src/engine/releases/executable-release.ts'
 import type { PoolLimits, RunnerPool } from '../../src/engine/runners/runner-pool.ts'
+import { DEFAULT_BUCKETS } from '../../src/product/files/buckets.ts'
+import { type Files, openFilesOf } from '../../src/product/files/files.ts'
+import { FileBlobs } from '../../src/storage/blobs/file-blobs.ts'
 import { realSystem } from '../../src/system/system.ts'
 import type { MemoryLog } from '../../src/telemetry/log.ts'
 import type { Metrics } from '../../src/telemetry/metrics/metrics.ts'
@@ -18,12 +20,12 @@ import { decodeTagged } from '../../src/value/tagged.ts'
 import type { Value, ValueObject } from '../../src/value/values.ts'
 import { parseDescription } from '../../src/wire/files/manifest.ts'
 import { TestConfiguration } from './configurations.ts'
-import { testCursors } from './cursors.ts'
-import { noStorage } from './function-storage.ts'
+import { testCursors, testKeyring } from './cursors.ts'
 import { poolBench } from './runners.ts'
 
 export interface EngineBench {
   readonly engine: Engine
+  readonly files: Files
   readonly pool: RunnerPool
   readonly log: MemoryLog
   readonly metrics: Metrics
@@ -47,8 +49,6 @@ export interface BenchOptions {
   readonly outbound?: RequestsOptions
   readonly configuration?: ConfigurationSource
   readonly limits?: Partial<PoolLimits>
-  /** Stores nothing by default. */
-  readonly storage?: FunctionStorage
 }
 
 const system = realSystem()
@@ -65,10 +65,13 @@ export async function engineBench(
   const store = await openSqliteDocuments(join(directory, 'documents.db'))
   const issueGuest = () => 'nobody'
   const cursors = testCursors()
-  const storage = options.storage ?? noStorage()
-  const world = { system, log: log.log, metrics }
-  const base = { store, pool, ...world, issueGuest, storage, cursors, configuration }
-  const engine = createEngine({ ...base, ...(outbound && { outbound }) })
+  const world = { system, log: log.log }
+  const base = { store, pool, ...world, metrics, issueGuest, cursors, configuration }
+  const blobs = await FileBlobs.open({ directory: join(directory, 'files'), freeFloorBytes: 0 })
+  const { engine, files } = openFilesOf(
+    { ...world, keyring: testKeyring(), buckets: DEFAULT_BUCKETS, blobs },
+    (storage) => createEngine({ ...base, storage, ...(outbound && { outbound }) }),
+  )
   const written = releaseOf(functions, schema)
   const code = { ...written, source: `${options.prelude ?? ''}${written.source}` }
   const described = parseDescription(await engine.describe(code))
@@ -79,6 +82,7 @@ export async function engineBench(
   }
   return {
     engine,
+    files,
     pool,
     log,
     metrics,
@@ -96,6 +100,7 @@ export async function engineBench(
       return decodeTagged(JSON.parse(outcome.resultText))
     },
     async close() {
+      await files.close()
       await engine.close()
       rmSync(directory, { recursive: true, force: true })
     },

@@ -43,6 +43,7 @@ export interface TestGateway {
   readonly application: ApplicationOrigin
   readonly engine: Engine
   readonly files: Files
+  readonly filesDirectory: string
   readonly metrics: Metrics
   readonly keyUsage: KeyUsage
   readonly rejections: RejectionLog
@@ -114,7 +115,8 @@ export async function openTestGateway(input: GatewayInput): Promise<TestGateway>
   const issueGuest: IssueGuest = (request) => tokens.issueGuest(request)
   const metrics = new Metrics(system)
   const cursors = new Cursors(harness.root.keyring)
-  const blobs = await FileBlobs.open({ directory: join(directory, 'files'), freeFloorBytes: 0 })
+  const filesDirectory = join(directory, 'files')
+  const blobs = await FileBlobs.open({ directory: filesDirectory, freeFloorBytes: 0 })
   const ports = { store, pool, system, log, metrics, issueGuest, cursors, configuration }
   const { engine, files } = openFilesOf(
     { system, log, keyring: harness.root.keyring, buckets: DEFAULT_BUCKETS, blobs },
@@ -132,6 +134,7 @@ export async function openTestGateway(input: GatewayInput): Promise<TestGateway>
     tokens,
     limits: input.limits ?? null,
     transfers: input.transfers ?? new Transfers(system),
+    files,
     counts: requestCounts(metrics, 'application'),
     keyUsage,
     rejections,
@@ -148,6 +151,7 @@ export async function openTestGateway(input: GatewayInput): Promise<TestGateway>
     application,
     engine,
     files,
+    filesDirectory,
     metrics,
     keyUsage,
     rejections,

@@ -27,6 +27,7 @@ import { initCommand } from './commands/init.ts'
 import { linkCommand } from './commands/link.ts'
 import { loginCommand } from './commands/login.ts'
 import { logoutCommand } from './commands/logout.ts'
+import { logCommands } from './commands/logs/logs.ts'
 import { metricsCommand } from './commands/metrics.ts'
 import { promoteCommand } from './commands/promote.ts'
 import { publishCommand } from './commands/publish.ts'
@@ -71,6 +72,7 @@ export const COMMANDS: readonly CommandSpec[] = [
   statusCommand,
   healthCommand,
   metricsCommand,
+  ...logCommands,
   ...servePolicyCommands,
   ...environmentCommands,
   ...configCommands,

@@ -10,7 +10,7 @@ import { encodeBase64Url } from '../value/base64url.ts'
 import type { Json } from '../value/strict-json.ts'
 import type { ClientEnvironment } from './environment.ts'
 import { explanationOf } from './explanations.ts'
-import { printable, printableJson, printableLines } from './visible-text.ts'
+import { printable, printableJson, printableJsonLine, printableLines } from './visible-text.ts'
 
 /** Exit code of a command that a signal ended (wire decisions, section 6). */
 export const EXIT_INTERRUPTED = 130
@@ -19,8 +19,8 @@ const SPINNER_AFTER_MS = 500
 const SPINNER_EVERY_MS = 120
 const FRAMES = ['|', '/', '-', '\\']
 
-const STYLES = ['bold', 'dim', 'red'] as const
-type Style = (typeof STYLES)[number]
+const STYLES = ['bold', 'dim', 'red', 'yellow'] as const
+export type Style = (typeof STYLES)[number]
 const MARK_BYTES = 12
 
 export class Output {
@@ -41,6 +41,12 @@ export class Output {
     if (text !== '') await this.#environment.stdout.write(`${text}\n`)
   }
 
+  /** Prints one of many results: a line of JSON with --json, otherwise a line of text. */
+  async line(document: Json, human: string): Promise<void> {
+    const text = this.json ? printableJsonLine(document) : this.#render(human, 'stdout')
+    await this.#environment.stdout.write(`${text}\n`)
+  }
+
   /** Prints a remark on stderr, unless --json is set. */
   async note(text: string): Promise<void> {
     if (!this.json) await this.warn(text)
@@ -57,10 +63,10 @@ export class Output {
   }
 
   bold(text: string): string {
-    return this.#styled('bold', text)
+    return this.styled('bold', text)
   }
 
-  #styled(style: Style, text: string): string {
+  styled(style: Style, text: string): string {
     return `${this.#mark}${STYLES.indexOf(style)}${text}${this.#mark}`
   }
 
@@ -88,7 +94,7 @@ export class Output {
         .map((cell, i) => cell + ' '.repeat(Math.max(0, widths[i]! - [...cell].length)))
         .join('  ')
         .trimEnd()
-    return [this.#styled('dim', line(head)), ...clean.map(line)]
+    return [this.styled('dim', line(head)), ...clean.map(line)]
   }
 
   /** Shows a spinner on a terminal if `work` takes longer than half a second. */
@@ -123,7 +129,7 @@ export class Output {
       const document = { error: violations.length === 0 ? error : { ...error, violations } }
       if (await this.#isPrinted(document)) return exit
     }
-    const name = `${this.#styled('red', 'svc')}: ${this.#styled('bold', fault.code)}`
+    const name = `${this.styled('red', 'svc')}: ${this.styled('bold', fault.code)}`
     // A server may have written the text, so it stays on one line.
     const lines = [`${name}: ${joined(printable(text), detail)}`]
     const { subjects } = explanationOf(fault)
@@ -132,7 +138,7 @@ export class Output {
       lines.push(`  ${printable(`${named}: ${rule}`)}`)
     }
     lines.push(`  ${next}`)
-    if (requestId !== null) lines.push(`  ${this.#styled('dim', `request ${requestId}`)}`)
+    if (requestId !== null) lines.push(`  ${this.styled('dim', `request ${requestId}`)}`)
     await this.warn(lines.join('\n'))
     return exit
   }

@@ -138,6 +138,49 @@ async function sendOnce<T>(network: Network, call: Call<T>, leftMs: number): Pro
   throw await failureOf(call, response, bytes)
 }
 
+/** A stream says something every 15 s (wire decisions, section 5). */
+const SILENCE_MS = 45_000
+const LINE_CHARACTERS_MAX = 1024 * 1024
+
+/**
+ * Calls `onLine` for each line of the answer in its turn; resolves at its end. Faults: those of
+ * `send`; CLIENT_SERVER_UNREACHABLE also where nothing comes for 45 s.
+ */
+export async function sendForLines(
+  network: Network,
+  call: Omit<Call<unknown>, 'reply' | 'replay' | 'deadlineMs' | 'responseBytesMax'>,
+  onLine: (line: string) => Promise<void>,
+): Promise<void> {
+  const silence = new AbortController()
+  const late = (): void => silence.abort(new DOMException('no answer in time', 'TimeoutError'))
+  let timer = setTimeout(late, SILENCE_MS)
+  const full: Call<unknown> = { ...call, reply: null, replay: 'safe' }
+  try {
+    const response = await network.environment.fetch(call.origin + call.path, {
+      method: call.method,
+      headers: headersOf(full),
+      redirect: 'manual',
+      signal: AbortSignal.any([silence.signal, network.signal]),
+    })
+    if (response.status !== 200) {
+      throw await failureOf(full, response, await readBounded(response, RESPONSE_BYTES_MAX))
+    }
+    let rest = ''
+    for await (const text of response.body!.pipeThrough(new TextDecoderStream())) {
+      clearTimeout(timer)
+      const lines = (rest + text).split('\n')
+      rest = lines.pop()!
+      for (const line of lines) await onLine(line)
+      if (rest.length > LINE_CHARACTERS_MAX) throw new Fault('CLIENT_RESPONSE_INVALID')
+      timer = setTimeout(late, SILENCE_MS)
+    }
+  } catch (error) {
+    throw transportFault(network, full, silence.signal.aborted ? silence.signal.reason : error)
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
 function headersOf(call: Call<unknown>): Record<string, string> {
   const headers: Record<string, string> = { accept: 'application/json', ...call.headers }
   if (call.bearer !== undefined) headers.authorization = `Bearer ${call.bearer.reveal()}`

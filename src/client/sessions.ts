@@ -10,7 +10,7 @@ import { Login } from '../wire/auth.ts'
 import type { Context } from './contexts.ts'
 import { type Explanation, explained, isReported } from './explanations.ts'
 import { isAccessToken, isRefreshToken, type Profile, ProfileStore } from './profiles.ts'
-import { type Call, send } from './requests.ts'
+import { type Call, send, sendForLines } from './requests.ts'
 
 /** An access token that expires within this time is refreshed before the request. */
 const EXPIRY_MARGIN_MICROS = 30_000_000n
@@ -92,9 +92,21 @@ export class OperatorSession {
     return this.#send(call, this.#profile.managementOrigin)
   }
 
+  /** Reads lines of a stream of the Management origin until it ends. */
+  async lines(path: string, onLine: (line: string) => Promise<void>): Promise<void> {
+    const origin = this.#profile.managementOrigin
+    try {
+      await this.#authenticated((bearer) =>
+        sendForLines(this.#context, { method: 'GET', origin, path, bearer }, onLine),
+      )
+    } catch (error) {
+      throw isFault(error) && isReported(error) ? this.#explained(error, path, {}) : error
+    }
+  }
+
   async #send<T>({ subjects = {}, ...call }: SessionCall<T>, origin: string): Promise<T> {
     try {
-      return await this.#sendRefreshed(call, origin)
+      return await this.#authenticated((bearer) => send(this.#context, { ...call, origin, bearer }))
     } catch (error) {
       throw isFault(error) && isReported(error)
         ? this.#explained(error, call.path, subjects)
@@ -118,13 +130,13 @@ export class OperatorSession {
     return explained(fault, { detail, subjects: named })
   }
 
-  async #sendRefreshed<T>(call: Omit<Call<T>, 'origin' | 'bearer'>, origin: string): Promise<T> {
+  /** Refreshes the token where it ends soon, or once where the server rejects it. */
+  async #authenticated<T>(request: (bearer: Secret) => Promise<T>): Promise<T> {
     let refreshed = false
     if (this.#endsSoon()) refreshed = await this.#refresh()
     for (;;) {
       try {
-        const bearer = this.#profile.accessToken
-        return await send(this.#context, { ...call, origin, bearer })
+        return await request(this.#profile.accessToken)
       } catch (error) {
         // A rejected request had no effect, so even a change may be sent again.
         if (!isFault(error, 'PLATFORM_AUTHENTICATION_FAILED') || refreshed) throw error

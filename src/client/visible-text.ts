@@ -23,9 +23,18 @@ function escaped(character: string): string {
   return `\\u{${character.codePointAt(0)!.toString(16)}}`
 }
 
+/** Returns JSON without a line end, with the same characters escaped. */
+export function printableJsonLine(value: Json): string {
+  return visibleJson(JSON.stringify(value))
+}
+
 /** Formats indented JSON with JSON escapes for the same characters, in pairs above U+FFFF. */
 export function printableJson(value: Json): string {
-  return JSON.stringify(value, null, 2).replace(HIDDEN, (character) =>
+  return visibleJson(JSON.stringify(value, null, 2))
+}
+
+function visibleJson(json: string): string {
+  return json.replace(HIDDEN, (character) =>
     character === '\n'
       ? character
       : character

@@ -13,6 +13,7 @@ import {
 } from '../../build/testing/operators.ts'
 import { issueInvitation } from '../identity/invitations.ts'
 import { type Login, revokeSession } from '../identity/sessions.ts'
+import type { Logs } from '../product/logs/logs.ts'
 import type { Product } from '../product/product.ts'
 import { Metrics } from '../telemetry/metrics/metrics.ts'
 import { CAPABILITIES, type Capability } from '../value/capabilities.ts'
@@ -99,6 +100,7 @@ beforeAll(async () => {
       environment: { projectId: PROJECT_ID, environmentId: ENVIRONMENT_ID },
       product: untouchable(),
       metrics: new Metrics(t.system),
+      logs: unreadable(),
       health: () => expect.unreachable('the health was asked for'),
     },
     system: t.system,
@@ -117,6 +119,12 @@ afterAll(async () => {
 function untouchable(): Product {
   return new Proxy({} as Product, {
     get: (_, name) => expect.unreachable(`the Product was asked for ${String(name)}`),
+  })
+}
+
+function unreadable(): Logs {
+  return new Proxy({} as Logs, {
+    get: (_, name) => expect.unreachable(`the log was asked for ${String(name)}`),
   })
 }
 

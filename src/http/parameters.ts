@@ -16,6 +16,8 @@ export const PATH_PARAMETERS = {
   scheduledId: idField('sch'),
   clientId: idField('app'),
   credentialId: idField('crd'),
+  uploadId: idField('upl'),
+  fileId: idField('fil'),
   channel: ChannelName,
   name: ConfigurationName,
   table: TableName,

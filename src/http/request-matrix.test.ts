@@ -6,6 +6,7 @@ import {
   externalLogins,
   MANAGED_HEADER,
 } from '../../build/testing/providers/external-logins.ts'
+import type { Logs } from '../product/logs/logs.ts'
 import type { Product } from '../product/product.ts'
 import { ConcurrencyLimit } from '../system/concurrency.ts'
 import { Metrics } from '../telemetry/metrics/metrics.ts'
@@ -127,6 +128,10 @@ const BODIES: Readonly<Record<string, object | null | typeof FRAME>> = {
   },
   [`GET ${BASE}/instances/healthz`]: null,
   [`GET ${BASE}/metrics`]: null,
+  [`GET ${BASE}/logs`]: null,
+  [`GET ${BASE}/logs/follow`]: null,
+  [`GET ${BASE}/logs/archive-status`]: null,
+  [`POST ${BASE}/logs/prune`]: { beforeMicros: MICROS, maximum: 1 },
 }
 
 const SAMPLES: Readonly<Record<string, string>> = {
@@ -178,6 +183,7 @@ beforeAll(async () => {
       environment: { projectId: PROJECT_ID, environmentId: ENVIRONMENT_ID },
       product: untouchable(),
       metrics: new Metrics(t.system),
+      logs: unreadable(),
       health: () => expect.unreachable('the health was asked for'),
     },
     system: t.system,
@@ -196,6 +202,12 @@ function untouchable(): Product {
   return new Proxy(parts as Product, {
     get: (target, name) =>
       Reflect.get(target, name) ?? expect.unreachable(`the Product was asked for ${String(name)}`),
+  })
+}
+
+function unreadable(): Logs {
+  return new Proxy({} as Logs, {
+    get: (_, name) => expect.unreachable(`the log was asked for ${String(name)}`),
   })
 }
 

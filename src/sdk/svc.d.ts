@@ -85,8 +85,8 @@ export declare const v: {
   bytes(bounds?: { maximumLength?: number }): Validator<Uint8Array>
   /** Microseconds since the Unix epoch: a bigint, such as `ctx.now()` returns. */
   timestamp(): Validator<bigint>
-  /** The ID of a document of one table. The document need not exist. */
-  id<Name extends TableName>(table: Name): Validator<Id<Name>>
+  /** The ID of a document of one table, or of a stored file. It need not exist. */
+  id<Name extends TableName | 'files'>(table: Name): Validator<Id<Name>>
   /** Exactly this value. */
   literal<const Value extends string | boolean | bigint>(value: Value): Validator<Value>
   array<T>(items: Validator<T>, bounds?: { maximumItems?: number }): Validator<T[]>
@@ -287,7 +287,7 @@ interface WithRetry {
   }
 }
 
-/** The hosts and secrets that an Action names; it reaches no others. */
+/** The hosts, secrets and files that an Action names; it reaches no others. */
 interface WithUses {
   uses?: {
     /**
@@ -298,6 +298,8 @@ interface WithUses {
     network?: readonly string[]
     /** Names of secrets of the Environment, such as "API_KEY"; at most 64. */
     secrets?: readonly string[]
+    /** Access to stored files through `ctx.storage`; "write" includes "read". */
+    storage?: 'read' | 'write'
   }
 }
 
@@ -423,7 +425,7 @@ export interface TransactionUsage {
 export interface ActionUsage {
   /** Calls of other Functions. */
   readonly calls: Usage
-  /** Requests of `fetch`. */
+  /** Requests of `fetch`, and operations on files. */
   readonly requests: Usage
   readonly milliseconds: Usage
 }
@@ -453,6 +455,7 @@ interface AnyContext<ErrorCode extends string, Mode extends AuthMode> {
 export interface QueryContext<ErrorCode extends string = never, Mode extends AuthMode = AuthMode>
   extends AnyContext<ErrorCode, Mode> {
   readonly db: DatabaseReader
+  readonly storage: StorageReader & DownloadIssuer
   /** Returns what this call has used of its limits, so that a loop can stop before one. */
   usage(): Promise<TransactionUsage>
 }
@@ -460,6 +463,8 @@ export interface QueryContext<ErrorCode extends string = never, Mode extends Aut
 /** The `ctx` of a Mutation. It is also accepted where a QueryContext is expected. */
 export interface MutationContext<ErrorCode extends string = never, Mode extends AuthMode = AuthMode>
   extends QueryContext<ErrorCode, Mode> {
+  /** `createDownload` throws here: the result of a Mutation is stored, and a grant must not be. */
+  readonly storage: StorageReader & DownloadIssuer & StorageDeleter
   readonly auth: Auth<Mode> & GuestIssuer
   readonly db: DatabaseWriter
   /** Schedules calls in this transaction: they are made if it is committed. */
@@ -475,6 +480,8 @@ export interface ActionContext<ErrorCode extends string = never, Mode extends Au
   readonly config: Configuration & SecretReader
   /** Schedules calls at once, whether or not the Action succeeds. */
   readonly scheduler: Scheduler
+  /** Stored files, as far as `uses.storage` names them. */
+  readonly storage: StorageReader & DownloadIssuer & StorageDeleter & StorageWriter
   /** Calls a Mutation in a transaction of its own: it is durable when the promise resolves. */
   readonly runMutation: Run<'mutation'>
   readonly runAction: Run<'action'>
@@ -568,6 +575,105 @@ interface SecretReader {
   secret(name: string): Promise<string>
 }
 
+// ---------------------------------------------------------------- Files
+
+/** The metadata of a stored file. Its bytes and its metadata never change. */
+export interface StoredFile {
+  readonly _id: Id<'files'>
+  readonly _createdAt: bigint
+  readonly _revision: bigint
+  /** The name of its bucket; "default" always exists. */
+  readonly bucket: string
+  /** The object key that names it in its bucket, or null. */
+  readonly key: string | null
+  readonly contentType: string
+  readonly size: bigint
+  /** 64 lowercase hexadecimal characters. */
+  readonly sha256: string
+  /** The ID of the grant that it was uploaded with, or null. */
+  readonly uploadId: string | null
+}
+
+interface StorageReader {
+  /**
+   * Returns the metadata of a file, or null if there is none. The ID of an upload grant (`upl_...`)
+   * finds the file that was uploaded with it.
+   */
+  get(id: Id<'files'> | UploadId): Promise<StoredFile | null>
+  /**
+   * Returns `limit` files (1 to 1,000, by default 100) of a bucket after `cursor`, in the order of
+   * their keys. With `prefix` only those whose key begins with it; without it also those that have
+   * no key, which come first.
+   */
+  list(options?: {
+    bucket?: string
+    prefix?: string
+    cursor?: string | null
+    limit?: number
+  }): Promise<Page<StoredFile>>
+}
+
+interface DownloadIssuer {
+  /**
+   * Makes a grant to download a file: `GET` of `path` on the application origin with the header
+   * `Authorization: Bearer <token>`, as often as needed until it expires. It lives 300 seconds
+   * unless `expiresInSeconds` (1 to 3,600) says otherwise; `fileName` is the name that a browser
+   * saves the file under. A Query with a grant is cached for half of the grant's life at most.
+   * Throws if there is no such file. Never log or store the token.
+   */
+  createDownload(
+    id: Id<'files'>,
+    options?: { expiresInSeconds?: number; fileName?: string },
+  ): Promise<DownloadGrant>
+}
+
+interface StorageDeleter {
+  /**
+   * Deletes a file; in a Mutation as part of its transaction. Its bytes are removed within a
+   * minute, unless another file has the same. Throws if there is no such file.
+   */
+  delete(id: Id<'files'>): Promise<void>
+}
+
+interface StorageWriter {
+  /**
+   * Makes a grant to upload one file with one `PUT` of `path`, which carries the header
+   * `Authorization: Bearer <token>` and, if it has one, exactly this `Content-Type`. It lives 900
+   * seconds unless `expiresInSeconds` (1 to 86,400) says otherwise; `maximumBytes` is at most
+   * 5 GiB. An upload to a `key` replaces the file that has it. Never log or store the token.
+   */
+  createUpload(options: {
+    bucket?: string
+    key?: string | null
+    contentType: string
+    maximumBytes: number
+    expiresInSeconds?: number
+  }): Promise<UploadGrant>
+  /** Stores at most 8 MiB as a file, which replaces the one that has the `key`. */
+  put(
+    bytes: Uint8Array,
+    options: { bucket?: string; key?: string | null; contentType: string },
+  ): Promise<Id<'files'>>
+  /** Returns the bytes of a file of at most 16 MiB. Throws if there is no such file. */
+  read(id: Id<'files'>): Promise<Uint8Array>
+}
+
+/** The ID of an upload grant. */
+export type UploadId = string & { readonly __upload: true }
+
+export interface DownloadGrant {
+  /** Path on the application origin. */
+  readonly path: string
+  readonly token: string
+  /** Microseconds since the Unix epoch. */
+  readonly expiresAt: bigint
+}
+
+export interface UploadGrant extends DownloadGrant {
+  readonly uploadId: UploadId
+  readonly maximumBytes: number
+}
+
 // ---------------------------------------------------------------- Log
 
 /**
@@ -586,6 +692,8 @@ export interface Log {
 export interface DatabaseReader {
   /** Returns the document, or null if there is none. */
   get<Name extends TableName>(id: Id<Name>): Promise<Doc<Name> | null>
+  /** Returns the metadata of a stored file, or null if there is none. */
+  get(id: Id<'files'>): Promise<StoredFile | null>
   /** Reads documents of one table, by an index or all of them. */
   table<Name extends TableName>(name: Name): TableReader<Name>
 }

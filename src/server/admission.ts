@@ -58,6 +58,10 @@ export class Admission implements ListenerApp {
     return this.#answer(request, binding)
   }
 
+  answersHead(request: Request): boolean {
+    return this.#phase === 'open' && this.#app?.answersHead?.(request) === true
+  }
+
   reject(binding: ApplicationBinding, fault: Fault): Response {
     return this.#app?.reject?.(binding, fault) ?? this.#failure(fault, null)
   }

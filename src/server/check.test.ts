@@ -113,6 +113,7 @@ describe('svc-server check shows', () => {
   Environment            My app (${ENVIRONMENT_ID} of ${PROJECT_ID})
   Application listener   127.0.0.9:4567 (TLS ends at a proxy before it)
   Documents              canary_db at canary-db.test:5433
+  Files                  in the Product root
   Allowed origins        https://app.test, http://localhost:5173
   JWT providers          none: guests only
   Networks of Actions    public, 10.1.0.0/16

@@ -10,6 +10,7 @@ import { type ProductSettings, parseSettings, type ServerSettings } from '../set
 import { unreadNames } from '../settings/variables.ts'
 import { checkProductRoot } from '../storage/root.ts'
 import type { RootDescriptor } from '../value/product-root.ts'
+import { checkBlobs } from './blobs.ts'
 import { checkDocuments } from './documents.ts'
 import type { ProcessEnvironment, ServerIo } from './io.ts'
 
@@ -32,10 +33,12 @@ async function checkProduct({
   root,
   database,
   jwtProviders,
+  storage,
 }: ProductSettings): Promise<RootDescriptor> {
   const descriptor = checkProductRoot(root)
   for (const provider of jwtProviders) await readFixedKeys(provider)
   checkDocuments({ rootPath: root, database })
+  checkBlobs({ rootPath: root, storage })
   return descriptor
 }
 
@@ -83,6 +86,7 @@ function describeProduct(product: ProductSettings): [string, string][] {
       applicationListen === null ? 'none' : listener(applicationListen, true),
     ],
     ['Documents', documents],
+    ['Files', files(product.storage)],
     ['Allowed origins', allowedOrigins.length === 0 ? 'none' : allowedOrigins.join(', ')],
     ['JWT providers', providers.length === 0 ? 'none: guests only' : providers.join(', ')],
     ['Networks of Actions', ['public', ...actionNetworks.map(({ text }) => text)].join(', ')],
@@ -96,6 +100,10 @@ function listener(address: Parameters<typeof formatListener>[0], tlsTerminated: 
 
 function database({ host, port, name }: DatabaseAddress): string {
   return `${name} at ${formatListener({ host, port })}`
+}
+
+function files({ s3 }: ProductSettings['storage']): string {
+  return s3 === null ? 'in the Product root' : `bucket ${s3.bucket} at ${s3.endpoint}`
 }
 
 function sandbox(sandbox: ServerSettings['sandbox']): string {

@@ -11,6 +11,7 @@ import type { RequestCounts } from '../http/request-counts.ts'
 import { Transfers } from '../http/transfers/transfers.ts'
 import { type Identity, openIdentity } from '../identity/identity.ts'
 import { readLinkable } from '../product/environments/environments.ts'
+import type { Logs } from '../product/logs/logs.ts'
 import { resolveTarget, unservedReason } from '../product/serving/targets.ts'
 import { findSubjectProvenance } from '../product/workspaces/provenance.ts'
 import type { ServerSettings } from '../settings/settings.ts'
@@ -41,6 +42,8 @@ export interface Composition {
   readonly management: ListenerApp
   /** Null without a Product. */
   readonly application: ApplicationOrigin | null
+  /** Ends responses that would last as long as their clients listen. */
+  endStreams(): void
 }
 
 /** Throws SERVER_* Faults and PRODUCT_CORRUPT. */
@@ -66,6 +69,7 @@ export async function openServer(options: CompositionOptions): Promise<Compositi
   return {
     management: managementApp(running),
     application: environment === null ? null : applicationApp(running, environment),
+    endStreams: () => environment?.logs.endFollowers(),
   }
 }
 
@@ -97,9 +101,11 @@ function managementApp(running: Running) {
       openApiDocument: openApiText,
       // Routes of the Product run only where mount found its Environment configured.
       product: product!,
+      logs: environment?.logs as Logs,
       health: async () => [
         ...(await environment!.engine.health()),
         await environment!.files.health(),
+        await environment!.logs.health(),
       ],
       environment: product?.root.descriptor ?? null,
       sessions: identity,
@@ -113,7 +119,7 @@ function managementApp(running: Running) {
 
 function applicationApp(
   { configuration, system, metrics, transfers, counts }: Running,
-  { product, engine, tokens, log, keyUsage, rejections }: OpenEnvironment,
+  { product, engine, files, tokens, log, keyUsage, rejections }: OpenEnvironment,
 ): ApplicationOrigin {
   const gateway: Gateway = {
     system,
@@ -123,6 +129,7 @@ function applicationApp(
     tokens,
     limits: applicationLimits(system),
     transfers,
+    files,
     counts: counts.application,
     keyUsage,
     rejections,

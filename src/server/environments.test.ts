@@ -23,7 +23,10 @@ test('an Environment with a Release and without its documents is not opened', as
   const closing = new ShutdownStack(log)
   const opening = openEnvironment({
     // No more of it is looked at before the documents are opened.
-    configuration: { product: null, sandbox: 'preferred' } as ServerSettings,
+    configuration: {
+      ...{ product: null, sandbox: 'preferred' },
+      logs: { segmentBytesMax: 2 ** 20, segmentSecondsMax: 60 },
+    } as ServerSettings,
     rootPath: fixture.directory,
     identity: {} as Identity,
     ...{ system, log, metrics: new Metrics(system), closing },

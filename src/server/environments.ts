@@ -1,6 +1,5 @@
 /** The one Product Environment that a server composes: root, documents, engine, rules. */
 
-import { join } from 'node:path'
 import { createEngine } from '../engine/create-engine.ts'
 import type { Engine } from '../engine/engine.ts'
 import type { IssueGuest } from '../engine/invocations/guest-identities.ts'
@@ -14,27 +13,29 @@ import { DEFAULT_BUCKETS } from '../product/files/buckets.ts'
 import { type Files, openFilesOf } from '../product/files/files.ts'
 import { openJwtProviders } from '../product/functional-tokens/providers.ts'
 import { FunctionalTokens } from '../product/functional-tokens/tokens.ts'
+import type { Logs } from '../product/logs/logs.ts'
 import { closeProduct, openProduct, type Product } from '../product/product.ts'
 import { runnerCommand } from '../runner/command.ts'
 import { runnerSpawner } from '../runner/processes.ts'
 import type { ServerSettings } from '../settings/settings.ts'
-import type { BlobStore } from '../storage/blobs/blobs.ts'
-import { FileBlobs } from '../storage/blobs/file-blobs.ts'
 import { hasReleases } from '../storage/control/releases.ts'
 import { Cursors } from '../storage/cursors.ts'
-import { FILES_DIRECTORY, openProductRoot, type ProductRoot } from '../storage/root.ts'
+import { openProductRoot, type ProductRoot } from '../storage/root.ts'
 import type { System } from '../system/system.ts'
 import type { Logger } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics/metrics.ts'
+import { openBlobs } from './blobs.ts'
 import { openDocuments } from './documents.ts'
+import { openLogs } from './environment-logs.ts'
 import type { ShutdownStack } from './shutdown-stack.ts'
 
 export interface OpenEnvironment {
   readonly product: Product
   readonly engine: Engine
   readonly files: Files
+  readonly logs: Logs
   readonly tokens: FunctionalTokens
-  /** Its records carry the Project and the Environment. */
+  /** Its records carry the Project and the Environment, and are in the Environment's log. */
   readonly log: Logger
   readonly keyUsage: KeyUsage
   readonly rejections: RejectionLog
@@ -59,8 +60,14 @@ export async function openEnvironment(options: EnvironmentOptions): Promise<Open
   const { configuration, rootPath, identity, system, metrics, closing } = options
   const root = await openProductRoot(rootPath, system)
   closing.add(() => root.close())
-  const { projectId, environmentId } = root.descriptor
-  const log = options.log.with({ projectId, environmentId })
+  const { environmentId } = root.descriptor
+  const settings = configuration.logs
+  const opened = await openLogs({ root, settings, system, log: options.log, metrics })
+  closing.add(() => opened.close())
+  const { log, logs, redaction } = opened
+  const live = new LiveConfiguration(root)
+  redaction.add(live.secrets())
+  live.onChange(() => redaction.add(live.secrets()))
   const world = { system, log, metrics }
   const tokens = await openTokens(configuration, root, { system, log })
   const database = configuration.product?.database ?? null
@@ -73,8 +80,8 @@ export async function openEnvironment(options: EnvironmentOptions): Promise<Open
   const issueGuest: IssueGuest = (request) => tokens.issueGuest(request)
   const networks = configuration.product?.actionNetworks ?? []
   const outbound = { allowedNetworks: networks.map(({ range }) => range) }
-  const live = new LiveConfiguration(root)
-  const blobs = await openBlobs(configuration, rootPath)
+  const storage = configuration.product?.storage ?? null
+  const blobs = await openBlobs({ rootPath, environmentId, storage })
   const cursors = new Cursors(root.keyring)
   const ports = { store, pool, ...world, issueGuest, cursors, configuration: live, outbound }
   const { engine, files } = openFilesOf(
@@ -95,12 +102,7 @@ export async function openEnvironment(options: EnvironmentOptions): Promise<Open
   closing.add(() => keyUsage.stop())
   const rejections = new RejectionLog(log)
   closing.add(() => rejections.stop())
-  return { product, engine, files, tokens, log, keyUsage, rejections }
-}
-
-function openBlobs({ product }: ServerSettings, rootPath: string): Promise<BlobStore> {
-  const { freeFloorBytes } = product?.storage ?? { freeFloorBytes: 0 }
-  return FileBlobs.open({ directory: join(rootPath, FILES_DIRECTORY), freeFloorBytes })
+  return { product, engine, files, logs, tokens, log, keyUsage, rejections }
 }
 
 async function openTokens(

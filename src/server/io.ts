@@ -12,4 +12,8 @@ export interface ServerIo {
 export type ProcessEnvironment = Readonly<Record<string, string | undefined>>
 
 /** One mode of `svc-server`; answers the exit code. A Fault may be thrown: the caller prints it. */
-export type Mode = (environment: ProcessEnvironment, io: ServerIo) => Promise<number>
+export type Mode = (
+  environment: ProcessEnvironment,
+  io: ServerIo,
+  args: readonly string[],
+) => Promise<number>

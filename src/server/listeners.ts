@@ -19,6 +19,8 @@ export interface ListenerApp {
   fetch(request: Request, binding: ApplicationBinding): Response | Promise<Response>
   /** Answers a request that the listener rejects; by default with the error alone. */
   reject?(binding: ApplicationBinding, fault: Fault): Response
+  /** Whether `fetch` answers the HEAD request itself; never if absent. */
+  answersHead?(request: Request): boolean
 }
 
 export interface ListenOptions {
@@ -100,8 +102,8 @@ export function openListener(options: ListenOptions): OpenListener {
           warnOfProxy(options)
         }
         const asked = isNamed ? request : named(request)
-        const answer =
-          request.method === 'HEAD' ? head(app, asked, binding) : app.fetch(asked, binding)
+        const isHead = request.method === 'HEAD' && app.answersHead?.(asked) !== true
+        const answer = isHead ? head(app, asked, binding) : app.fetch(asked, binding)
         return isDraining ? withoutReuse(answer) : answer
       },
       error: (error) =>

@@ -28,6 +28,7 @@ describe('svc-server', () => {
       'recover-owner',
       'rotate-keys',
       'serve',
+      'verify-storage',
       'version',
     ]) {
       expect(out).toMatch(new RegExp(`^  ${mode} `, 'm'))
@@ -46,29 +47,33 @@ describe('svc-server', () => {
     expect(err).toContain('Usage: svc-server <mode>')
   })
 
-  it.each([['start'], ['toString'], [''], ['check', 'rk_at_v1_x'], ['--verbose', 'serve']])(
-    'refuses the arguments %j without repeating them',
-    async (...args) => {
-      const { exit, out, err } = await run(...args)
-      expect([exit, out]).toEqual([2, ''])
-      expect(err).toContain('Usage: svc-server <mode>')
-      expect(err).not.toMatch(/toString|rk_at|--verbose/)
-    },
-  )
+  it.each([
+    ...[['start'], ['toString'], [''], ['check', 'rk_at_v1_x'], ['--verbose', 'serve']],
+    ...[
+      ['check', '--repair'],
+      ['verify-storage', '--verbose'],
+      ['verify-storage', '--repair', 'x'],
+    ],
+  ])('refuses the arguments %j without repeating them', async (...args) => {
+    const { exit, out, err } = await run(...args)
+    expect([exit, out]).toEqual([2, ''])
+    expect(err).toContain('Usage: svc-server <mode>')
+    expect(err).not.toMatch(/toString|rk_at|--verbose/)
+  })
 
   it.each(['version', '--version', '-V'])('%s prints version and platform', async (name) => {
     const text = `svc-server ${VERSION} (${process.platform}-${process.arch})\n`
     expect(await run(name)).toEqual({ exit: 0, out: text, err: '' })
   })
 
-  it.each(['check', 'migrate', 'recover-bootstrap', 'recover-owner', 'rotate-keys'])(
-    '%s without configuration names the first missing variable',
-    async (mode) => {
-      const { exit, out, err } = await run(mode)
-      expect([exit, out]).toEqual([1, ''])
-      expect(err).toMatch(
-        /^svc-server: SERVER_CONFIGURATION_MISSING: SERVICE_IDENTITY_DATABASE_URL: /,
-      )
-    },
-  )
+  it.each([
+    ...['check', 'migrate', 'recover-bootstrap', 'recover-owner', 'rotate-keys'],
+    'verify-storage',
+  ])('%s without configuration names the first missing variable', async (mode) => {
+    const { exit, out, err } = await run(mode)
+    expect([exit, out]).toEqual([1, ''])
+    expect(err).toMatch(
+      /^svc-server: SERVER_CONFIGURATION_MISSING: SERVICE_IDENTITY_DATABASE_URL: /,
+    )
+  })
 })

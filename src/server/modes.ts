@@ -9,6 +9,7 @@ const MODES: ReadonlyMap<string, () => Promise<Mode>> = new Map([
   ['recover-owner', async () => (await import('./recover-owner.ts')).run],
   ['rotate-keys', async () => (await import('./rotate-keys.ts')).run],
   ['serve', async () => (await import('./serve.ts')).run],
+  ['verify-storage', async () => (await import('./verify-storage.ts')).run],
   ['version', async () => (await import('./version.ts')).run],
 ])
 const ALIASES: ReadonlyMap<string, string> = new Map([
@@ -29,14 +30,14 @@ export async function runServer(
   }
   const [name = '', ...rest] = args
   const load = MODES.get(ALIASES.get(name) ?? name)
-  if (load === undefined || rest.length > 0) {
+  if (load === undefined || !takes(name, rest)) {
     if (name !== '') io.err(`svc-server: ${wrongUse(load === undefined)}\n\n`)
     io.err(usage())
     return 2
   }
   try {
     const run = await load()
-    return await run(environment, io)
+    return await run(environment, io, rest)
   } catch (error) {
     const { text, exit } = renderFailure(error)
     io.err(text)
@@ -44,7 +45,13 @@ export async function runServer(
   }
 }
 
+/** Whether the mode has these arguments. */
+function takes(mode: string, args: readonly string[]): boolean {
+  const known = mode === 'verify-storage' ? ['--repair'] : []
+  return args.length <= 1 && args.every((each) => known.includes(each))
+}
+
 /** The argument itself is not repeated: a secret may have been pasted there. */
 function wrongUse(unknownMode: boolean): string {
-  return unknownMode ? 'unknown mode' : 'a mode takes no arguments; settings are variables'
+  return unknownMode ? 'unknown mode' : 'the mode takes no such argument; settings are variables'
 }

@@ -63,6 +63,7 @@ export async function run(environment: ProcessEnvironment, io: ServerIo): Promis
     closing.add(() => drain(listeners, DRAIN_MILLIS))
     // Calls are served meanwhile: it spreads the reconnections of many clients over seconds.
     closing.add(() => apps.application?.drain())
+    closing.add(() => apps.endStreams())
     for (const { surface, admission } of listeners) admission.open(apps[surface]!)
     log.info('server.ready', { message: `svc-server ${VERSION} is ready.` })
     const signal = await stop

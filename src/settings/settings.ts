@@ -18,6 +18,7 @@ import {
 } from './addresses.ts'
 import { readIdentityProviders } from './identity-providers.ts'
 import { readJwtProviders } from './jwt-providers.ts'
+import { type LogSettings, readLogSettings } from './logs.ts'
 import { isPepper, type OidcProvider } from './oidc.ts'
 import { type RealtimeSettings, readRealtime } from './realtime.ts'
 import {
@@ -41,6 +42,7 @@ export type SettingsMode =
   | 'recover-owner'
   | 'rotate-keys'
   | 'serve'
+  | 'verify-storage'
 
 export interface ServerSettings {
   readonly identityDatabase: DatabaseAddress
@@ -54,6 +56,7 @@ export interface ServerSettings {
   readonly managedSource: ManagedSource | null
   readonly product: ProductSettings | null
   readonly memory: MemorySettings
+  readonly logs: LogSettings
   readonly realtime: RealtimeSettings
   /** `required` refuses to serve where Functions cannot be contained. */
   readonly sandbox: 'preferred' | 'required'
@@ -144,6 +147,7 @@ export function parseSettings(environment: ProcessEnvironment, mode: SettingsMod
       requestMib: wholeNumber(environment, 'SERVICE_REQUEST_MEMORY_MIB', MEMORY_MIB),
       responseMib: wholeNumber(environment, 'SERVICE_RESPONSE_MEMORY_MIB', MEMORY_MIB),
     },
+    logs: readLogSettings(environment),
     realtime: readRealtime(environment),
     sandbox: sandbox(environment),
     confirmedPepperChanges: confirmedPepperChanges(environment, mode),

@@ -210,6 +210,22 @@ export const VARIABLES = [
     description: 'MiB that unsent responses may hold, 128 to 65536; more are 503 at once',
   },
   {
+    name: 'SERVICE_LOG_SEGMENT_MIB',
+    required: 'no',
+    secret: false,
+    file: false,
+    default: '64',
+    description: 'MiB of log records after which an archive segment is closed, 1 to 512',
+  },
+  {
+    name: 'SERVICE_LOG_SEGMENT_SECONDS',
+    required: 'no',
+    secret: false,
+    file: false,
+    default: '3600',
+    description: 'Seconds after which an archive segment is closed, 1 to 86400',
+  },
+  {
     name: 'SERVICE_REALTIME_CONNECTIONS_MAX',
     required: 'no',
     secret: false,

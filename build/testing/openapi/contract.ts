@@ -104,7 +104,7 @@ export class Contract {
       return { status, body: null, code: null }
     }
     const mediaType = response.headers.get('content-type')?.split(';')[0] ?? ''
-    const media = documented!.content[mediaType]
+    const media = documented!.content[mediaType] ?? documented!.content['*/*']
     expect(media, `${at}: ${mediaType}`).toBeDefined()
     if (media!.schema === undefined) return { status, body: text, code: null }
     const body = JSON.parse(text)

@@ -4,10 +4,14 @@ import { mountManagement } from '../../../src/http/management/mount.ts'
 import { type ManagementApp, managementRoutes } from '../../../src/http/management/routes.ts'
 import { openApiText } from '../../../src/http/openapi/published.ts'
 import { requestCounts } from '../../../src/http/request-counts.ts'
+import { functionStorage } from '../../../src/product/files/function-storage.ts'
+import { issueUpload } from '../../../src/product/files/uploads.ts'
 import type { Product } from '../../../src/product/product.ts'
+import { realSystem } from '../../../src/system/system.ts'
 import type { TableManifest } from '../../../src/value/manifest.ts'
 import { DeclaredFailure, type TestHandler } from '../engine/in-process-pool.ts'
 import { openTestGateway, type TestGateway } from '../gateways.ts'
+import { openTestLogs } from '../logs.ts'
 import { functionManifest } from '../products.ts'
 import { type ExternalLogins, externalLogins, MANAGED_TOKEN } from '../providers/external-logins.ts'
 import { PROVIDER } from '../providers/identity-providers.ts'
@@ -50,6 +54,10 @@ export interface Origins {
   readonly logins: ExternalLogins
   readonly gateway: TestGateway
   readonly product: Product
+  /** Makes the grant that uploads show from then on; returns its ID. */
+  grantUpload(): Promise<string>
+  /** Makes the grant of the file, which downloads show from then on. */
+  grantDownload(fileId: string): void
   send(operation: DocumentedOperation, sample: Sample): Promise<Response>
   close(): Promise<void>
 }
@@ -58,15 +66,21 @@ export interface Origins {
 export const TABLES: readonly TableManifest[] = [
   { name: 'notes', fields: { body: { type: 'string' } }, indexes: [] },
 ]
+const nativeClient = {
+  authorizationEndpoint: 'https://idp.test/authorize',
+  tokenEndpoint: 'https://idp.test/token',
+  clientId: 'svc',
+  scopes: ['openid'],
+  resource: null,
+}
+
+const UPLOAD = {
+  ...{ bucket: 'default', key: null, contentType: 'text/plain', maximumBytes: 10 },
+  ...{ expiresInSeconds: 600, releaseId: 'rel_01JZ0000000000000000000000' },
+}
+const DOWNLOAD = { expiresInSeconds: 600, fileName: null }
 
 export async function openOrigins(): Promise<Origins> {
-  const nativeClient = {
-    authorizationEndpoint: 'https://idp.test/authorize',
-    tokenEndpoint: 'https://idp.test/token',
-    clientId: 'svc',
-    scopes: ['openid'],
-    resource: null,
-  }
   const logins = await externalLogins({ oidc: { ...PROVIDER, nativeClient } })
   const echo = () => 'done'
   const fail: TestHandler = (_, { code }) => {
@@ -81,6 +95,10 @@ export async function openOrigins(): Promise<Origins> {
     },
   })
   const { product, root } = gateway.harness
+  const logs = await openTestLogs()
+  logs.log.info('server.ready')
+  await logs.store.flushed()
+  const grants = grantsOf(gateway)
   const management = mountManagement<ManagementApp>({
     app: {
       identity: logins.identity,
@@ -91,6 +109,7 @@ export async function openOrigins(): Promise<Origins> {
       environment: root.descriptor,
       product,
       metrics: gateway.metrics,
+      logs: logs.logs,
       health: () => gateway.engine.health(),
     },
     system: logins.system,
@@ -103,17 +122,22 @@ export async function openOrigins(): Promise<Origins> {
     externalIdentity: async () => ['authorization', `Bearer ${await logins.token()}`],
     managedSource: async () => ['service-managed-enrollment', `Bearer ${MANAGED_TOKEN}`],
     applicationKey: async () => ['x-service-key', gateway.key],
+    ...grants.authorities,
   }
   return {
     logins,
     gateway,
     product,
+    grantUpload: () => grants.upload(),
+    grantDownload: (fileId) => grants.download(fileId),
     async send(operation, sample) {
       const shown = Object.keys(operation.security[0] ?? {}).map((name) => authorities[name]!())
       const headers = new Headers(await Promise.all(shown))
       for (const [name, value] of Object.entries(sample.headers)) headers.set(name, value)
       const { body } = sample
-      if (body !== null) headers.set('content-type', operation.body!.mediaType)
+      if (body !== null && !headers.has('content-type')) {
+        headers.set('content-type', operation.body!.mediaType)
+      }
       const bytes = body instanceof Uint8Array ? body : JSON.stringify(body)
       const request = new Request(`http://svc.test${urlOf(operation, sample)}`, {
         method: operation.method,
@@ -124,7 +148,28 @@ export async function openOrigins(): Promise<Origins> {
     },
     async close() {
       await gateway.close()
+      await logs.dispose()
       await logins.dispose()
+    },
+  }
+}
+
+/** Makes grants, and shows the newest of each kind. */
+function grantsOf({ files }: TestGateway) {
+  const tokens = { upload: '', download: '' }
+  const bearer = (kind: 'upload' | 'download') => async (): Promise<[string, string]> => {
+    return ['authorization', `Bearer ${tokens[kind]}`]
+  }
+  return {
+    authorities: { uploadGrant: bearer('upload'), downloadGrant: bearer('download') },
+    async upload(): Promise<string> {
+      const { uploadId, token } = await issueUpload(files, UPLOAD)
+      tokens.upload = token
+      return uploadId
+    },
+    download(fileId: string): void {
+      const request = { fileId, nowMicros: realSystem().nowMicros(), ...DOWNLOAD }
+      tokens.download = functionStorage(() => files).issueDownload(request).token
     },
   }
 }

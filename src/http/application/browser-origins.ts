@@ -1,6 +1,9 @@
 /** Response headers that let pages of an allowed browser origin read a response. */
 
-const EXPOSED = 'Retry-After, X-Service-Request-Id, X-Service-Invocation-Id, X-Service-Release-Id'
+const EXPOSED = [
+  ...['Retry-After', 'X-Service-Request-Id', 'X-Service-Invocation-Id', 'X-Service-Release-Id'],
+  ...['ETag', 'Content-Range', 'Content-Length', 'X-Service-File-Id'],
+].join(', ')
 
 /** Lets pages of an allowed origin read the response, including failures. */
 export function allowOrigin(

@@ -12,7 +12,7 @@ import type { ApplicationCaller, Incoming } from './incoming.ts'
 const BEARER = /^Bearer +([A-Za-z0-9._~+/-]+=*)$/i
 export const KEY_HEADER = 'x-service-key'
 const TOKEN_CHARACTERS_MAX = 16 * 1024
-const FAILURE_RATE = 'the rate of failed authentications of the peer'
+export const FAILURE_RATE = 'the rate of failed authentications of the peer'
 export const AFFINITY_HEADER = 'x-service-affinity'
 export const AFFINITY = /^[\x21-\x7e]{1,128}$/
 

@@ -1,6 +1,7 @@
 /** The parts of the server that the application origin uses. */
 import type { Engine } from '../../engine/engine.ts'
 import type { Release } from '../../engine/releases/executable-release.ts'
+import type { FilePorts } from '../../product/files/ports.ts'
 import type { System } from '../../system/system.ts'
 import type { Logger } from '../../telemetry/log.ts'
 import type { Principal } from '../../value/identities.ts'
@@ -41,6 +42,8 @@ export interface Gateway {
   /** Null disables rate limits. */
   readonly limits: ApplicationLimits | null
   readonly transfers: Transfers
+  /** Rules of stored files. */
+  readonly files: FilePorts
   readonly counts: RequestCounts
   readonly keyUsage: KeyUsage
   readonly rejections: RejectionLog

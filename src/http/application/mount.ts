@@ -15,7 +15,14 @@ import type { ApplicationBinding, Incoming } from './incoming.ts'
 import { Call, type CallResponse, invokeInTurn, readEnvelope } from './invoke.ts'
 import type { Realtime } from './realtime/realtime.ts'
 import type { RejectedRequest } from './rejection-log.ts'
-import { INVOCATIONS, type Invocation, PROBES, REALTIME } from './routes.ts'
+import {
+  FILE_TRANSFERS,
+  type FileTransfer,
+  INVOCATIONS,
+  type Invocation,
+  PROBES,
+  REALTIME,
+} from './routes.ts'
 
 /** Seconds for which a browser may cache a preflight response. */
 const PREFLIGHT_SECONDS = 600
@@ -23,17 +30,26 @@ const PREFLIGHT_SECONDS = 600
 const CALLER_GONE = 499
 /** The close code of a connection that ended without a close frame (RFC 6455, 7.1.5). */
 const NO_CLOSE_FRAME = 1006
+/** Headers that pages may send. */
+const REQUEST_HEADERS = [
+  ...['Content-Type', 'Accept', 'Authorization', 'X-Service-Key', 'X-Service-Affinity'],
+  ...['Range', 'If-Range', 'If-None-Match', 'If-Match'],
+].join(', ')
 
 const INVOCATION_AT = new Map(INVOCATIONS.map((invocation) => [invocation.path, invocation]))
 /** Allow header of each path, for responses to other methods. */
 const ALLOW: ReadonlyMap<string, string> = new Map(
   [...INVOCATIONS, ...PROBES, REALTIME].map(({ path, method }) => [path, `${method}, OPTIONS`]),
 )
+/** The path of a transfer of a file, whose ID its handler checks. */
+const FILE_PATH = /^(\/v1\/files\/(?:uploads|downloads)\/)([^/]+)$/
 
 export interface ApplicationOrigin {
   fetch(request: Request, binding?: Partial<ApplicationBinding>): Response | Promise<Response>
   /** Tells Realtime clients to connect elsewhere; resolves once their connections are closed. */
   drain(): Promise<void>
+  /** Whether `fetch` answers the HEAD request itself, rather than as a GET without its body. */
+  answersHead(request: Request): boolean
   /** Returns the response to a request that the listener rejects. */
   reject(binding: Partial<ApplicationBinding>, fault: Fault): Response
 }
@@ -44,11 +60,16 @@ export function mountApplication(gateway: Gateway, realtime: Realtime): Applicat
   return {
     fetch(request, binding) {
       const { url } = request
-      const invocation = INVOCATION_AT.get(url.slice(url.indexOf('/', url.indexOf('://') + 3)))
-      return invocation === undefined || request.method !== 'POST'
-        ? hono.fetch(request, binding)
-        : handleCall(gateway, request, binding, invocation)
+      const path = url.slice(url.indexOf('/', url.indexOf('://') + 3))
+      const invocation = INVOCATION_AT.get(path)
+      if (invocation !== undefined && request.method === 'POST') {
+        return handleCall(gateway, request, binding, invocation)
+      }
+      const transfer = transferOf(request, path)
+      if (transfer === null) return hono.fetch(request, binding)
+      return answerTransfer(gateway, request, binding, transfer)
     },
+    answersHead: (request) => new URL(request.url).pathname.startsWith('/v1/files/'),
     drain: () => realtime.drain(),
     reject(binding, fault) {
       const response = rejectRequest(gateway, unreadRequest(gateway, binding), fault)
@@ -81,7 +102,8 @@ function router(gateway: Gateway, realtime: Realtime): Hono {
   // For any path: a browser hides the response to a call whose preflight was not found.
   hono.options('*', (context) => counted(context, preflight(gateway, context)))
   hono.notFound((context) => {
-    const allow = ALLOW.get(context.req.path)
+    const { path } = context.req
+    const allow = ALLOW.get(path) ?? methodsOfFiles(path)
     const code = allow === undefined ? 'ROUTE_NOT_FOUND' : 'METHOD_NOT_ALLOWED'
     return counted(context, rejectPath(gateway, context, code, allow))
   })
@@ -113,6 +135,44 @@ async function handleCall(
   const status = countedStatus(request, response.status)
   gateway.counts.answered(status)
   if (incoming.caller !== null) gateway.keyUsage.answered(incoming.caller, status)
+  return response
+}
+
+interface TransferCall {
+  readonly route: FileTransfer
+  readonly id: string
+}
+
+/** Returns the transfer that is requested, with or without a query; null for anything else. */
+function transferOf({ method }: Request, url: string): TransferCall | null {
+  const [, prefix, id] = FILE_PATH.exec(url.split('?', 1)[0]!) ?? []
+  const route = FILE_TRANSFERS.find((each) => {
+    return each.method === method && each.path.slice(0, each.path.indexOf(':')) === prefix
+  })
+  return route === undefined || id === undefined ? null : { route, id }
+}
+
+async function answerTransfer(
+  gateway: Gateway,
+  request: Request,
+  binding: Partial<ApplicationBinding> = {},
+  { route, id }: TransferCall,
+): Promise<Response> {
+  const origin = request.headers.get('origin')
+  const incoming = incomingOf(gateway, request, binding)
+  let response: Response
+  try {
+    checkRequest(gateway, request, origin)
+    response = await route.transfer(gateway, incoming, id)
+    const { headers } = response
+    for (const [name, value] of Object.entries(commonHeaders(incoming.requestId))) {
+      headers.set(name, value)
+    }
+  } catch (error) {
+    response = failRequest(gateway, error, incoming)
+  }
+  allowOrigin(gateway.allowedOrigins, response, origin)
+  gateway.counts.answered(countedStatus(request, response.status))
   return response
 }
 
@@ -278,6 +338,14 @@ function rejectPath(
   return response
 }
 
+/** Returns the methods of a path of files; undefined for any other path. */
+function methodsOfFiles(path: string): string | undefined {
+  const [, prefix] = FILE_PATH.exec(path) ?? []
+  if (prefix === undefined) return undefined
+  const methods = FILE_TRANSFERS.filter((each) => each.path.startsWith(prefix))
+  return [...methods.map(({ method }) => method), 'OPTIONS'].join(', ')
+}
+
 function preflight(gateway: Gateway, context: Context): Response {
   const origin = context.req.raw.headers.get('origin')
   const request = unreadRequest(gateway, context.env)
@@ -286,9 +354,8 @@ function preflight(gateway: Gateway, context: Context): Response {
   }
   const headers = new Headers({
     ...commonHeaders(request.requestId),
-    'access-control-allow-methods': 'POST',
-    'access-control-allow-headers':
-      'Content-Type, Accept, Authorization, X-Service-Key, X-Service-Affinity',
+    'access-control-allow-methods': methodsOfFiles(context.req.path) ?? 'POST',
+    'access-control-allow-headers': REQUEST_HEADERS,
     'access-control-max-age': String(PREFLIGHT_SECONDS),
   })
   return new Response(null, { status: 204, headers })

@@ -1,6 +1,7 @@
 /** Every route of the application origin, for mount, the OpenAPI document and tests. */
 import type { TableCode } from '../../errors/codes.ts'
 import type { MaybePromise } from '../../system/maybe-promise.ts'
+import { UploadAnswer } from '../../wire/files/stored-files.ts'
 import { Live, Ready } from '../../wire/health.ts'
 import {
   ActionAnswer,
@@ -11,6 +12,10 @@ import {
 } from '../../wire/invocations.ts'
 import type { Schema } from '../../wire/schema.ts'
 import type { Replies } from '../management/route.ts'
+import { sendDownload } from './files/downloads.ts'
+import { receiveUpload } from './files/uploads.ts'
+import type { Gateway } from './gateway.ts'
+import type { Incoming } from './incoming.ts'
 import {
   type Call,
   type CallResponse,
@@ -36,6 +41,14 @@ export interface Invocation extends Described {
   readonly invoke: (call: Call) => MaybePromise<CallResponse>
   /** Failure of a call that ran, when the memory for unsent responses is exhausted. */
   readonly unsent: { readonly code: TableCode; readonly retryable: boolean }
+}
+
+/** One transfer of a file, which a grant alone authorizes. */
+export interface FileTransfer extends Described {
+  readonly method: 'PUT' | 'GET' | 'HEAD'
+  readonly errors: readonly TableCode[]
+  /** `id` is the last segment of the path, whatever it is. */
+  readonly transfer: (gateway: Gateway, incoming: Incoming, id: string) => Promise<Response>
 }
 
 /** Health probe of the process. It answers with one of its replies only. */
@@ -126,6 +139,56 @@ export const REALTIME: RealtimeRoute = {
   replies: { 101: null },
   errors: ['REQUEST_INVALID', 'ORIGIN_DENIED', 'UPGRADE_REQUIRED', 'UNAVAILABLE', 'BUSY'],
 }
+/** Failures of every transfer. */
+const TRANSFER_ERRORS: readonly TableCode[] = [
+  'REQUEST_INVALID',
+  'GRANT_INVALID',
+  'ORIGIN_DENIED',
+  'RATE_LIMITED',
+  'INTERNAL',
+  'UNAVAILABLE',
+]
+
+const DOWNLOAD = {
+  path: '/v1/files/downloads/:fileId',
+  replies: { 200: null, 206: null, 304: null },
+  transfer: sendDownload,
+} as const
+
+export const FILE_TRANSFERS: readonly FileTransfer[] = [
+  {
+    method: 'PUT',
+    path: '/v1/files/uploads/:uploadId',
+    name: 'uploadFile',
+    summary: 'Uses an upload grant: stores the body as a file.',
+    replies: { 201: UploadAnswer },
+    errors: [
+      ...TRANSFER_ERRORS,
+      'FILE_NOT_FOUND',
+      'LIMIT_EXCEEDED',
+      'MEDIA_TYPE_UNSUPPORTED',
+      'BUSY',
+      'WRITE_CONFLICT',
+      'RESULT_UNCERTAIN',
+      'DEADLINE_EXCEEDED',
+    ],
+    transfer: receiveUpload,
+  },
+  {
+    ...DOWNLOAD,
+    method: 'GET',
+    name: 'downloadFile',
+    summary: 'Sends a file, or one range of it.',
+    errors: [...TRANSFER_ERRORS, 'FILE_NOT_FOUND', 'RANGE_INVALID'],
+  },
+  {
+    ...DOWNLOAD,
+    method: 'HEAD',
+    name: 'readFileHeaders',
+    summary: 'Sends the headers of a download without the bytes.',
+    errors: [...TRANSFER_ERRORS, 'FILE_NOT_FOUND'],
+  },
+]
 
 export const PROBES: readonly Probe[] = [
   {

@@ -23,12 +23,14 @@ import { PATH_PARAMETERS, type PathParameter } from '../parameters.ts'
 import { type ManagementLimits, type PeerBinding, peerOf } from '../rate-limits.ts'
 import type { RequestCounts } from '../request-counts.ts'
 import { answerBody } from '../transfers/answers.ts'
+import { lineStream } from '../transfers/line-streams.ts'
 import type { Sender } from '../transfers/senders.ts'
 import { Transfers } from '../transfers/transfers.ts'
 import {
   type Access,
   type Body,
   JSON_BODY_BYTES_MAX,
+  JSON_MEDIA_TYPE,
   type ManagementCore,
   type Reply,
   type Route,
@@ -181,7 +183,9 @@ async function runSteps<A>(
 }
 
 function checkAccept<A>(request: Request, { mediaTypes }: Route<A>): void {
-  if (preferredType(request.headers.get('accept'), mediaTypes) === null) {
+  // Every client may ask for JSON: failures have that form whatever the route answers with.
+  const accepted = [...mediaTypes, JSON_MEDIA_TYPE]
+  if (preferredType(request.headers.get('accept'), accepted) === null) {
     throw new Fault('PLATFORM_NOT_ACCEPTABLE')
   }
 }
@@ -324,7 +328,11 @@ function render<A>(
     'x-content-type-options': 'nosniff',
     'x-service-request-id': received.requestId,
   })
-  const { status, contentType = 'application/json; charset=utf-8' } = reply
+  const { status, lines, contentType = 'application/json; charset=utf-8' } = reply
+  if (lines !== undefined) {
+    headers.set('content-type', contentType)
+    return new Response(lineStream(lines, transfers.pace), { status, headers })
+  }
   const text = reply.text ?? (reply.body === undefined ? null : JSON.stringify(reply.body))
   if (text === null) return new Response(null, { status, headers })
   headers.set('content-type', contentType)

@@ -13,6 +13,8 @@ import type { TransferPace } from '../transfers/transfer-pace.ts'
 export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE'
 
 export const JSON_MEDIA_TYPE = 'application/json'
+/** One JSON document per line (https://github.com/ndjson/ndjson-spec). */
+export const LINES_MEDIA_TYPE = 'application/x-ndjson'
 
 /**
  * An ordinary JSON body (Document 1, Limits).
@@ -41,12 +43,14 @@ export type OperationIdUse = 'none' | 'optional' | 'required'
 
 export type ReplyStatus = 101 | 200 | 201 | 204 | 503
 
-/** Response with `body` as JSON, or with `text` verbatim. Without both, it has no body. */
+/** Response with `body` as JSON, or with text or lines verbatim. Without them, it has no body. */
 export interface Reply {
   readonly status: ReplyStatus
   readonly body?: object
   readonly text?: string
-  /** Media type of the text, with its parameters. */
+  /** Chunks of whole lines. The next one is requested once the peer has taken the last. */
+  readonly lines?: AsyncGenerator<string>
+  /** Media type of the text or the lines, with its parameters. */
   readonly contentType?: string
 }
 
@@ -58,7 +62,10 @@ export type ReplyOf<R extends Replies> = {
   readonly status: keyof R & ReplyStatus
 } & ([BodyOf<R>] extends [never]
   ? unknown
-  : { readonly body: BodyOf<R> } | { readonly text: string; readonly contentType: string })
+  :
+      | { readonly body: BodyOf<R> }
+      | { readonly text: string; readonly contentType: string }
+      | { readonly lines: AsyncGenerator<string>; readonly contentType: string })
 type BodyOf<R extends Replies> = {
   [S in keyof R]: R[S] extends Schema<infer B> ? B : never
 }[keyof R]

@@ -17,6 +17,7 @@ import { type OperatorsApp, operatorRoutes } from './identity/operators.ts'
 import { type ResourcesApp, resourceRoutes } from './identity/resources.ts'
 import { type SessionsApp, sessionRoutes } from './identity/sessions.ts'
 import { type InstancesApp, instanceRoutes } from './instances.ts'
+import { type LogsApp, logRoutes } from './logs/logs.ts'
 import { type MetricsApp, metricsRoutes } from './metrics.ts'
 import { type OpenApiApp, openApiRoutes } from './openapi.ts'
 import type { ProductApp } from './product-app.ts'
@@ -32,6 +33,7 @@ export type ManagementApp = AuditApp &
   HealthApp &
   InstancesApp &
   InvitationsApp &
+  LogsApp &
   MetricsApp &
   OpenApiApp &
   OperatorsApp &
@@ -64,4 +66,5 @@ export const managementRoutes: readonly Route<ManagementApp>[] = [
   ...(dataRoutes as readonly Route<ManagementApp>[]),
   ...(instanceRoutes as readonly Route<ManagementApp>[]),
   ...(metricsRoutes as readonly Route<ManagementApp>[]),
+  ...(logRoutes as readonly Route<ManagementApp>[]),
 ]

@@ -1,8 +1,9 @@
 /** OpenAPI operations of the application origin. */
+import { FILE_BYTES_MAX } from '../../value/files/files.ts'
 import { text } from '../../wire/fields.ts'
 import { AFFINITY, AFFINITY_HEADER } from '../application/callers.ts'
 import { ENVELOPE_BYTES_MAX } from '../application/invoke.ts'
-import type { Invocation, Probe, RealtimeRoute } from '../application/routes.ts'
+import type { FileTransfer, Invocation, Probe, RealtimeRoute } from '../application/routes.ts'
 import { JSON_MEDIA_TYPE } from '../management/route.ts'
 import type { Operation, Reply } from './operations.ts'
 
@@ -17,6 +18,17 @@ const Affinity = text(
   AFFINITY,
   'calls with one value get one Release; only weighted policies use it',
 )
+
+const DOWNLOAD_HEADERS = [
+  ...[{ name: 'if-none-match', schema: text(/^"[0-9a-f]{64}"$/, 'an entity tag') }],
+  ...[{ name: 'range', schema: text(/^bytes=/, 'one range of bytes') }],
+  ...[{ name: 'if-range', schema: text(/^"[0-9a-f]{64}"$/, 'an entity tag') }],
+].map((each) => ({ ...each, required: false }))
+const FILE_HEADERS = [
+  ...HEADERS,
+  ...(['Accept-Ranges', 'Content-Disposition', 'Content-Security-Policy', 'ETag'] as const),
+  ...(['X-Service-File-Id'] as const),
+]
 
 export function invocationOperation(route: Invocation): Operation {
   const { method, path, name, summary, body, errors } = route
@@ -62,7 +74,33 @@ export function realtimeOperation(route: RealtimeRoute): Operation {
   }
 }
 
-function repliesOf({ replies }: Invocation | Probe | RealtimeRoute): Reply[] {
+export function transferOperation(route: FileTransfer): Operation {
+  const { method, path, name, summary, errors } = route
+  const isUpload = method === 'PUT'
+  const conditions = method === 'GET' ? DOWNLOAD_HEADERS : DOWNLOAD_HEADERS.slice(0, 1)
+  return {
+    ...COMMON,
+    ...{ method, path, name, summary, errors },
+    authorities: [[isUpload ? 'uploadGrant' : 'downloadGrant']],
+    headers: isUpload ? [] : conditions,
+    body: isUpload ? { mediaType: '*/*', schema: null, bytesMax: FILE_BYTES_MAX } : null,
+    replies: isUpload ? repliesOf(route) : downloadReplies(method),
+    cache: isUpload ? COMMON.cache : 'private, no-store',
+    replyHeaders: isUpload ? HEADERS : FILE_HEADERS,
+    declaredErrors: false,
+  }
+}
+
+/** A range is answered to GET alone; the headers of HEAD have no body. */
+function downloadReplies(method: 'GET' | 'HEAD' | 'PUT'): Reply[] {
+  const statuses = method === 'GET' ? [200, 206, 304] : [200, 304]
+  return statuses.map((status) => {
+    const hasBody = method === 'GET' && status !== 304
+    return { status, schema: null, mediaTypes: hasBody ? ['*/*'] : [] }
+  })
+}
+
+function repliesOf({ replies }: Invocation | Probe | FileTransfer | RealtimeRoute): Reply[] {
   return Object.entries(replies).map(([status, schema]) => {
     return { status: Number(status), schema, mediaTypes: [JSON_MEDIA_TYPE] }
   })

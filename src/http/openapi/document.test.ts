@@ -10,7 +10,7 @@ import type { Json } from '../../value/strict-json.ts'
 import { encodeTagged } from '../../value/tagged.ts'
 import { parseValidator } from '../../value/validator-json.ts'
 import type { ValidatorJson } from '../../value/validators.ts'
-import { INVOCATIONS, PROBES, REALTIME } from '../application/routes.ts'
+import { FILE_TRANSFERS, INVOCATIONS, PROBES, REALTIME } from '../application/routes.ts'
 import { managementRoutes } from '../management/routes.ts'
 import { openApiText, publishedDocument } from './published.ts'
 
@@ -33,7 +33,7 @@ test('the rules of OpenAPI 3.1 are kept, and every reference leads somewhere', a
 })
 
 test('every route of both origins is an operation, and nothing else is', () => {
-  const routes = [...managementRoutes, ...INVOCATIONS, ...PROBES, REALTIME]
+  const routes = [...managementRoutes, ...INVOCATIONS, ...FILE_TRANSFERS, ...PROBES, REALTIME]
   const named = routes.map(({ method, path }) => `${method} ${path.replace(/:(\w+)/g, '{$1}')}`)
   const documented = contract.operations.map(({ method, path }) => `${method} ${path}`)
   expect(documented.toSorted()).toEqual(named.toSorted())
@@ -43,7 +43,13 @@ test('each operation has a unique name and a sentence as summary', () => {
   const names = contract.operations.map(({ name }) => name)
   expect(new Set(names).size).toBe(names.length)
   for (const name of names) expect(name).toMatch(/^[a-z][A-Za-z]*$/)
-  for (const route of [...managementRoutes, ...INVOCATIONS, ...PROBES, REALTIME]) {
+  for (const route of [
+    ...managementRoutes,
+    ...INVOCATIONS,
+    ...FILE_TRANSFERS,
+    ...PROBES,
+    REALTIME,
+  ]) {
     expect(route.summary).toMatch(/^[A-Z].*\.$/)
   }
 })
@@ -64,7 +70,8 @@ test('each answer is described by the name of its status in HTTP', () => {
 
 test('exactly the paths of the application origin name their own server', () => {
   for (const { path, elsewhere } of contract.operations) {
-    const isApplication = [...INVOCATIONS, ...PROBES, REALTIME].some((route) => route.path === path)
+    const routes = [...INVOCATIONS, ...FILE_TRANSFERS, ...PROBES, REALTIME]
+    const isApplication = routes.some((route) => route.path.replace(/:(\w+)/, '{$1}') === path)
     expect(elsewhere, path).toBe(isApplication)
   }
 })

@@ -6,13 +6,21 @@ import type { JsonSchema } from '../../wire/rules.ts'
 const header = (schema: JsonSchema): object => ({ required: true, schema })
 
 export const HEADERS = {
+  'Accept-Ranges': header({ const: 'bytes' }),
   'Cache-Control': header({ const: 'no-store' }),
+  'Content-Disposition': header({ type: 'string', pattern: '^attachment' }),
+  'Content-Security-Policy': header({ const: 'sandbox' }),
+  ETag: {
+    description: 'The SHA-256 of the whole file.',
+    ...header({ type: 'string', pattern: '^"[0-9a-f]{64}"$' }),
+  },
   'Retry-After': {
     description: 'Seconds to wait.',
     ...header({ type: 'integer', minimum: 0 }),
   },
   'WWW-Authenticate': header({ const: 'Bearer' }),
   'X-Content-Type-Options': header({ const: 'nosniff' }),
+  'X-Service-File-Id': header(jsonSchemaOf(idField('fil'))),
   'X-Service-Invocation-Id': header(jsonSchemaOf(idField('ivc'))),
   'X-Service-Release-Id': header(jsonSchemaOf(idField('rel'))),
   'X-Service-Request-Id': header(jsonSchemaOf(idField('req'))),

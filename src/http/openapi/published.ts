@@ -1,8 +1,13 @@
 /** The OpenAPI document of this version, as it is served and shipped. */
-import { INVOCATIONS, PROBES, REALTIME } from '../application/routes.ts'
+import { FILE_TRANSFERS, INVOCATIONS, PROBES, REALTIME } from '../application/routes.ts'
 import type { Route } from '../management/route.ts'
 import { managementRoutes } from '../management/routes.ts'
-import { invocationOperation, probeOperation, realtimeOperation } from './application.ts'
+import {
+  invocationOperation,
+  probeOperation,
+  realtimeOperation,
+  transferOperation,
+} from './application.ts'
 import { openApiDocument } from './document.ts'
 import { managementOperation } from './management.ts'
 
@@ -18,6 +23,7 @@ export function publishedDocument(): object {
   return openApiDocument([
     ...(managementRoutes as readonly Route<never>[]).map(managementOperation),
     ...INVOCATIONS.map(invocationOperation),
+    ...FILE_TRANSFERS.map(transferOperation),
     ...PROBES.map(probeOperation),
     realtimeOperation(REALTIME),
   ])

@@ -33,4 +33,16 @@ export const SECURITY_SCHEMES = {
     bearerFormat: 'JWT',
     description: 'The identity that the application calls for: a guest, a user or a service.',
   },
+  uploadGrant: {
+    type: 'http',
+    scheme: 'bearer',
+    bearerFormat: 'rk_upl_v1_*',
+    description: 'The token of one upload grant, which a Function made.',
+  },
+  downloadGrant: {
+    type: 'http',
+    scheme: 'bearer',
+    bearerFormat: 'rk_dnl_v1_*',
+    description: 'The token of a download grant of the file, which a Function made.',
+  },
 } as const

@@ -4,6 +4,12 @@
  * timer ticks, so a stalled event loop does not count against a peer.
  */
 
+export interface PaceLimits {
+  readonly bytesPerSecondMin: number
+  /** Seconds for which a peer may send or take nothing at all. */
+  readonly graceSeconds: number
+}
+
 /**
  * The rate that the runtime itself demands of a body, but only over a whole idle timeout.
  * @limit Requests: pace below which a body or a response is ended
@@ -11,12 +17,23 @@
 export const BYTES_PER_SECOND_MIN = 16 * 1024
 /** @limit Requests: time for which a peer may send or take nothing at all */
 export const GRACE_SECONDS = 5
+const CALL_PACE: PaceLimits = {
+  bytesPerSecondMin: BYTES_PER_SECOND_MIN,
+  graceSeconds: GRACE_SECONDS,
+}
+/** For uploads, which hold no memory and may come from a train in a tunnel. */
+export const UPLOAD_PACE: PaceLimits = { bytesPerSecondMin: 1024, graceSeconds: 60 }
 const TICK_SECONDS = 1
 
 export class TransferPace {
+  readonly limits: PaceLimits
   readonly #transfers: (Transfer | null)[] = []
   readonly #free: number[] = []
   #timer: ReturnType<typeof setInterval> | null = null
+
+  constructor(limits = CALL_PACE) {
+    this.limits = limits
+  }
 
   /**
    * Watches a transfer that waits for its peer. The peer may transfer `bytes` before the first call
@@ -24,7 +41,7 @@ export class TransferPace {
    */
   begin(onSlow: () => void, bytes = 0): Transfer {
     const at = this.#free.pop() ?? this.#transfers.length
-    const transfer = new Transfer(this, at, GRACE_SECONDS + bytes / BYTES_PER_SECOND_MIN, onSlow)
+    const transfer = new Transfer(this, at, bytes, onSlow)
     this.#transfers[at] = transfer
     this.#timer ??= this.#start()
     return transfer
@@ -75,6 +92,7 @@ export class Transfer {
   readonly #pace: TransferPace
   readonly #at: number
   readonly #slackMax: number
+  readonly #bytesPerSecondMin: number
   readonly #onSlow: () => void
   /** Seconds. */
   #slack: number
@@ -82,11 +100,13 @@ export class Transfer {
   #isSlow = false
   #hasEnded = false
 
-  constructor(pace: TransferPace, at: number, slack: number, onSlow: () => void) {
+  constructor(pace: TransferPace, at: number, bytes: number, onSlow: () => void) {
     this.#pace = pace
     this.#at = at
-    this.#slackMax = slack
-    this.#slack = slack
+    const { bytesPerSecondMin, graceSeconds } = pace.limits
+    this.#bytesPerSecondMin = bytesPerSecondMin
+    this.#slackMax = graceSeconds + bytes / bytesPerSecondMin
+    this.#slack = this.#slackMax
     this.#onSlow = onSlow
   }
 
@@ -103,7 +123,7 @@ export class Transfer {
   /** Records that the peer transferred `bytes`. No slack is spent until `wait` is called. */
   moved(bytes: number): void {
     this.#isWaiting = false
-    this.#slack = Math.min(this.#slack + bytes / BYTES_PER_SECOND_MIN, this.#slackMax)
+    this.#slack = Math.min(this.#slack + bytes / this.#bytesPerSecondMin, this.#slackMax)
   }
 
   /** Stops watching. A second call does nothing. */

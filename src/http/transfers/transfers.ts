@@ -2,7 +2,7 @@
 import { FairSemaphore } from '../../system/fair-semaphore.ts'
 import type { System } from '../../system/system.ts'
 import { MemoryBudget } from './memory-budget.ts'
-import { TransferPace } from './transfer-pace.ts'
+import { TransferPace, UPLOAD_PACE } from './transfer-pace.ts'
 
 export interface TransferLimits {
   /** Bytes of request bodies that are incomplete or not yet parsed. */
@@ -25,6 +25,9 @@ const PARSING = {
   ...{ permits: 1, permitsPerKey: 1, waiting: 4_096, waitingPerKey: 2_048, waitMillis: 10_000 },
 }
 
+/** Uploads of files hold a file and a connection each; one more is BUSY. */
+const UPLOADS = { permits: 256, permitsPerKey: 64, waiting: 0, waitingPerKey: 0, waitMillis: 0 }
+
 /** Pause after a long body, for other requests, as a multiple of its parse time. */
 const PAUSE_FACTOR = 4
 
@@ -32,6 +35,9 @@ export class Transfers {
   readonly bodies: MemoryBudget
   readonly answers: MemoryBudget
   readonly pace = new TransferPace()
+  readonly uploadPace = new TransferPace(UPLOAD_PACE)
+  /** Permits of uploads, by peer. */
+  readonly uploads: FairSemaphore
   readonly #system: Pick<System, 'monotonicMillis'>
   readonly #parsing: FairSemaphore
 
@@ -39,6 +45,7 @@ export class Transfers {
     this.bodies = new MemoryBudget(limits.unfinishedBodyBytesMax)
     this.answers = new MemoryBudget(limits.unsentAnswerBytesMax)
     this.#system = system
+    this.uploads = new FairSemaphore(system, UPLOADS, 'uploads')
     this.#parsing = new FairSemaphore(system, PARSING, 'the parsing of long bodies')
   }
 

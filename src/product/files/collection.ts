@@ -61,7 +61,10 @@ export class FileCollection {
     this.#held.set(sha256, (this.#held.get(sha256) ?? 0) + 1)
     try {
       if (this.#removal?.sha256 === sha256) await this.#removal.ended
-      return await task()
+      const result = await task()
+      // A check that began before is out of date: the bytes are referenced now.
+      this.#candidates.delete(sha256)
+      return result
     } catch (error) {
       // The bytes may be stored although no file references them.
       this.#suspect(sha256, GRACE_MILLIS)
@@ -95,8 +98,8 @@ export class FileCollection {
     let removed = 0
     for (const [sha256, dueAt] of this.#candidates) {
       if (this.#runs.isClosed) break
-      if (dueAt > system.monotonicMillis() || this.#held.has(sha256)) continue
-      if (await this.#removeUnreferenced(sha256)) removed += 1
+      if (dueAt > system.monotonicMillis()) continue
+      if (await this.#removeUnreferenced(sha256, dueAt)) removed += 1
     }
     if (removed > 0) log.info('files.collected', { removed })
   }
@@ -114,13 +117,15 @@ export class FileCollection {
   }
 
   /** Returns whether it removed the bytes. */
-  async #removeUnreferenced(sha256: string): Promise<boolean> {
-    if (await this.#isReferenced(sha256)) {
+  async #removeUnreferenced(sha256: string, dueAt: number): Promise<boolean> {
+    const isReferenced = await this.#isReferenced(sha256)
+    // A task may have begun to hold them since, or have stored a file. No other code runs between
+    // this check and the removal.
+    if (this.#held.has(sha256) || this.#candidates.get(sha256) !== dueAt) return false
+    if (isReferenced) {
       this.#candidates.delete(sha256)
       return false
     }
-    // A task may have begun to hold them since. No other code runs between check and removal.
-    if (this.#held.has(sha256)) return false
     const ended = this.#options.blobs.remove(sha256)
     // Only `hold` waits for it; after a failure the bytes are still there, which it tolerates.
     this.#removal = { sha256, ended: ended.catch(() => undefined) }

@@ -9,7 +9,7 @@ import { Fault } from '../../errors/fault.ts'
 import type { Content } from './blobs.ts'
 
 const CREATE = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW
-/** Bytes between two checks of the free space. */
+/** Bytes between two checks of the free space, and between two flushes to the disk. */
 const CHECKED_BYTES = 16 * 1024 * 1024
 /** Conditions of a disk or of this process that pass, or that an operator ends. */
 const TEMPORARY =
@@ -68,6 +68,8 @@ export class StagedFile {
   #content: Content | null = null
   #size = 0
   #unchecked = 0
+  #flushing: Promise<void> | null = null
+  #flushFailure: unknown = null
 
   constructor(path: string, handle: FileHandle, requireSpace: () => Promise<void>) {
     this.path = path
@@ -82,6 +84,7 @@ export class StagedFile {
     if (this.#unchecked > CHECKED_BYTES) {
       this.#unchecked = 0
       await this.#requireSpace()
+      this.#flush()
     }
     for (let written = 0; written < bytes.length; ) {
       const left = bytes.length - written
@@ -96,8 +99,29 @@ export class StagedFile {
   }
 
   /** Makes the bytes durable. The name is not. */
-  sync(): Promise<void> {
-    return onDisk(() => this.#handle.sync())
+  async sync(): Promise<void> {
+    await this.#flushing
+    await onDisk(async () => {
+      if (this.#flushFailure !== null) throw this.#flushFailure
+      await this.#handle.sync()
+    })
+  }
+
+  /**
+   * Starts to write the bytes so far to the disk, unless that is in progress. Gigabytes in memory
+   * would be written by one `sync`, for which commits of documents on the same disk would wait.
+   */
+  #flush(): void {
+    if (this.#flushing !== null) return
+    const done = () => {
+      this.#flushing = null
+    }
+    // The system tells a failure to the first flush after it alone, so `sync` has to repeat it.
+    const failed = (error: unknown) => {
+      this.#flushFailure = error
+      done()
+    }
+    this.#flushing = this.#handle.datasync().then(done, failed)
   }
 
   /** Moves the file, which is no temporary one then. */
@@ -110,6 +134,7 @@ export class StagedFile {
   async close(): Promise<void> {
     if (this.#state !== 'open') return
     this.#state = 'closed'
+    await this.#flushing
     await onDisk(() => this.#handle.close())
   }
 

@@ -64,6 +64,7 @@ export const COUNTERS = {
   applicationRateLimited: 'Requests of the application origin beyond a rate limit',
 
   logRecordsDropped: 'Log records that could not be written',
+  logRecordsStored: 'Records that the log of the Environment received',
   processCpuMicros: 'CPU time of the server process',
 } as const
 
@@ -89,6 +90,8 @@ export const GAUGES = {
   largestFunctionGrowthBytes: 'Largest growth of a runner that was observed in one run',
   managementRequestsInFlight: 'Requests of the management origin that are in flight',
   applicationRequestsInFlight: 'Requests of the application origin that are in flight',
+  logRecordsQueued: 'Records that wait to be written to the log of the Environment',
+  logFollowers: 'Open streams that follow the log of the Environment',
   processResidentBytes: 'Memory of the server process',
   processHeapBytes: 'JavaScript heap of the server process',
 } as const

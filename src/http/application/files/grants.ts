@@ -1,0 +1,38 @@
+/** The bearer of a grant, and what its failures cost the peer that sent it. */
+import { Fault, isFault } from '../../../errors/fault.ts'
+import { type IdPrefix, isId } from '../../../value/ids.ts'
+import { peerOf, requireNoWait } from '../../rate-limits.ts'
+import { FAILURE_RATE } from '../callers.ts'
+import type { Gateway } from '../gateway.ts'
+import type { Incoming } from '../incoming.ts'
+
+/** Longer than any grant: a file name has at most 255 bytes. */
+const TOKEN = /^Bearer +(rk_[a-z]{3}_v1_[A-Za-z0-9_-]{1,600})$/i
+
+/** Throws REQUEST_INVALID unless the last segment of the path is a canonical ID. */
+export function requireId(prefix: IdPrefix, id: string): void {
+  if (isId(prefix, id)) return
+  throw new Fault('REQUEST_INVALID', { detail: `the path ends with a canonical ${prefix}_ ID` })
+}
+
+/**
+ * Returns what `check` returns for the bearer of the request. Throws GRANT_INVALID where it has
+ * none, and RATE_LIMITED where the peer presented too many wrong ones.
+ */
+export async function withGrant<T>(
+  gateway: Gateway,
+  { request, binding }: Incoming,
+  check: (token: string) => Promise<T>,
+): Promise<T> {
+  try {
+    const token = TOKEN.exec(request.headers.get('authorization') ?? '')?.[1]
+    if (token === undefined) throw new Fault('GRANT_INVALID', { detail: 'no bearer of a grant' })
+    return await check(token)
+  } catch (error) {
+    if (isFault(error, 'GRANT_INVALID') && gateway.limits !== null) {
+      const seconds = gateway.limits.failures.take(peerOf(binding))
+      requireNoWait(seconds, 'RATE_LIMITED', FAILURE_RATE)
+    }
+    throw error
+  }
+}

@@ -1,0 +1,100 @@
+/**
+ * PUT /v1/files/uploads/{uploadId}: uses one upload grant. The grant is used when the first byte of
+ * the body arrives, or its end; what is refused before leaves the grant as it was.
+ */
+import type { FileDocument, UploadFields } from '../../../engine/files/file-documents.ts'
+import { Fault } from '../../../errors/fault.ts'
+import { consumeUpload, findUpload, storeUpload } from '../../../product/files/uploads.ts'
+import { FILE_BYTES_MAX, UPLOAD_DOCUMENTS } from '../../../value/files/files.ts'
+import type { UploadAnswer } from '../../../wire/files/stored-files.ts'
+import { isCompressed, streamBody } from '../../bodies.ts'
+import { APPLICATION_CODES } from '../../errors.ts'
+import { peerOf } from '../../rate-limits.ts'
+import type { Gateway } from '../gateway.ts'
+import type { Incoming } from '../incoming.ts'
+import { requireId, withGrant } from './grants.ts'
+
+/** A grant that was found good, and the token that uses it. */
+interface Granted {
+  readonly uploadId: string
+  readonly token: string
+  readonly upload: UploadFields
+}
+
+export async function receiveUpload(
+  gateway: Gateway,
+  incoming: Incoming,
+  uploadId: string,
+): Promise<Response> {
+  const { request, requestId, binding } = incoming
+  requireId(UPLOAD_DOCUMENTS, uploadId)
+  const granted = await withGrant(gateway, incoming, async (token) => {
+    return { uploadId, token, upload: await findUpload(gateway.files, uploadId, token) }
+  })
+  checkHead(request, granted.upload)
+  const release = await gateway.transfers.uploads.acquire(peerOf(binding))
+  binding.takeTime?.()
+  try {
+    const file = await receive(gateway, request, granted)
+    const { size, createdAtMicros, contentType, sha256, fileId } = file
+    const times = { size: String(size), createdAtMicros: String(createdAtMicros) }
+    const shown = { fileId, uploadId, contentType, sha256, ...times }
+    const body = { version: 1, status: 'ok', requestId, file: shown } as UploadAnswer
+    return Response.json(body, { status: 201, headers: { 'cache-control': 'no-store' } })
+  } finally {
+    binding.returnTime?.()
+    release()
+  }
+}
+
+/** Throws MEDIA_TYPE_UNSUPPORTED and LIMIT_EXCEEDED. */
+function checkHead({ headers }: Request, { contentType, maximumBytes }: UploadFields): void {
+  const sent = headers.get('content-type')
+  if ((sent !== null && sent !== contentType) || isCompressed(headers)) {
+    throw new Fault('MEDIA_TYPE_UNSUPPORTED', { detail: 'not the type of the upload grant' })
+  }
+  if (declaredLength(headers) > maximumBytes) throw tooLarge(maximumBytes)
+}
+
+function declaredLength(headers: Headers): number {
+  return Number(headers.get('content-length') ?? 0)
+}
+
+async function receive(
+  gateway: Gateway,
+  request: Request,
+  granted: Granted,
+): Promise<FileDocument> {
+  const { files, log } = gateway
+  const { uploadId, token, upload } = granted
+  const staged = await files.blobs.stage(declaredLength(request.headers))
+  let received = 0
+  let isUsed = false
+  try {
+    // A body that ends with its connection fails here: the runtime tells it from one at its end.
+    for await (const chunk of streamOf(gateway, request)) {
+      if (!isUsed) await consumeUpload(files, uploadId, token)
+      isUsed = true
+      received += chunk.length
+      if (received > upload.maximumBytes) throw tooLarge(upload.maximumBytes)
+      await staged.write(chunk)
+    }
+    if (!isUsed) await consumeUpload(files, uploadId, token)
+    isUsed = true
+    return await storeUpload(files, staged, uploadId, upload)
+  } catch (error) {
+    // The grant is used and nothing was stored: the application has to make another one.
+    if (isUsed) log.warn('files.upload_failed', { uploadId, received, error })
+    throw error
+  } finally {
+    await staged.discard()
+  }
+}
+
+function streamOf({ transfers }: Gateway, request: Request): AsyncIterable<Uint8Array> {
+  return streamBody(request, FILE_BYTES_MAX, APPLICATION_CODES, transfers.uploadPace)
+}
+
+function tooLarge(maximumBytes: bigint): Fault {
+  return new Fault('LIMIT_EXCEEDED', { detail: `the grant is for ${maximumBytes} bytes` })
+}

@@ -1,0 +1,37 @@
+/** Downloads: what a grant shows of a file, and its bytes. */
+import { type FileDocument, readFile } from '../../engine/files/file-documents.ts'
+import { Fault } from '../../errors/fault.ts'
+import { openDownload } from './download-tokens.ts'
+import type { FilePorts } from './ports.ts'
+
+export interface GrantedFile extends FileDocument {
+  /** The name that a browser saves the file under; null for none. */
+  readonly fileName: string | null
+}
+
+/**
+ * Returns the file of a grant; `fileId` is canonical. Raises GRANT_INVALID, FILE_NOT_FOUND and
+ * UNAVAILABLE.
+ */
+export async function findGranted(
+  { keyring, documents, system }: FilePorts,
+  fileId: string,
+  token: string,
+): Promise<GrantedFile> {
+  const { fileName } = openDownload(keyring, token, { fileId, nowMillis: system.nowMillis() })
+  const found = await documents.read((transaction) => readFile(transaction, fileId))
+  if (found === null) throw new Fault('FILE_NOT_FOUND')
+  return { ...found, fileName }
+}
+
+/**
+ * Returns the bytes from `start` to `end` (exclusive) as a body, which opens them when it is sent.
+ * Raises PRODUCT_CORRUPT where they are missing or of another length, and UNAVAILABLE.
+ */
+export function openBytes(
+  { blobs }: FilePorts,
+  { sha256, size }: FileDocument,
+  slice: { readonly start: number; readonly end: number },
+): Promise<Blob | ReadableStream<Uint8Array>> {
+  return blobs.open({ sha256, size: Number(size) }, slice)
+}

@@ -1,0 +1,78 @@
+/** Compares all metadata of files with all stored bytes, once and completely. */
+import { type FileDocument, type FilePage, listFiles } from '../../engine/files/file-documents.ts'
+import type { FilePorts } from './ports.ts'
+
+export type VerifyPorts = Pick<FilePorts, 'documents' | 'blobs'>
+
+/** A content that files refer to and that is not whole. */
+export interface LostContent {
+  readonly sha256: string
+  readonly condition: 'missing' | 'damaged'
+  /** The files that have it. */
+  readonly fileIds: readonly string[]
+}
+
+export interface StorageReport {
+  readonly files: number
+  readonly contents: number
+  readonly bytes: bigint
+  readonly lost: readonly LostContent[]
+  /** SHA-256 of stored bytes that no file refers to. */
+  readonly orphaned: readonly string[]
+}
+
+const PAGE_FILES = 500
+
+interface Referenced {
+  readonly size: bigint
+  readonly fileIds: string[]
+}
+
+/**
+ * `repair` removes orphaned bytes and sets damaged ones aside; metadata stays, so that a backup of
+ * the bytes can be restored. No other part of the process may store files meanwhile. Raises
+ * UNAVAILABLE and PRODUCT_CORRUPT.
+ */
+export async function verifyStorage(
+  ports: VerifyPorts,
+  { repair }: { readonly repair: boolean },
+): Promise<StorageReport> {
+  const { blobs } = ports
+  const referenced = await readReferenced(ports)
+  const lost: LostContent[] = []
+  let bytes = 0n
+  let files = 0
+  for (const [sha256, { size, fileIds }] of referenced) {
+    bytes += size
+    files += fileIds.length
+    const condition = await blobs.check({ sha256, size: Number(size) }, { quick: false })
+    if (condition === 'whole') continue
+    lost.push({ sha256, condition, fileIds })
+    if (repair && condition === 'damaged') await blobs.quarantine(sha256)
+  }
+  const orphaned: string[] = []
+  for await (const { sha256 } of blobs.list()) {
+    if (!referenced.has(sha256)) orphaned.push(sha256)
+  }
+  if (repair) for (const sha256 of orphaned) await blobs.remove(sha256)
+  return { files, contents: referenced.size, bytes, lost, orphaned }
+}
+
+async function readReferenced({ documents }: VerifyPorts): Promise<Map<string, Referenced>> {
+  const referenced = new Map<string, Referenced>()
+  const add = ({ sha256, size, fileId }: FileDocument): void => {
+    const known = referenced.get(sha256)
+    if (known === undefined) referenced.set(sha256, { size, fileIds: [fileId] })
+    else known.fileIds.push(fileId)
+  }
+  let afterKey: string | null = null
+  do {
+    const after: string | null = afterKey
+    const page: FilePage = await documents.read((transaction) =>
+      listFiles(transaction, { afterKey: after, limit: PAGE_FILES }),
+    )
+    page.files.forEach(add)
+    afterKey = page.lastKey
+  } while (afterKey !== null)
+  return referenced
+}

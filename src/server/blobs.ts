@@ -1,0 +1,68 @@
+/**
+ * Where the bytes of stored files are: in the Product root, or in an S3-compatible store. The root
+ * says which, so that a lost setting never looks like files without bytes.
+ */
+import { existsSync, readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import type { StorageSettings } from '../settings/storage.ts'
+import type { BlobStore } from '../storage/blobs/blobs.ts'
+import { FileBlobs } from '../storage/blobs/file-blobs.ts'
+import { S3Blobs } from '../storage/blobs/s3-blobs.ts'
+import { invalidRoot } from '../storage/files.ts'
+import { FILES_DIRECTORY, FILES_S3_FILE } from '../storage/root.ts'
+import { FileFailure, readSecretFile, writeFileAtomic } from '../system/files.ts'
+
+interface BlobsOptions {
+  readonly rootPath: string
+  readonly environmentId: string
+  /** Null for the defaults. */
+  readonly storage: StorageSettings | null
+}
+
+/** Throws SERVER_PRODUCT_ROOT_INVALID where the bytes are elsewhere; UNAVAILABLE. */
+export async function openBlobs(options: BlobsOptions): Promise<BlobStore> {
+  checkBlobs(options)
+  const { rootPath, environmentId } = options
+  const { freeFloorBytes, s3 } = options.storage ?? { freeFloorBytes: 0, s3: null }
+  const directory = join(rootPath, FILES_DIRECTORY)
+  if (s3 === null) return FileBlobs.open({ directory, freeFloorBytes })
+  const { endpoint, bucket, region } = s3
+  const accessKeyId = s3.accessKeyId.reveal()
+  const secretAccessKey = s3.secretAccessKey.reveal()
+  const address = { endpoint, bucket, region, accessKeyId, secretAccessKey }
+  const stagingDirectory = join(directory, 'temporary')
+  const blobs = await S3Blobs.open({ address, environmentId, stagingDirectory, freeFloorBytes })
+  if (readBucket(rootPath) === null) writeFileAtomic(join(rootPath, FILES_S3_FILE), `${bucket}\n`)
+  return blobs
+}
+
+/** Throws what `openBlobs` would where the root says that its bytes are elsewhere. */
+export function checkBlobs({ rootPath, storage }: Omit<BlobsOptions, 'environmentId'>): void {
+  const bucket = readBucket(rootPath)
+  const s3 = storage?.s3 ?? null
+  if (s3 === null && bucket !== null) {
+    throw invalidRoot(`its files are in the S3 bucket ${bucket}: set SERVICE_STORAGE_S3_BUCKET`)
+  }
+  if (s3 !== null && bucket !== null && s3.bucket !== bucket) {
+    const fix = `set SERVICE_STORAGE_S3_BUCKET, or name the new bucket in ${FILES_S3_FILE}`
+    throw invalidRoot(`its files are in the S3 bucket ${bucket}: ${fix}`)
+  }
+  if (s3 !== null && hasBlobs(join(rootPath, FILES_DIRECTORY, 'sha256'))) {
+    throw invalidRoot(`its files are in ${FILES_DIRECTORY}: unset SERVICE_STORAGE_S3_BUCKET`)
+  }
+}
+
+function hasBlobs(directory: string): boolean {
+  if (!existsSync(directory)) return false
+  return readdirSync(directory).some((name) => readdirSync(join(directory, name)).length > 0)
+}
+
+function readBucket(rootPath: string): string | null {
+  try {
+    const bytes = readSecretFile(join(rootPath, FILES_S3_FILE), { bytesMax: 256 })
+    return new TextDecoder().decode(bytes).trimEnd()
+  } catch (error) {
+    if (error instanceof FileFailure && error.reason === 'missing') return null
+    throw invalidRoot(`${FILES_S3_FILE} cannot be read`)
+  }
+}

@@ -1,0 +1,76 @@
+/** `svc-server verify-storage`: compares the metadata of files with their bytes. */
+
+import { openSystemDocuments } from '../engine/files/open-system-documents.ts'
+import { KINDS } from '../errors/kinds.ts'
+import { type LostContent, type StorageReport, verifyStorage } from '../product/files/verify.ts'
+import { parseSettings } from '../settings/settings.ts'
+import { fault } from '../settings/sources.ts'
+import { hasReleases } from '../storage/control/releases.ts'
+import { openProductRoot } from '../storage/root.ts'
+import { realSystem } from '../system/system.ts'
+import { createLog } from '../telemetry/log.ts'
+import { Metrics } from '../telemetry/metrics/metrics.ts'
+import { openBlobs } from './blobs.ts'
+import { openDocuments } from './documents.ts'
+import type { ProcessEnvironment, ServerIo } from './io.ts'
+
+export const REPAIR = '--repair'
+
+/** Returns the exit code of corruption where bytes are missing or damaged. */
+export async function run(
+  environment: ProcessEnvironment,
+  io: ServerIo,
+  args: readonly string[],
+): Promise<number> {
+  const { product } = parseSettings(environment, 'verify-storage')
+  if (product === null) {
+    const rule = 'the Product root whose files are verified'
+    throw fault('SERVER_CONFIGURATION_MISSING', 'SERVICE_PRODUCT_ROOT', rule)
+  }
+  const system = realSystem()
+  const log = createLog({ system, sink: io.err, level: 'warn' })
+  const root = await openProductRoot(product.root, system)
+  try {
+    const { environmentId } = root.descriptor
+    const rootPath = product.root
+    const blobs = await openBlobs({ rootPath, environmentId, storage: product.storage })
+    const store = await openDocuments({
+      ...{ rootPath, environmentId },
+      mayHoldDocuments: root.control.read(hasReleases),
+      database: product.database,
+      ...{ system, log, metrics: new Metrics(system) },
+    })
+    try {
+      const documents = openSystemDocuments(store, system)
+      const repair = args.includes(REPAIR)
+      const found = await verifyStorage({ documents, blobs }, { repair })
+      report(io, found, repair)
+      return found.lost.length > 0 ? KINDS.corrupt.exit : 0
+    } finally {
+      await store.close()
+    }
+  } finally {
+    root.close()
+  }
+}
+
+function report({ out }: ServerIo, found: StorageReport, repair: boolean): void {
+  const { files, contents, bytes, lost, orphaned } = found
+  out(`Verified ${files} files: ${contents} contents, ${bytes} bytes.\n`)
+  for (const each of lost) out(`${describe(each, repair)}\n`)
+  for (const sha256 of orphaned) {
+    out(repair ? `Removed ${sha256}, which no file has.\n` : `Orphaned: ${sha256}\n`)
+  }
+  if (lost.length > 0) {
+    out('Restore the bytes from a backup of the Product root: metadata and grants are unchanged.\n')
+  } else if (orphaned.length > 0 && !repair) {
+    out(`The server removes orphaned bytes when it starts; ${REPAIR} removes them now.\n`)
+  } else {
+    out('No file is damaged.\n')
+  }
+}
+
+function describe({ sha256, condition, fileIds }: LostContent, repair: boolean): string {
+  const aside = repair && condition === 'damaged' ? ', set aside in files/damaged' : ''
+  return `${condition}: ${sha256} of ${fileIds.join(', ')}${aside}`
+}

@@ -1,0 +1,286 @@
+/** The rules of the bytes of files, which every store keeps: files in the root, and S3. */
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { S3Server } from '../../../build/testing/servers/s3-server.ts'
+import { sha256Hex } from '../../system/digests.ts'
+import type { BlobStore, Content } from './blobs.ts'
+import { FileBlobs } from './file-blobs.ts'
+import { S3Blobs } from './s3-blobs.ts'
+
+const ENVIRONMENT = 'env_01JZ0000000000000000000000'
+
+/** One store, and ways to look at what it holds. */
+interface Bench {
+  readonly blobs: BlobStore
+  /** Names of files that are being written. */
+  staged(): readonly string[]
+  /** Leaves a file as a process that was killed does. */
+  leave(name: string, bytes: Uint8Array): void
+  /** Replaces stored bytes. */
+  alter(sha256: string, bytes: Uint8Array): void
+  quarantined(): readonly string[]
+  reopen(freeFloorBytes?: number): Promise<BlobStore>
+  close(): Promise<void>
+}
+
+async function fileBench(): Promise<Bench> {
+  const directory = mkdtempSync(join(tmpdir(), 'svc-blobs-'))
+  const reopen = (freeFloorBytes = 0) => FileBlobs.open({ directory, freeFloorBytes })
+  return {
+    blobs: await reopen(),
+    reopen,
+    staged: () => readdirSync(join(directory, 'temporary')),
+    leave: (name, bytes) => writeFileSync(join(directory, 'temporary', name), bytes),
+    alter: (sha256, bytes) =>
+      writeFileSync(join(directory, 'sha256', sha256.slice(0, 2), sha256.slice(2)), bytes),
+    quarantined: () => readdirSync(join(directory, 'damaged')),
+    close: async () => rmSync(directory, { recursive: true }),
+  }
+}
+
+let s3: S3Server
+
+async function s3Bench(): Promise<Bench> {
+  const directory = mkdtempSync(join(tmpdir(), 'svc-blobs-'))
+  s3 = new S3Server()
+  const address = {
+    ...{ endpoint: s3.endpoint, bucket: 'files', region: 'us-east-1' },
+    ...{ accessKeyId: 'id', secretAccessKey: 'secret' },
+  }
+  const reopen = (freeFloorBytes = 0) =>
+    S3Blobs.open({
+      ...{ address, environmentId: ENVIRONMENT, requestMillis: 2_000, freeFloorBytes },
+      stagingDirectory: join(directory, 'temporary'),
+    })
+  const folder = (name: string) => {
+    const prefix = `${ENVIRONMENT}/${name}/`
+    const keys = [...s3.objects.keys()].filter((key) => key.startsWith(prefix))
+    return keys.map((key) => key.slice(prefix.length))
+  }
+  return {
+    blobs: await reopen(),
+    reopen,
+    staged: () => readdirSync(join(directory, 'temporary')),
+    leave: (name, bytes) => writeFileSync(join(directory, 'temporary', name), bytes),
+    alter: (sha256, bytes) => s3.objects.set(`${ENVIRONMENT}/sha256/${sha256}`, bytes),
+    quarantined: () => folder('damaged'),
+    close: async () => {
+      await s3.stop()
+      rmSync(directory, { recursive: true })
+    },
+  }
+}
+
+const bytesOf = (text: string) => new TextEncoder().encode(text)
+const contentOf = (bytes: Uint8Array): Content => ({
+  sha256: sha256Hex(bytes),
+  size: bytes.length,
+})
+
+async function store(blobs: BlobStore, ...chunks: Uint8Array[]): Promise<Content> {
+  const staged = await blobs.stage(0)
+  try {
+    for (const chunk of chunks) await staged.write(chunk)
+    const content = await staged.finish()
+    await staged.commit()
+    return content
+  } finally {
+    await staged.discard()
+  }
+}
+
+const listed = async (blobs: BlobStore) => {
+  const found: string[] = []
+  for await (const { sha256 } of blobs.list()) found.push(sha256)
+  return found.sort()
+}
+
+const sentBy = async (blobs: BlobStore, content: Content, start: number, end: number) =>
+  new Response(await blobs.open(content, { start, end })).text()
+
+describe.each([
+  ['files', fileBench],
+  ['S3', s3Bench],
+])('bytes in %s', (_, openBench) => {
+  let bench: Bench
+  let blobs: BlobStore
+  beforeEach(async () => {
+    bench = await openBench()
+    blobs = bench.blobs
+  })
+  afterEach(() => bench.close())
+
+  test('are addressed by their digest, and equal bytes are stored once', async () => {
+    const content = await store(blobs, bytesOf('hel'), bytesOf('lo'))
+    expect(content).toEqual(contentOf(bytesOf('hello')))
+    expect(await store(blobs, bytesOf('hello'))).toEqual(content)
+    expect(await listed(blobs)).toEqual([content.sha256])
+    expect(new Uint8Array(await blobs.read(content))).toEqual(bytesOf('hello'))
+    expect(bench.staged()).toEqual([])
+  })
+
+  test('are sent whole and in parts', async () => {
+    const content = await store(blobs, bytesOf('0123456789'))
+    expect(await sentBy(blobs, content, 0, 10)).toBe('0123456789')
+    expect(await sentBy(blobs, content, 3, 5)).toBe('34')
+    expect(await sentBy(blobs, content, 9, 10)).toBe('9')
+    const empty = await store(blobs)
+    expect(await sentBy(blobs, empty, 0, 0)).toBe('')
+    expect(await blobs.read(empty)).toHaveLength(0)
+  })
+
+  test('that are long arrive whole', async () => {
+    const chunk = new Uint8Array(1024 * 1024).map((_, i) => (i * 31) % 251)
+    const content = await store(blobs, ...Array.from({ length: 20 }, () => chunk))
+    expect(content.size).toBe(20 * 1024 * 1024)
+    const sent = await new Response(
+      await blobs.open(content, { start: 0, end: content.size }),
+    ).bytes()
+    expect(sha256Hex(sent)).toBe(content.sha256)
+    expect(await blobs.check(content, { quick: false })).toBe('whole')
+  })
+
+  test('that were not committed leave nothing, discarded or not', async () => {
+    const staged = await blobs.stage(0)
+    await staged.write(bytesOf('half'))
+    expect(bench.staged()).toHaveLength(1)
+    await staged.discard()
+    expect(bench.staged()).toEqual([])
+    bench.leave('1', bytesOf('of a process that was killed'))
+    const again = await bench.reopen()
+    expect(bench.staged()).toEqual([])
+    expect(await listed(again)).toEqual([])
+  })
+
+  test('are removed, and removing them again does nothing', async () => {
+    const content = await store(blobs, bytesOf('x'))
+    const other = await store(blobs, bytesOf('y'))
+    await blobs.remove(content.sha256)
+    await blobs.remove(content.sha256)
+    expect(await listed(blobs)).toEqual([other.sha256])
+    expect(await blobs.check(content, { quick: true })).toBe('missing')
+    await expect(blobs.read(content)).rejects.toMatchObject({ code: 'PRODUCT_CORRUPT' })
+    await expect(blobs.open(content, { start: 0, end: 1 })).rejects.toMatchObject({
+      code: 'PRODUCT_CORRUPT',
+    })
+  })
+
+  test('are all listed, page by page', async () => {
+    const contents = []
+    for (let i = 0; i < 7; i++) contents.push(await store(blobs, bytesOf(`content ${i}`)))
+    expect(await listed(blobs)).toEqual(contents.map(({ sha256 }) => sha256).sort())
+  })
+
+  test('that are altered are found, and set aside', async () => {
+    const content = await store(blobs, bytesOf('hello'))
+    expect(await blobs.check(content, { quick: false })).toBe('whole')
+    bench.alter(content.sha256, bytesOf('hellO'))
+    expect(await blobs.check(content, { quick: false })).toBe('damaged')
+    await expect(blobs.read(content)).rejects.toMatchObject({ code: 'PRODUCT_CORRUPT' })
+    bench.alter(content.sha256, bytesOf('hell'))
+    expect(await blobs.check(content, { quick: true })).toBe('damaged')
+    await blobs.quarantine(content.sha256)
+    expect(bench.quarantined()).toEqual([content.sha256])
+    expect(await blobs.check(content, { quick: true })).toBe('missing')
+    await store(blobs, bytesOf('hello'))
+    expect(await blobs.check(content, { quick: false })).toBe('whole')
+  })
+
+  test('are not staged where they would leave less free space than the floor', async () => {
+    const full = await bench.reopen(2 ** 60)
+    await expect(full.stage(0)).rejects.toMatchObject({ code: 'UNAVAILABLE' })
+    expect(await full.availability()).toBe('full')
+    await expect(blobs.stage(2 ** 60)).rejects.toMatchObject({ code: 'UNAVAILABLE' })
+    expect(await blobs.availability()).toBe('available')
+  })
+
+  test.each(['../../etc/passwd', '', 'A'.repeat(64), `${'a'.repeat(63)}/`, `${'a'.repeat(64)}0`])(
+    'have no other address: %j',
+    async (sha256) => {
+      await expect(blobs.read({ sha256, size: 1 })).rejects.toMatchObject({
+        code: 'PRODUCT_CORRUPT',
+      })
+    },
+  )
+})
+
+describe('files in the root', () => {
+  let bench: Bench
+  beforeEach(async () => {
+    bench = await fileBench()
+  })
+  afterEach(() => bench.close())
+
+  test('that are damaged are replaced when the same bytes are stored again', async () => {
+    const content = await store(bench.blobs, bytesOf('hello'))
+    bench.alter(content.sha256, bytesOf('xxxxx'))
+    await store(bench.blobs, bytesOf('hello'))
+    expect(new Uint8Array(await bench.blobs.read(content))).toEqual(bytesOf('hello'))
+  })
+
+  test('belong to their owner alone', async () => {
+    const directory = mkdtempSync(join(tmpdir(), 'svc-blobs-'))
+    mkdirSync(join(directory, 'files'))
+    const blobs = await FileBlobs.open({ directory: join(directory, 'files'), freeFloorBytes: 0 })
+    const { sha256 } = await store(blobs, bytesOf('x'))
+    const path = join(directory, 'files/sha256', sha256.slice(0, 2), sha256.slice(2))
+    expect(statSync(path).mode & 0o777).toBe(0o600)
+    rmSync(directory, { recursive: true })
+  })
+})
+
+describe('an S3-compatible store', () => {
+  let bench: Bench
+  let blobs: BlobStore
+  beforeEach(async () => {
+    bench = await s3Bench()
+    blobs = bench.blobs
+  })
+  afterEach(() => bench.close())
+
+  test('gets long files in parts, and none is left open', async () => {
+    await store(blobs, new Uint8Array(20 * 1024 * 1024))
+    expect(s3.openUploads.size).toBe(0)
+    expect([...s3.objects.values()].map(({ length }) => length)).toEqual([20 * 1024 * 1024])
+  })
+
+  test.each(['error', 'denied', 'silent'] as const)(
+    'that fails (%s) is unavailable, loses nothing, and recovers',
+    async (failure) => {
+      const content = await store(blobs, bytesOf('before'))
+      s3.failure = failure
+      const unavailable = { code: 'UNAVAILABLE' }
+      await expect(store(blobs, bytesOf('during'))).rejects.toMatchObject(unavailable)
+      await expect(blobs.read(content)).rejects.toMatchObject(unavailable)
+      await expect(blobs.open(content, { start: 0, end: 1 })).rejects.toMatchObject(unavailable)
+      await expect(blobs.check(content, { quick: true })).rejects.toMatchObject(unavailable)
+      expect(await blobs.availability()).toBe('unavailable')
+      expect(bench.staged()).toEqual([])
+      s3.failure = null
+      expect(await blobs.availability()).toBe('available')
+      expect(await listed(blobs)).toEqual([content.sha256])
+      expect(new Uint8Array(await blobs.read(content))).toEqual(bytesOf('before'))
+      await store(blobs, bytesOf('during'))
+    },
+  )
+
+  test.each(['short', 'long'] as const)(
+    'that sends another length (%s) than it has is not believed',
+    async (failure) => {
+      const content = await store(blobs, bytesOf('0123456789'))
+      s3.failure = failure
+      const whole = blobs.open(content, { start: 0, end: 10 })
+      await expect(whole.then((body) => new Response(body).text())).rejects.toThrow()
+      await expect(blobs.read(content)).rejects.toMatchObject({ code: 'PRODUCT_CORRUPT' })
+    },
+  )
+
+  test('that is gone is unavailable', async () => {
+    const content = await store(blobs, bytesOf('x'))
+    await s3.stop()
+    await expect(blobs.read(content)).rejects.toMatchObject({ code: 'UNAVAILABLE' })
+    await expect(store(blobs, bytesOf('y'))).rejects.toMatchObject({ code: 'UNAVAILABLE' })
+  })
+})

@@ -1,0 +1,45 @@
+/** Streams whose length is announced before their bytes are there. */
+import { Fault } from '../../errors/fault.ts'
+
+export interface ByteSource {
+  read(): Promise<{ readonly done: boolean; readonly value?: Uint8Array | undefined }>
+  cancel(): Promise<void>
+}
+
+/**
+ * Returns a stream of exactly `length` bytes, at least 1. Rejects as the first read does. A source
+ * that ends too soon, or goes on too long, fails the stream: its reader must not take it for whole.
+ */
+export async function exactly(
+  source: ByteSource,
+  length: number,
+): Promise<ReadableStream<Uint8Array>> {
+  let left = length
+  const next = async (): Promise<Uint8Array | null> => {
+    const { done, value } = await source.read()
+    if (done && left === 0) return null
+    if (done || value === undefined) throw otherLength(`${left} bytes too few`)
+    left -= value.length
+    if (left < 0) throw otherLength('too many bytes')
+    return value
+  }
+  let first = await next()
+  return new ReadableStream({
+    async pull(controller) {
+      try {
+        const chunk = first ?? (await next())
+        first = null
+        if (chunk === null) controller.close()
+        else controller.enqueue(chunk)
+      } catch (error) {
+        await source.cancel().catch(() => undefined)
+        controller.error(error)
+      }
+    },
+    cancel: () => source.cancel(),
+  })
+}
+
+function otherLength(detail: string): Fault {
+  return new Fault('UNAVAILABLE', { detail: `the store of files sent ${detail}` })
+}
