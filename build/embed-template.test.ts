@@ -39,7 +39,7 @@ afterAll(() => rmSync(root, { recursive: true }))
 
 /** Returns the assignments in the text, with paths below the temporary root. */
 function assignments(text: string): Record<string, string> {
-  const found = [...text.matchAll(/^([A-Z_]+)=(.*)$/gm)]
+  const found = [...text.matchAll(/^([A-Z0-9_]+)=(.*)$/gm)]
   return Object.fromEntries(
     found.map(([, name, value]) => [name, value!.replace(/^\/(?:etc|var)\//, `${root}$&`)]),
   )
@@ -53,7 +53,7 @@ test('the parser of settings accepts the environment template unchanged', () => 
 })
 
 test('the parser of settings accepts every example of the environment template', () => {
-  const text = readFileSync(TEMPLATE, 'utf8').replace(/^# (?=[A-Z_]+=)/gm, '')
+  const text = readFileSync(TEMPLATE, 'utf8').replace(/^# (?=[A-Z0-9_]+=)/gm, '')
   const environment = assignments(text)
   const named = Object.keys(environment).map((name) => name.replace(/_FILE$/, ''))
   const settings = VARIABLES.filter(({ required }) => !/only$/.test(required))

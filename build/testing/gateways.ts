@@ -96,7 +96,8 @@ function connectEngine({ engine: fake, product }: TestProduct, engine: Engine): 
   engine.scheduler.start({ load, admits: () => product.lifecycle.isActive })
 }
 
-export async function openTestGateway(input: GatewayInput): Promise<TestGateway> {
+/** Opens a Product whose Channel `production` serves the Release. */
+async function openServedProduct(input: GatewayInput) {
   const harness = await openTestProduct()
   const { product, actor } = harness
   const { releaseId } = await publishRelease(harness, input)
@@ -104,6 +105,12 @@ export async function openTestGateway(input: GatewayInput): Promise<TestGateway>
   const expectedReleaseId = 'empty'
   promote(product, actor, { channel: 'production', releaseId, expectedReleaseId, ...request })
   await product.serving.whenIdle()
+  return { harness, releaseId }
+}
+
+export async function openTestGateway(input: GatewayInput): Promise<TestGateway> {
+  const { harness, releaseId } = await openServedProduct(input)
+  const { product } = harness
   const directory = mkdtempSync(join(tmpdir(), 'svc-gateway-'))
   const store = input.store ?? (await openSqliteDocuments(join(directory, 'documents.db')))
   const pool = inProcessPool(input.handlers)

@@ -1,7 +1,7 @@
 /** The steps that all logins share: discovery, exchange, storage of the session. */
 import { isFault } from '../errors/fault.ts'
 import { formatTimestamp } from '../value/plain.ts'
-import { AuthConfig, Login } from '../wire/auth.ts'
+import { AuthConfig, Login } from '../wire/identity/auth.ts'
 import type { Context } from './contexts.ts'
 import type { ClientEnvironment } from './environment.ts'
 import { parseOrigin } from './origins.ts'

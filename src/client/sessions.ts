@@ -6,7 +6,7 @@
 import { Fault, isFault } from '../errors/fault.ts'
 import { formatTimestamp } from '../value/plain.ts'
 import { Secret } from '../value/secret.ts'
-import { Login } from '../wire/auth.ts'
+import { Login } from '../wire/identity/auth.ts'
 import type { Context } from './contexts.ts'
 import { type Explanation, explained, isReported } from './explanations.ts'
 import { isAccessToken, isRefreshToken, type Profile, ProfileStore } from './profiles.ts'

@@ -11,8 +11,8 @@ import {
   openIdProvider,
 } from '../../build/testing/providers/oidc-providers.ts'
 import { type ServerProcess, startServer } from '../../build/testing/servers/server-process.ts'
-import { Login } from '../wire/auth.ts'
-import { ManagedGrants, OidcConfig } from '../wire/oidc.ts'
+import { Login } from '../wire/identity/auth.ts'
+import { ManagedGrants, OidcConfig } from '../wire/identity/oidc.ts'
 import { read } from '../wire/reading/read.ts'
 import type { Schema } from '../wire/schema.ts'
 

@@ -79,7 +79,7 @@ export const DocumentDelete = schema({
 
 export const DocumentChanged = schema({
   version: '1',
-  /** As it was written; of a deletion, as it was before. */
+  /** The version that was written; for a deletion, the one before. */
   document: DocumentField,
   operation: OperationField,
 })

@@ -94,29 +94,12 @@ export async function openOrigins(): Promise<Origins> {
       ...{ 'fail.action': fail, 'fail.mutation': fail, 'fail.query': fail },
     },
   })
-  const { product, root } = gateway.harness
+  const { product } = gateway.harness
   const logs = await openTestLogs()
   logs.log.info('server.ready')
   await logs.store.flushed()
   const grants = grantsOf(gateway)
-  const management = mountManagement<ManagementApp>({
-    app: {
-      identity: logins.identity,
-      sessions: logins.identity,
-      managementOrigin: 'https://manage.example.com',
-      linkableEnvironments: async () => [],
-      openApiDocument: openApiText,
-      environment: root.descriptor,
-      product,
-      metrics: gateway.metrics,
-      logs: logs.logs,
-      health: () => gateway.engine.health(),
-    },
-    system: logins.system,
-    log: logins.log.log,
-    counts: requestCounts(gateway.metrics, 'management'),
-    routes: managementRoutes,
-  })
+  const management = managementOf(logins, gateway, logs.logs)
   const authorities: Record<string, () => Promise<[string, string]>> = {
     operator: async () => ['authorization', `Bearer ${logins.owner.accessToken}`],
     externalIdentity: async () => ['authorization', `Bearer ${await logins.token()}`],
@@ -152,6 +135,29 @@ export async function openOrigins(): Promise<Origins> {
       await logins.dispose()
     },
   }
+}
+
+/** Mounts the management origin over the Product of the gateway. */
+function managementOf(logins: ExternalLogins, gateway: TestGateway, logs: ManagementApp['logs']) {
+  const { product, root } = gateway.harness
+  return mountManagement<ManagementApp>({
+    app: {
+      identity: logins.identity,
+      sessions: logins.identity,
+      managementOrigin: 'https://manage.example.com',
+      linkableEnvironments: async () => [],
+      openApiDocument: openApiText,
+      environment: root.descriptor,
+      product,
+      metrics: gateway.metrics,
+      logs,
+      health: () => gateway.engine.health(),
+    },
+    system: logins.system,
+    log: logins.log.log,
+    counts: requestCounts(gateway.metrics, 'management'),
+    routes: managementRoutes,
+  })
 }
 
 /** Makes grants, and shows the newest of each kind. */

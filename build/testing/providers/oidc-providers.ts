@@ -11,7 +11,7 @@ import { assert } from '../../../src/errors/assert.ts'
 import type { OidcProvider } from '../../../src/identity/oidc/provider.ts'
 import { encodeBase64Url } from '../../../src/value/base64url.ts'
 import { Secret } from '../../../src/value/secret.ts'
-import type { OidcConfig } from '../../../src/wire/oidc.ts'
+import type { OidcConfig } from '../../../src/wire/identity/oidc.ts'
 import { httpBrowser } from '../browsers/browser.ts'
 
 export const RESOURCE = 'https://manage.example.com/'

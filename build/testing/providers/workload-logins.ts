@@ -1,6 +1,6 @@
 /** The management origin over a real database, with issuers of workload tokens. */
 import { expect } from 'vitest'
-import { Login } from '../../../src/wire/auth.ts'
+import { Login } from '../../../src/wire/identity/auth.ts'
 import { read } from '../../../src/wire/reading/read.ts'
 import { type ExternalLogins, externalLogins } from './external-logins.ts'
 import { PROVIDER } from './identity-providers.ts'

@@ -11,7 +11,7 @@ import {
 import { Fault } from '../../errors/fault.ts'
 import { digestEquals, sha256 } from '../../system/digests.ts'
 import { Secret } from '../../value/secret.ts'
-import type { OidcConfig } from '../../wire/oidc.ts'
+import type { OidcConfig } from '../../wire/identity/oidc.ts'
 
 /** RFC 6749, section 3.3. */
 const SCOPE = /^[\x21\x23-\x5b\x5d-\x7e]{1,256}$/

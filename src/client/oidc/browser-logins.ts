@@ -1,7 +1,7 @@
 /** A login in the browser: opens the address, waits for the redirect, shows the final page. */
 import { isFault } from '../../errors/fault.ts'
 import type { Secret } from '../../value/secret.ts'
-import { OidcConfig } from '../../wire/oidc.ts'
+import { OidcConfig } from '../../wire/identity/oidc.ts'
 import type { Context } from '../contexts.ts'
 import { send } from '../requests.ts'
 import { failed, validateResponse } from './authorization-responses.ts'

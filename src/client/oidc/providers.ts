@@ -17,7 +17,7 @@ import {
 import { Fault, isFault } from '../../errors/fault.ts'
 import { Secret } from '../../value/secret.ts'
 import { isJsonObject, type Json, type JsonObject } from '../../value/strict-json.ts'
-import type { OidcConfig } from '../../wire/oidc.ts'
+import type { OidcConfig } from '../../wire/identity/oidc.ts'
 import { DEADLINE_MS, jsonOf, type Network, readBounded, systemCode } from '../requests.ts'
 import { failed, printableCode } from './authorization-responses.ts'
 import type { Authorization } from './authorizations.ts'

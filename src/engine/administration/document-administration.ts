@@ -67,7 +67,7 @@ export interface DocumentChangeRequest {
 }
 
 export interface ChangedDocument {
-  /** As it was written; of a deletion, as it was before. */
+  /** The version that was written; for a deletion, the one before. */
   readonly document: AdministeredDocument
   readonly replayed: boolean
   readonly commitSequence: number
@@ -99,7 +99,7 @@ export interface AdministrationPort {
   readonly system: System
 }
 
-/** Of every operation record of this kind; applications cannot name a Function with a space. */
+/** Prefix of the Function in operation records; no Function of an author has a space. */
 const FUNCTION_PREFIX = 'data admin'
 
 export function documentAdministration(port: AdministrationPort): DocumentAdministration {

@@ -4,7 +4,6 @@
  */
 import type { KeyInterval } from '../../documents/keys.ts'
 import type {
-  DocumentStore,
   KeyedDocument,
   PhysicalIndex,
   RangeRequest,
@@ -25,28 +24,13 @@ import { checkedFields, checkedValue, storedValue } from './checked-fields.ts'
 import { type BufferedWrite, type OverlaidRange, Overlay } from './overlay.ts'
 import { intervalOf, namedIndex, type RangeInput, type RangeOutput, scannedPart } from './ranges.ts'
 import { TransactionBounds, type TransactionUsage } from './transaction-bounds.ts'
-import { type TableSource, TransactionTables } from './transaction-tables.ts'
+import type { TransactionOptions } from './transaction-options.ts'
+import { TransactionTables } from './transaction-tables.ts'
 import { checkUnique } from './unique-indexes.ts'
 
 /** Most documents that are prefetched for a call, and most characters of each. */
 const PREFETCHED_MAX = 16
 const PREFETCHED_CHARACTERS_MAX = 16_384
-
-export interface TransactionOptions {
-  readonly store: DocumentStore
-  /** The tables that it may read or write. */
-  readonly release: TableSource
-  readonly snapshot: number
-  /** The pending commits up to the snapshot; null where all commits are durable. */
-  readonly pending: PendingCommits | null
-  /** The time of the invocation, which is the creation time of the documents that it inserts. */
-  readonly nowMicros: bigint
-  /** The seed of the invocation, hexadecimal. */
-  readonly seed: string
-  readonly writable: boolean
-  /** Whether it belongs to the server, which alone writes system tables; false if absent. */
-  readonly isSystem?: boolean
-}
 
 /** The version of a document at the snapshot, before this transaction wrote it. */
 interface Origin {

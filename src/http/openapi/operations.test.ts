@@ -12,6 +12,7 @@ import {
   validRequest,
 } from '../../../build/testing/openapi/arbitrary-requests.ts'
 import { Contract, type DocumentedOperation } from '../../../build/testing/openapi/contract.ts'
+import { dataSteps, type Step } from '../../../build/testing/openapi/data-steps.ts'
 import {
   FUNCTIONS,
   type Origins,
@@ -82,9 +83,6 @@ const call = (name: string): State => ({
   },
 })
 const entry = { name: 'API_KEY' }
-const DOCUMENT_ID = 'notes_01ARZ3NDEKTSV4RRFFQ69G5FAV'
-const NOTE_NAMES = { table: 'notes', documentId: DOCUMENT_ID }
-const NOTE = { type: 'object', value: [{ key: 'body', value: { type: 'string', value: 'hi' } }] }
 
 /** Conditions that name another file, so that all of this one is sent. */
 function download(): State {
@@ -96,7 +94,6 @@ function download(): State {
 }
 
 /** Steps in an order in which each operation succeeds: name, status, and required state. */
-type Step = readonly [name: string, status: number, stateOf?: () => State | Promise<State>]
 const STEPS: readonly Step[] = [
   ['readLiveness', 200],
   ['readReadiness', 200],
@@ -213,58 +210,7 @@ const STEPS: readonly Step[] = [
   ['readSchemaCompatibility', 200],
   ['listFunctions', 200, () => ({ query: { target: 'channel:production' } })],
   ['listTables', 200, () => ({ query: { target: 'channel:production' } })],
-  [
-    'insertDocument',
-    201,
-    () => ({
-      params: { table: 'notes' },
-      headers: { [OPERATION_ID_HEADER]: newId('opn') },
-      body: {
-        target: 'channel:production',
-        documentId: DOCUMENT_ID,
-        value: NOTE,
-        changedAtMicros: now(),
-      },
-    }),
-  ],
-  [
-    'queryDocuments',
-    200,
-    () => ({
-      body: {
-        target: 'channel:production',
-        table: 'notes',
-        index: undefined,
-        range: undefined,
-        after: undefined,
-      },
-    }),
-  ],
-  ['readDocument', 200, () => ({ params: NOTE_NAMES, query: { target: 'channel:production' } })],
-  [
-    'replaceDocument',
-    200,
-    () => ({
-      params: NOTE_NAMES,
-      headers: { [OPERATION_ID_HEADER]: newId('opn') },
-      body: {
-        ...{ target: 'channel:production', value: NOTE, changedAtMicros: now() },
-        expectedRevision: from('insertDocument', 'document', 'revision'),
-      },
-    }),
-  ],
-  [
-    'deleteDocument',
-    200,
-    () => ({
-      params: NOTE_NAMES,
-      headers: { [OPERATION_ID_HEADER]: newId('opn') },
-      body: {
-        ...{ target: 'channel:production', changedAtMicros: now() },
-        expectedRevision: from('replaceDocument', 'document', 'revision'),
-      },
-    }),
-  ],
+  ...dataSteps({ now, newId, from }),
   [
     'setConfiguration',
     200,
@@ -395,9 +341,9 @@ describe('a request that violates the schemas is rejected as documented', () => 
 
 /** Returns whether the operation ignores the defect: probes ignore all, others the affinity. */
 function isOverlooked({ name }: DocumentedOperation, defect: string): boolean {
-  return (
-    ['readProcessLiveness', 'readAdmission'].includes(name) || /Affinity|If-|Range/i.test(defect)
-  )
+  const isCondition = name === 'downloadFile' || name === 'readFileHeaders'
+  const overlooked = isCondition ? /If-|Range/i : /Affinity/i
+  return ['readProcessLiveness', 'readAdmission'].includes(name) || overlooked.test(defect)
 }
 
 const KINDS_OF_FAILURE = [

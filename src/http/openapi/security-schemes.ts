@@ -1,5 +1,5 @@
 /** Credentials that callers present (Documents 1 and 2, Authentication). */
-import { ENROLLMENT_HEADER } from '../../wire/oidc.ts'
+import { ENROLLMENT_HEADER } from '../../wire/identity/oidc.ts'
 import { KEY_HEADER } from '../application/callers.ts'
 
 export const SECURITY_SCHEMES = {

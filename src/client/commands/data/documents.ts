@@ -222,7 +222,7 @@ function boundsOf(text: string, fields: FieldsJson) {
       const known = [...Object.keys(fields), '_createdAt'].join(', ')
       throw usage(`--where needs bounds such as name=value; the fields are ${known}.`, query)
     }
-    const value = valueOf(bound.slice(at + operator.length).trim(), validator)
+    const value = boundValue(bound.slice(at + operator.length).trim(), validator)
     return { field, op: OPS[operator], value: JSON.parse(encodeTagged(value)) as Json }
   })
 }
@@ -234,7 +234,7 @@ function typeOf(fields: FieldsJson, field: string): ValidatorJson | null {
 }
 
 /** A text that is no JSON of the type stands for itself. */
-function valueOf(text: string, validator: ValidatorJson): Value {
+function boundValue(text: string, validator: ValidatorJson): Value {
   try {
     return plainToValue(parseStrictJson(text), validator)
   } catch (error) {

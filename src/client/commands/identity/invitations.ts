@@ -2,7 +2,7 @@
 import { isFault } from '../../../errors/fault.ts'
 import { type InvitationId, isId, type OperationId } from '../../../value/ids.ts'
 import { formatTimestamp } from '../../../value/plain.ts'
-import { InvitationOperation } from '../../../wire/access.ts'
+import { InvitationOperation } from '../../../wire/identity/access.ts'
 import { type CommandSpec, command } from '../../contexts.ts'
 import { explained } from '../../explanations.ts'
 import { OperatorSession } from '../../sessions.ts'

@@ -8,8 +8,8 @@ import {
   OperatorChanged,
   OperatorPage,
   type OperatorRecord,
-} from '../../../wire/access.ts'
-import { Sessions } from '../../../wire/auth.ts'
+} from '../../../wire/identity/access.ts'
+import { Sessions } from '../../../wire/identity/auth.ts'
 import { OPERATION_ID_HEADER } from '../../../wire/operations.ts'
 import { type CommandSpec, type Context, command, option } from '../../contexts.ts'
 import { OperatorSession } from '../../sessions.ts'

@@ -1,5 +1,5 @@
 /** `svc resources`: lists the Environments that the operator may link. */
-import { RESOURCES_BYTES_MAX, Resources } from '../../../wire/auth.ts'
+import { RESOURCES_BYTES_MAX, Resources } from '../../../wire/identity/auth.ts'
 import { command } from '../../contexts.ts'
 import { OperatorSession } from '../../sessions.ts'
 

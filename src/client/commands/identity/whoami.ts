@@ -1,5 +1,5 @@
 /** `svc whoami`: shows the operator and its current grants. */
-import { Self } from '../../../wire/auth.ts'
+import { Self } from '../../../wire/identity/auth.ts'
 import { command } from '../../contexts.ts'
 import { OperatorSession } from '../../sessions.ts'
 import { printable } from '../../visible-text.ts'

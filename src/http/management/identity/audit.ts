@@ -3,8 +3,8 @@ import type { Actor } from '../../../identity/actor.ts'
 import { readAuditPage } from '../../../identity/audit-pages.ts'
 import type { Identity } from '../../../identity/identity.ts'
 import type { Provenance } from '../../../value/packages/provenance.ts'
-import { AuditPage, AuditQuery } from '../../../wire/audit.ts'
 import { PAGE_DEFAULT } from '../../../wire/fields.ts'
+import { AuditPage, AuditQuery } from '../../../wire/identity/audit.ts'
 import { operatorRoute, type Route } from '../route.ts'
 
 export interface AuditApp {

@@ -2,7 +2,13 @@
 import { exchange } from '../../../identity/exchange.ts'
 import type { Identity } from '../../../identity/identity.ts'
 import { refresh } from '../../../identity/sessions.ts'
-import { AuthConfig, ExchangeRequest, Login, RefreshRequest, Self } from '../../../wire/auth.ts'
+import {
+  AuthConfig,
+  ExchangeRequest,
+  Login,
+  RefreshRequest,
+  Self,
+} from '../../../wire/identity/auth.ts'
 import { CHANGE_ERRORS, operatorRoute, publicRoute, type Route } from '../route.ts'
 import { grantField, loginBody, operatorField, sessionField } from './fields.ts'
 

@@ -2,13 +2,13 @@
 import type { Grant } from '../../../identity/actor.ts'
 import type { Login, Session, SessionPage } from '../../../identity/sessions.ts'
 import type { SessionId } from '../../../value/ids.ts'
-import type { GrantField } from '../../../wire/access.ts'
+import type { GrantField } from '../../../wire/identity/access.ts'
 import type {
   Login as LoginBody,
   OperatorField,
   SessionField,
   Sessions,
-} from '../../../wire/auth.ts'
+} from '../../../wire/identity/auth.ts'
 
 /** Returns the response of a login. No other response contains tokens. */
 export function loginBody(login: Login): LoginBody {

@@ -1,6 +1,6 @@
 /** Look-up of an issuance whose response was lost. 404 proves that it was not committed. */
 import { readInvitationOperation } from '../../../identity/invitation-operations.ts'
-import { InvitationOperation } from '../../../wire/access.ts'
+import { InvitationOperation } from '../../../wire/identity/access.ts'
 import { operatorRoute, type Route } from '../route.ts'
 import { type InvitationsApp, invitationField } from './invitations.ts'
 

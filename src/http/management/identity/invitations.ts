@@ -6,7 +6,7 @@ import {
   revokeInvitation,
 } from '../../../identity/invitations.ts'
 import type { OperationId } from '../../../value/ids.ts'
-import { InvitationIssued, InvitationRequest } from '../../../wire/access.ts'
+import { InvitationIssued, InvitationRequest } from '../../../wire/identity/access.ts'
 import { CHANGE_ERRORS, operatorRoute, type Route } from '../route.ts'
 
 export interface InvitationsApp {

@@ -11,7 +11,7 @@ import {
 import { PROVIDER } from '../../../../build/testing/providers/identity-providers.ts'
 import { CAPABILITIES, capabilitiesOfRole } from '../../../value/capabilities.ts'
 import { Secret } from '../../../value/secret.ts'
-import { Login } from '../../../wire/auth.ts'
+import { Login } from '../../../wire/identity/auth.ts'
 import { read } from '../../../wire/reading/read.ts'
 
 const OTHER_PROJECT = 'prj_00000000000000000000000002'

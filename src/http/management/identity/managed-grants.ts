@@ -1,7 +1,11 @@
 /** Reconciliation by the managed source. Without a configured source, this route is 404. */
 import { Fault } from '../../../errors/fault.ts'
 import { reconcileGrants, requireEnrollmentToken } from '../../../identity/managed-grants.ts'
-import { ENROLLMENT_HEADER, ManagedGrants, ManagedGrantsRequest } from '../../../wire/oidc.ts'
+import {
+  ENROLLMENT_HEADER,
+  ManagedGrants,
+  ManagedGrantsRequest,
+} from '../../../wire/identity/oidc.ts'
 import { CHANGE_ERRORS, publicRoute, type Route } from '../route.ts'
 import type { AuthApp } from './auth.ts'
 

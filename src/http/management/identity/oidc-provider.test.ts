@@ -10,8 +10,8 @@ import {
   openIdProvider,
   type Tokens,
 } from '../../../../build/testing/providers/oidc-providers.ts'
-import { Login } from '../../../wire/auth.ts'
-import { OidcConfig } from '../../../wire/oidc.ts'
+import { Login } from '../../../wire/identity/auth.ts'
+import { OidcConfig } from '../../../wire/identity/oidc.ts'
 import { read } from '../../../wire/reading/read.ts'
 
 let op: OpenIdProvider

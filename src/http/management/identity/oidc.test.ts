@@ -7,7 +7,7 @@ import { PROVIDER } from '../../../../build/testing/providers/identity-providers
 import { TOKEN_REJECTIONS, type TokenCheck } from '../../../identity/jwt/rejections.ts'
 import { encodeBase64Url } from '../../../value/base64url.ts'
 import { Secret } from '../../../value/secret.ts'
-import { Login } from '../../../wire/auth.ts'
+import { Login } from '../../../wire/identity/auth.ts'
 import { read } from '../../../wire/reading/read.ts'
 
 let t: ExternalLogins

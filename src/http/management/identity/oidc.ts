@@ -1,8 +1,8 @@
 /** Login with an external identity. Without a configured provider, these routes are 404. */
 import { Fault } from '../../../errors/fault.ts'
 import { logInExternally } from '../../../identity/oidc/logins.ts'
-import { Login } from '../../../wire/auth.ts'
-import { ENROLLMENT_HEADER, OidcConfig, OidcLoginRequest } from '../../../wire/oidc.ts'
+import { Login } from '../../../wire/identity/auth.ts'
+import { ENROLLMENT_HEADER, OidcConfig, OidcLoginRequest } from '../../../wire/identity/oidc.ts'
 import { CHANGE_ERRORS, publicRoute, type Route } from '../route.ts'
 import type { AuthApp } from './auth.ts'
 import { loginBody } from './fields.ts'

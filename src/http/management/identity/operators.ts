@@ -7,14 +7,14 @@ import {
   type OperatorChange,
   type OperatorChanged as Outcome,
 } from '../../../identity/operators.ts'
+import { PAGE_DEFAULT } from '../../../wire/fields.ts'
 import {
   OperatorChanged,
   OperatorChangeRequest,
   OperatorPage,
   OperatorsQuery,
-} from '../../../wire/access.ts'
-import { Sessions, SessionsQuery } from '../../../wire/auth.ts'
-import { PAGE_DEFAULT } from '../../../wire/fields.ts'
+} from '../../../wire/identity/access.ts'
+import { Sessions, SessionsQuery } from '../../../wire/identity/auth.ts'
 import { CHANGE_ERRORS, operatorRoute, type Route } from '../route.ts'
 import { grantField, sessionsBody } from './fields.ts'
 

@@ -1,7 +1,7 @@
 /** The Product Environments that the caller may link. */
 import { Fault } from '../../../errors/fault.ts'
 import { type LinkableEnvironment, visibleResources } from '../../../identity/resources.ts'
-import { RESOURCES_BYTES_MAX, RESOURCES_MAX, Resources } from '../../../wire/auth.ts'
+import { RESOURCES_BYTES_MAX, RESOURCES_MAX, Resources } from '../../../wire/identity/auth.ts'
 import { operatorRoute, type Route } from '../route.ts'
 
 export interface ResourcesApp {

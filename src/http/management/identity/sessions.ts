@@ -1,8 +1,8 @@
 /** Device sessions: list of the caller, and revocation. */
 import type { Identity } from '../../../identity/identity.ts'
 import { listSessions, revokeSession } from '../../../identity/sessions.ts'
-import { Sessions, SessionsQuery } from '../../../wire/auth.ts'
 import { PAGE_DEFAULT } from '../../../wire/fields.ts'
+import { Sessions, SessionsQuery } from '../../../wire/identity/auth.ts'
 import { CHANGE_ERRORS, operatorRoute, type Route } from '../route.ts'
 import { sessionsBody } from './fields.ts'
 

@@ -1,5 +1,5 @@
 /** Login, sessions, and the Environments that an operator may link (wire decisions, section 2). */
-import { GrantField } from './access.ts'
+
 import {
   CapabilityField,
   idField,
@@ -10,8 +10,9 @@ import {
   PageLimit,
   textUpTo,
   U64,
-} from './fields.ts'
-import { type Infer, schema } from './schema.ts'
+} from '../fields.ts'
+import { type Infer, schema } from '../schema.ts'
+import { GrantField } from './access.ts'
 
 /** Longer than any credential. The rule rejects invalid credentials with 401. */
 const CREDENTIAL = textUpTo(256)

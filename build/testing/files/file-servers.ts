@@ -1,14 +1,14 @@
 /** An application listener with stored files, for transfers over real connections. */
 import { readdirSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
-import type { UploadGrant } from '../../src/engine/files/function-storage.ts'
-import { APPLICATION_CODES } from '../../src/http/errors.ts'
-import { functionStorage } from '../../src/product/files/function-storage.ts'
-import { issueUpload } from '../../src/product/files/uploads.ts'
-import { type OpenListener, openListener } from '../../src/server/listeners.ts'
-import { realSystem } from '../../src/system/system.ts'
-import { type MemoryLog, memoryLog } from '../../src/telemetry/log.ts'
-import { openTestGateway, type TestGateway } from './gateways.ts'
+import type { UploadGrant } from '../../../src/engine/files/function-storage.ts'
+import { APPLICATION_CODES } from '../../../src/http/errors.ts'
+import { functionStorage } from '../../../src/product/files/function-storage.ts'
+import { issueUpload } from '../../../src/product/files/uploads.ts'
+import { type OpenListener, openListener } from '../../../src/server/listeners.ts'
+import { realSystem } from '../../../src/system/system.ts'
+import { type MemoryLog, memoryLog } from '../../../src/telemetry/log.ts'
+import { openTestGateway, type TestGateway } from '../gateways.ts'
 
 export interface FileServer {
   readonly gateway: TestGateway

@@ -10,10 +10,10 @@ import {
   RoleField,
   text,
   textUpTo,
-} from './fields.ts'
-import { OperationField } from './operations.ts'
-import { rule } from './rules.ts'
-import { type Infer, schema, schemaOf } from './schema.ts'
+} from '../fields.ts'
+import { OperationField } from '../operations.ts'
+import { rule } from '../rules.ts'
+import { type Infer, schema, schemaOf } from '../schema.ts'
 
 /** Null as a predicate: with the keyword, arktype would distinguish scopes before `kind`. */
 const Null = schemaOf<null>([

@@ -1,7 +1,8 @@
 /** Login with an external identity, and grants of a managed source (wire decisions, section 2). */
+
+import { integer, listUpTo, Name, RoleField, textUpTo, U64 } from '../fields.ts'
+import { type Infer, schema } from '../schema.ts'
 import { EnvironmentScope, ProjectScope } from './access.ts'
-import { integer, listUpTo, Name, RoleField, textUpTo, U64 } from './fields.ts'
-import { type Infer, schema } from './schema.ts'
 
 /** Grants of one operator in one request, as many as fit a body of 16 KiB. */
 const MANAGED_GRANTS_MAX = 128

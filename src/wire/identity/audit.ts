@@ -1,7 +1,7 @@
 /** Pages of the security audit (wire decisions, section 5, Page). */
-import { idField, listUpTo, Micros, Name, PAGE_MAX, PageLimit, text, textUpTo } from './fields.ts'
-import { type Infer, schema } from './schema.ts'
-import { Provenance } from './workspace.ts'
+import { idField, listUpTo, Micros, Name, PAGE_MAX, PageLimit, text, textUpTo } from '../fields.ts'
+import { type Infer, schema } from '../schema.ts'
+import { Provenance } from '../workspace.ts'
 
 /** 32 bytes that end with a checksum. */
 const Cursor = text(/^[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]$/, 'a cursor of this list')
