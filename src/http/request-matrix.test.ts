@@ -129,7 +129,7 @@ const BODIES: Readonly<Record<string, object | null | typeof FRAME>> = {
   [`GET ${BASE}/instances/healthz`]: null,
   [`GET ${BASE}/metrics`]: null,
   [`GET ${BASE}/scheduled`]: null,
-  [`POST ${BASE}/scheduled/:scheduledId/cancel`]: { changedAtMicros: MICROS },
+  [`POST ${BASE}/scheduled/:scheduledId/cancel`]: null,
   [`GET ${BASE}/logs`]: null,
   [`GET ${BASE}/logs/follow`]: null,
   [`GET ${BASE}/logs/archive-status`]: null,

@@ -15,7 +15,9 @@ import { jsonSchemaOf } from './reading/json-schema.ts'
 import { read, typeOf } from './reading/read.ts'
 import { isSchema, NO_FIELDS, type Schema, schema } from './schema.ts'
 
-const files = readdirSync(import.meta.dirname).filter((name) => /^[a-z-]+\.ts$/.test(name))
+const files = readdirSync(import.meta.dirname, { recursive: true })
+  .map(String)
+  .filter((name) => /^(?:identity\/)?[a-z-]+\.ts$/.test(name))
 const modules = await Promise.all(
   files.map((file): Promise<Record<string, unknown>> => {
     return import(new URL(file, import.meta.url).href)

@@ -10,11 +10,21 @@ import { jsonSchemaOf } from './json-schema.ts'
 import { read, typeOf } from './read.ts'
 
 const FOLDER = new URL('../', import.meta.url)
-const files = readdirSync(FOLDER).filter((name) => /^[a-z-]+\.ts$/.test(name))
+const files = readdirSync(FOLDER, { recursive: true })
+  .map(String)
+  .filter((name) => /^(?:identity\/)?[a-z-]+\.ts$/.test(name))
 const modules = await Promise.all(
   files.map((file): Promise<Record<string, unknown>> => import(new URL(file, FOLDER).href)),
 )
-const PAGED = ['PageLimit', 'AuditQuery', 'HistoryQuery', 'OperatorsQuery', 'SessionsQuery']
+const PAGED = [
+  'PageLimit',
+  'AuditQuery',
+  'HistoryQuery',
+  'LogQuery',
+  'OperatorsQuery',
+  'ScheduledQuery',
+  'SessionsQuery',
+]
 const declared = modules
   .flatMap((exported) => Object.entries(exported))
   .filter((entry): entry is [string, Schema<unknown>] => isSchema(entry[1]))
