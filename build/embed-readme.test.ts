@@ -19,6 +19,8 @@ const FILES: Readonly<Record<string, string>> = {
   '/etc/svc/platform-managed-enrollment-token': TOKEN,
   '/etc/svc/platform-database-url': URL_OK,
   '/etc/svc/oidc.json': OIDC_FILE,
+  '/etc/svc/storage-s3-access-key-id': 'id',
+  '/etc/svc/storage-s3-secret-access-key': 'secret',
   '/var/lib/svc/product/auth.json': JSON.stringify({ version: 1, providers: [PROVIDER] }),
 }
 
@@ -38,7 +40,7 @@ afterAll(() => rmSync(root, { recursive: true }))
 
 /** The assignments that stand in the text, with the paths of this machine. */
 function assignments(text: string): Record<string, string> {
-  const found = [...text.matchAll(/^([A-Z_]+)=(.*)$/gm)]
+  const found = [...text.matchAll(/^([A-Z0-9_]+)=(.*)$/gm)]
   return Object.fromEntries(
     found.map(([, name, value]) => [name, value!.replace(/^\/(?:etc|var)\//, `${root}$&`)]),
   )
@@ -52,12 +54,13 @@ test('the environment template is accepted by the parser of settings as it is', 
 })
 
 test('every example of the environment template is accepted by the parser of settings', () => {
-  const text = readFileSync(TEMPLATE, 'utf8').replace(/^# (?=[A-Z_]+=)/gm, '')
+  const text = readFileSync(TEMPLATE, 'utf8').replace(/^# (?=[A-Z0-9_]+=)/gm, '')
   const environment = assignments(text)
   const named = Object.keys(environment).map((name) => name.replace(/_FILE$/, ''))
   const settings = VARIABLES.filter(({ required }) => !/only$/.test(required))
   expect(named).toEqual(settings.map(({ name }) => name))
   const { product, management, managedSource, oidc } = parseSettings(environment, 'serve')
+  expect(product?.storage.s3).toMatchObject({ bucket: 'svc-files', region: 'us-east-1' })
   expect(product?.actionNetworks.map((network) => network.text)).toEqual(['10.1.0.0/16'])
   expect(product?.jwtProviders).toHaveLength(1)
   expect([managedSource === null, oidc === null]).toEqual([false, false])
