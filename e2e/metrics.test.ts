@@ -60,6 +60,7 @@ test('health is that of the parts, as the log says of containment', async () => 
     components: [
       { name: 'runtime', status: runtime },
       { name: 'documents', status: 'healthy' },
+      { name: 'files', status: 'healthy' },
     ],
   })
 })
